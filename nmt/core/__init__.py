@@ -1,0 +1,1 @@
+"""What everything stands on: records, configuration structure, errors, devices, seeds, logging."""

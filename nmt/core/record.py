@@ -1,0 +1,62 @@
+"""Records whose every tensor has the batch as dimension 0."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Self = TypeVar("Self", bound="BatchRecord")
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """A frozen dataclass of tensors, all with the batch as dimension 0.
+
+    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. So choosing rows (a beam that follows its
+    parents, a batch whose finished sentences leave) and repeating them is written here once, and a record that gains a
+    field cannot forget to carry it along.
+    """
+
+    def select(self: Self, rows_N: Tensor) -> Self:
+        """The record of the given rows, in their order; ``rows_N`` holds row numbers and may repeat them."""
+        return self._map(lambda tensor: tensor.index_select(0, rows_N))
+
+    def repeat(self: Self, times: int) -> Self:
+        """Each row ``times`` times, copies of a row side by side."""
+        return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        sizes = {tensor.shape[0] for tensor in self.tensors()}
+        assert len(sizes) == 1, f"the tensors of a record have different numbers of rows: {sorted(sizes)}"
+        return sizes.pop()
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Every tensor in the record, nested ones included, in the order of the fields."""
+        found: list[Tensor] = []
+
+        def collect(tensor: Tensor) -> Tensor:
+            found.append(tensor)
+            return tensor
+
+        self._map(collect)
+        return tuple(found)
+
+    def _map(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **{name: _apply(function, value) for name, value in fields.items()})
+
+
+def _apply(function: Callable[[Tensor], Tensor], value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, BatchRecord):
+        return value._map(function)
+    if isinstance(value, tuple):
+        return tuple(_apply(function, each) for each in value)
+    return function(value)
