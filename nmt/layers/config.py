@@ -1,0 +1,33 @@
+"""What the layers read from a configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nmt.core.structure import Structure
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Size = Annotated[int, Field(gt=0)]
+
+
+class EmbeddingConfig(Structure):
+    """Word embeddings and what they share (Press & Wolf 2017, "Using the Output Embedding to Improve Language Models")."""
+
+    size: Size = 256
+    """Width of an embedding."""
+    tie: Literal["none", "output", "all"] = "none"
+    """``output``: the output layer's weight is the target embedding; ``all``: the source embedding too (needs a joint
+    vocabulary). A tied output layer needs a readout as wide as the embedding."""
+
+
+class DropoutConfig(Structure):
+    """Rates of dropout (Srivastava 2014), as probabilities of dropping."""
+
+    embedding: Rate = 0.2
+    """On source and target embeddings."""
+    layers: Rate = 0.2
+    """Between stacked layers, on the encoder's states and on the decoder's readout."""
+    variational: bool = False
+    """One mask for all positions of a sentence instead of one for each (Gal & Ghahramani 2016)."""

@@ -1,0 +1,28 @@
+"""Word embeddings."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+
+class Embedding(nn.Module):
+    """A table of one vector for each token; the padding token's is 0.
+
+    Initialised N(0, 1/width), so that a tied output layer starts with logits of about unit variance.
+    """
+
+    def __init__(self, tokens: int, width: int, *, pad: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(tokens, width, padding_idx=pad)
+        nn.init.normal_(self.table.weight, std=width**-0.5)
+        self.table.weight.data[pad].zero_()
+
+    @property
+    def weight_VD(self) -> nn.Parameter:
+        """The table itself, for tying."""
+        return self.table.weight
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        """The vectors, (B, T, D)."""
+        vectors: Tensor = self.table(tokens_BT)
+        return vectors

@@ -1,0 +1,245 @@
+"""Gated recurrence: one cell as plain functions, a stack of them as a module.
+
+Shapes: B batch, T time, D width of the state, G gates (a multiple of D), L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nmt.core.record import BatchRecord
+from nmt.layers.deferred import DeferredLinear
+from nmt.layers.dropout import Dropout
+
+CellKind: TypeAlias = Literal["elman", "gru", "lstm"]
+
+
+class CellState(NamedTuple):
+    """What one layer carries from step to step."""
+
+    hidden_BD: Tensor
+    cell_BD: Tensor | None
+    """The LSTM's memory; None for the others."""
+
+
+@dataclass(frozen=True)
+class StackState(BatchRecord):
+    """The states of all layers, bottom first."""
+
+    hidden: tuple[Tensor, ...]
+    cell: tuple[Tensor, ...]
+    """Empty but for the LSTM."""
+
+    @property
+    def top_BD(self) -> Tensor:
+        """The hidden state of the top layer."""
+        return self.hidden[-1]
+
+
+class Elman:
+    """h = tanh(x + W h) (Elman 1990)."""
+
+    gates = 1
+    module = nn.RNN
+
+    @staticmethod
+    def step(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
+        """The next state from the two halves of the pre-activations."""
+        return CellState((input_BG + recurrent_BG).tanh(), None)
+
+
+class GRU:
+    """r, z = sigmoid(...), n = tanh(x_n + r * (W h)_n), h = (1 - z) * n + z * h (Cho et al. 2014).
+
+    As in cuDNN the reset gate multiplies after the recurrent product, not before it.
+    """
+
+    gates = 3
+    module = nn.GRU
+
+    @staticmethod
+    def step(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
+        """The next state from the two halves of the pre-activations."""
+        x_r, x_z, x_n = input_BG.chunk(3, dim=1)
+        h_r, h_z, h_n = recurrent_BG.chunk(3, dim=1)
+        new_BD = (x_n + (x_r + h_r).sigmoid() * h_n).tanh()
+        return CellState(torch.lerp(new_BD, state.hidden_BD.to(new_BD.dtype), (x_z + h_z).sigmoid()), None)
+
+
+class LSTM:
+    """i, f, g, o from x + W h; c = f * c + i * g; h = o * tanh(c) (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
+
+    gates = 4
+    module = nn.LSTM
+
+    @staticmethod
+    def step(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
+        """The next state from the two halves of the pre-activations."""
+        assert state.cell_BD is not None
+        hidden_BD, cell_BD = _LSTMPointwise.apply(input_BG + recurrent_BG, state.cell_BD)  # type: ignore[no-untyped-call]
+        return CellState(hidden_BD, cell_BD)
+
+
+class _LSTMPointwise(torch.autograd.Function):
+    """The element-wise half of an LSTM step: half the passes over memory that autograd's chain of small steps takes."""
+
+    @staticmethod
+    def forward(ctx: Any, gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
+        width = cell_BD.shape[1]
+        gates_BG = gates_BG.clone()
+        gates_BG[:, : 2 * width].sigmoid_()
+        gates_BG[:, 2 * width : 3 * width].tanh_()
+        gates_BG[:, 3 * width :].sigmoid_()
+        i, f, g, o = gates_BG.chunk(4, dim=1)
+        new_cell_BD = torch.addcmul(f * cell_BD, i, g)
+        tanh_BD = new_cell_BD.tanh()
+        ctx.save_for_backward(gates_BG, cell_BD, tanh_BD)
+        return o * tanh_BD, new_cell_BD
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, hidden_gradient_BD: Tensor, cell_gradient_BD: Tensor) -> tuple[Tensor, Tensor]:
+        gates_BG, cell_BD, tanh_BD = ctx.saved_tensors
+        width = cell_BD.shape[1]
+        i, f, g, o = gates_BG.chunk(4, dim=1)
+        # d tanh(c) = 1 - tanh(c)^2
+        into_tanh_BD = hidden_gradient_BD * o
+        cell_gradient_BD = cell_gradient_BD + torch.addcmul(into_tanh_BD, into_tanh_BD * tanh_BD, tanh_BD, value=-1.0)
+        gradient_BG = torch.empty_like(gates_BG)
+        torch.mul(cell_gradient_BD, g, out=gradient_BG[:, :width])
+        torch.mul(cell_gradient_BD, cell_BD, out=gradient_BG[:, width : 2 * width])
+        torch.mul(cell_gradient_BD, i, out=gradient_BG[:, 2 * width : 3 * width])
+        torch.mul(hidden_gradient_BD, tanh_BD, out=gradient_BG[:, 3 * width :])
+        sigmoid_BG = gates_BG[:, : 2 * width]
+        gradient_BG[:, : 2 * width] *= torch.addcmul(sigmoid_BG, sigmoid_BG, sigmoid_BG, value=-1.0)
+        gradient_BG[:, 2 * width : 3 * width] *= 1.0 - g * g
+        gradient_BG[:, 3 * width :] *= torch.addcmul(o, o, o, value=-1.0)
+        return gradient_BG, cell_gradient_BD * f
+
+
+CELLS: dict[CellKind, type[Elman] | type[GRU] | type[LSTM]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+
+
+class RecurrentStack(nn.Module):
+    """Layers of one cell, to be run over a whole sequence or step by step with the same weights.
+
+    Parameters live in torch's own one-layer ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``. Each gate's matrices start as Glorot
+    & Bengio 2010 (input) and orthogonal (recurrent, Saxe et al. 2014), biases as 0, the LSTM's forget gate as 1
+    (Jozefowicz et al. 2015).
+    """
+
+    def __init__(self, cell: CellKind, *, input_size: int, size: int, layers: int) -> None:
+        super().__init__()
+        self.kind = cell
+        self.cell = CELLS[cell]
+        self.input_size = input_size
+        self.size = size
+        self.layers = layers
+        self.rnns = nn.ModuleList(
+            self.cell.module(size if layer else input_size, size, batch_first=True) for layer in range(layers)
+        )
+        for name, parameter in self.rnns.named_parameters():
+            if "weight" in name:
+                for gate in parameter.data.chunk(self.cell.gates):
+                    (nn.init.orthogonal_ if "weight_hh" in name else nn.init.xavier_uniform_)(gate)
+            else:
+                parameter.data.zero_()
+                if cell == "lstm" and "bias_ih" in name:
+                    parameter.data[size : 2 * size] = 1.0
+
+    def parameter(self, name: str, layer: int) -> nn.Parameter:
+        """A layer's weight_ih, weight_hh, bias_ih or bias_hh."""
+        parameter = getattr(self.rnns[layer], f"{name}_l0")
+        assert isinstance(parameter, nn.Parameter)
+        return parameter
+
+    def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
+        """The top layer's hidden states (B, T, D) over a whole sequence, from zero states if there is no ``state``;
+        dropout goes between the layers. Runs in torch's own fused kernels."""
+        for layer, rnn in enumerate(self.rnns):
+            if layer > 0:
+                input_BTE = dropout(input_BTE)
+            start: Any = None
+            if state is not None:
+                start = state.hidden[layer][None].to(input_BTE.dtype)
+                if state.cell:
+                    start = (start, state.cell[layer][None].to(input_BTE.dtype))
+            input_BTE = _run(rnn, input_BTE, start)
+        return input_BTE
+
+    def start(self, hidden: Sequence[Tensor]) -> StackState:
+        """The state before the first step, from the layers' hidden states; the LSTM's memory starts at 0."""
+        cells = tuple(torch.zeros_like(each) for each in hidden) if self.kind == "lstm" else ()
+        return StackState(tuple(hidden), cells)
+
+    def stepper(self, *, fed: int) -> Stepper:
+        """A loop's view of the weights; the last ``fed`` columns of the bottom layer's input are known only inside
+        the loop (the context, the last readout), the others before it."""
+        return Stepper(self, fed)
+
+
+class Stepper:
+    """Runs a stack step by step. Make one for each loop; see ``DeferredLinear``."""
+
+    def __init__(self, stack: RecurrentStack, fed: int) -> None:
+        self._cell = stack.cell
+        known = stack.input_size - fed
+        self._known_weight_GE = stack.parameter("weight_ih", 0)[:, :known]
+        self._biases_G = [stack.parameter("bias_ih", n) for n in range(stack.layers)]
+        self._inputs = [DeferredLinear(stack.parameter("weight_ih", 0)[:, known:])] if fed else [None]
+        self._inputs += [DeferredLinear(stack.parameter("weight_ih", n)) for n in range(1, stack.layers)]
+        self._recurrent = [DeferredLinear(stack.parameter("weight_hh", n)) for n in range(stack.layers)]
+        self._recurrent_biases_G = [stack.parameter("bias_hh", n) for n in range(stack.layers)]
+
+    def known(self, known_BTE: Tensor) -> Tensor:
+        """What the inputs known before the loop add to the bottom layer's pre-activations, (B, T, G)."""
+        return nn.functional.linear(known_BTE, self._known_weight_GE, self._biases_G[0])
+
+    def __call__(
+        self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, dropped: Sequence[Tensor | None], scale: float
+    ) -> StackState:
+        """One step. ``dropped`` holds a dropout mask for the input of each layer above the bottom one."""
+        hidden: list[Tensor] = []
+        cells: list[Tensor] = []
+        input_BG = known_BG
+        for layer, recurrent in enumerate(self._recurrent):
+            linear = self._inputs[layer]
+            if layer > 0:
+                assert linear is not None
+                below_BD = hidden[-1]
+                mask = dropped[layer - 1]
+                if mask is not None:
+                    below_BD = below_BD.masked_fill(mask, 0.0) * scale
+                input_BG = linear(below_BD) + self._biases_G[layer].to(below_BD.dtype)
+            elif linear is not None:
+                assert fed_BF is not None
+                input_BG = input_BG + linear(fed_BF)
+            recurrent_BG = recurrent(state.hidden[layer]) + self._recurrent_biases_G[layer].to(input_BG.dtype)
+            new = self._cell.step(
+                input_BG, recurrent_BG, CellState(state.hidden[layer], state.cell[layer] if state.cell else None)
+            )
+            hidden.append(new.hidden_BD)
+            if new.cell_BD is not None:
+                cells.append(new.cell_BD)
+        return StackState(tuple(hidden), tuple(cells))
+
+
+def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
+    """The hidden states of one layer, in autocast's precision: autocast itself leaves recurrent modules alone on CPUs."""
+    device = input_BTE.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        weights = {name: parameter.to(dtype) for name, parameter in rnn.named_parameters()}
+        with torch.autocast(device, enabled=False):
+            start = tuple(each.to(dtype) for each in start) if isinstance(start, tuple) else start
+            states_BTD, _ = torch.func.functional_call(rnn, weights, (input_BTE.to(dtype), start))
+    else:
+        states_BTD, _ = rnn(input_BTE, start)
+    assert isinstance(states_BTD, Tensor)
+    return states_BTD
