@@ -1,0 +1,47 @@
+"""Finds every mechanism: one file in ``scores`` or ``weights`` is all that a new one needs.
+
+What is found becomes the choice in a configuration (``score: additive``, or ``score: {kind: additive, size: 512}``),
+its error messages, the table of docs/attention.md and the contract tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, Union
+
+from pydantic import BeforeValidator, Field
+
+from nmt.attention import scores, weights
+from nmt.attention.mechanism import Mechanism, Score, Weighting
+
+Kind = TypeVar("Kind", bound=Mechanism)
+
+
+def _discover(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
+    found: dict[str, type[Kind]] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__:
+                kind = value.model_fields["kind"].default
+                assert kind not in found, f"two mechanisms are called {kind}"
+                found[kind] = value
+    return dict(sorted(found.items()))
+
+
+def _named(value: Any) -> Any:
+    """A bare name stands for the mechanism with all its defaults."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+SCORES: dict[str, type[Score]] = _discover(scores, Score)
+WEIGHTS: dict[str, type[Weighting]] = _discover(weights, Weighting)
+
+if TYPE_CHECKING:
+    AnyScore: TypeAlias = Score
+    AnyWeighting: TypeAlias = Weighting
+else:
+    AnyScore = Annotated[Union[tuple(SCORES.values())], Field(discriminator="kind"), BeforeValidator(_named)]
+    AnyWeighting = Annotated[Union[tuple(WEIGHTS.values())], Field(discriminator="kind"), BeforeValidator(_named)]

@@ -1,0 +1,1 @@
+"""Scores of a key for a query, one file each."""

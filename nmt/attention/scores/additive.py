@@ -1,0 +1,43 @@
+"""Additive score: v . tanh(W query + U key).
+
+Bahdanau, Cho & Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and Translate", appendix A.1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Additive(Score):
+    """score = v . tanh(W q + U k), W (A, Q), U (A, K), v (A).
+
+    As in the paper there is no bias, and U k is formed once for each sentence, W q once for each step.
+    """
+
+    formula: ClassVar[str] = "v·tanh(W q + U k)"
+    source: ClassVar[str] = "Bahdanau et al. 2015"
+
+    kind: Literal["additive"] = "additive"
+    size: Annotated[int, Field(gt=0)] | None = None
+    """A, the width inside tanh; null: the query's."""
+
+    def projections(self, sizes: Sizes) -> Projections:
+        """W and U."""
+        width = self.size or sizes.query
+        return Projections(query=width, key=width)
+
+    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+        """v."""
+        return {"v_A": Parameter((self.size or sizes.query,))}
+
+    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """v . tanh(...) for all pairs; holds B x H x T x S x A numbers at once."""
+        return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh() @ parameters["v_A"]

@@ -1,0 +1,28 @@
+"""Dot-product score: query . key (Luong et al. 2015, "Effective Approaches to Attention-based NMT", section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nmt.attention.mechanism import Projections, Score, Sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Dot(Score):
+    """score = q . k. No parameters where query and key are equally wide; else the key is first projected, k' = W k."""
+
+    formula: ClassVar[str] = "q·k"
+    source: ClassVar[str] = "Luong et al. 2015"
+
+    kind: Literal["dot"] = "dot"
+
+    def projections(self, sizes: Sizes) -> Projections:
+        """W (Q, K), only where the widths differ."""
+        return Projections() if sizes.query == sizes.key else Projections(key=sizes.query)
+
+    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """query . key for all pairs."""
+        return query_BHTA @ keys_BHSA.mT

@@ -1,0 +1,1 @@
+"""Ways to turn scores into weights, one file each."""

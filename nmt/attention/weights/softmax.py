@@ -1,0 +1,24 @@
+"""Softmax weights: soft attention over all source positions (Bahdanau et al. 2015, equation 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nmt.attention.mechanism import Weighting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Softmax(Weighting):
+    """weight_j = exp(score_j) / sum over k of exp(score_k)."""
+
+    formula: ClassVar[str] = "softmax(scores)"
+    source: ClassVar[str] = "Bahdanau et al. 2015"
+
+    kind: Literal["softmax"] = "softmax"
+
+    def __call__(self, scores_BHTS: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """exp(-inf) = 0: padding gets exactly 0."""
+        return scores_BHTS.softmax(dim=-1)
