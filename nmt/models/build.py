@@ -1,0 +1,37 @@
+"""A model from its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nmt.core.errors import InputError
+from nmt.layers.embedding import Embedding
+from nmt.layers.output import OutputLayer
+from nmt.models.config import ModelConfig
+from nmt.models.rnn.decoder import RNNDecoder
+from nmt.models.rnn.encoder import RNNEncoder
+from nmt.models.seq2seq import Seq2Seq
+
+
+def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, joint: bool, pad: int, bos: int) -> Seq2Seq[Any, Any]:
+    """A freshly initialised model; draws from torch's generator.
+
+    ``joint`` tells that both sides share one vocabulary. Raises InputError for ``tie: all`` without one.
+    """
+    width = config.embedding.size
+    if config.embedding.tie == "all" and not joint:
+        raise InputError("model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true")
+    target = Embedding(target_tokens, width, pad=pad)
+    source = target if config.embedding.tie == "all" else Embedding(source_tokens, width, pad=pad)
+    encoder = RNNEncoder(config.encoder, source, width=width, dropout=config.dropout)
+    decoder = RNNDecoder(
+        config.decoder,
+        config.attention,
+        target,
+        width=width,
+        memory_size=encoder.size,
+        readout_size=config.readout_size,
+        dropout=config.dropout,
+    )
+    tied = target.weight_VD if config.embedding.tie != "none" else None
+    return Seq2Seq(encoder, decoder, OutputLayer(config.readout_size, target_tokens, tied=tied), pad=pad, bos=bos)

@@ -1,0 +1,140 @@
+"""The interface that training, search and alignment know: encode a source, then decode a target step by step or at once.
+
+Shapes: B sentences, S source positions, T target positions, N = B x beams rows (the rows of a sentence side by side),
+H heads, D width of an encoder state, R width of a readout, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from nmt.core.record import BatchRecord
+from nmt.layers.output import OutputLayer
+from nmt.models.feed import Feed, TeacherForcing
+
+M = TypeVar("M", bound=BatchRecord)
+S = TypeVar("S", bound=BatchRecord)
+
+
+@dataclass(frozen=True)
+class Encoded(BatchRecord):
+    """A batch of encoded source sentences."""
+
+    states_BSD: Tensor
+    final_BD: Tensor
+    """One vector for the whole sentence."""
+    is_pad_BS: Tensor
+
+
+class Encoder(nn.Module, ABC):
+    """Source tokens to states."""
+
+    size: int
+    """D, the width of a state."""
+
+    @abstractmethod
+    def forward(self, source_BS: Tensor, is_pad_BS: Tensor) -> Encoded:
+        """Encodes source tokens. Padding stands at the end of a row and changes no state but its own."""
+
+
+class DecoderStep(NamedTuple, Generic[S]):
+    """What one decoder step yields."""
+
+    readout_NR: Tensor
+    weights_NHS: Tensor
+    state: S
+
+
+class Decoded(NamedTuple):
+    """What a decoder yields for all positions of a target."""
+
+    readout_BTR: Tensor
+    weights_BHTS: Tensor
+
+
+class Decoder(nn.Module, ABC, Generic[M, S]):
+    """Target tokens to readouts, with attention to a memory."""
+
+    readout_size: int
+
+    @abstractmethod
+    def memory(self, encoded: Encoded) -> M:
+        """All that can be computed once for each source sentence."""
+
+    @abstractmethod
+    def start(self, memory: M) -> S:
+        """The state before the first token."""
+
+    @abstractmethod
+    def step(self, token_N: Tensor, memory: M, state: S) -> DecoderStep[S]:
+        """One step, from the token before it. ``state`` has N rows, ``memory`` one for each sentence: N is a multiple
+        of B, and a sentence's rows stand side by side."""
+
+    @abstractmethod
+    def forced(self, input_BT: Tensor, memory: M) -> Decoded:
+        """All steps over given tokens, each the token *before* its position; equal to looping ``step``."""
+
+
+class Step(NamedTuple, Generic[S]):
+    """One step of a model."""
+
+    logits_NV: Tensor
+    weights_NHS: Tensor
+    """float32; sums to 1 over S, exactly 0 at padding."""
+    state: S
+
+
+class Seq2Seq(nn.Module, Generic[M, S]):
+    """An encoder, a decoder and an output layer; any kind of the one with any kind of the other."""
+
+    def __init__(self, encoder: Encoder, decoder: Decoder[M, S], output: OutputLayer, *, pad: int, bos: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.output = output
+        self.pad = pad
+        self.bos = bos
+
+    def encode(self, source_BS: Tensor) -> M:
+        """The memory of source tokens, each row ended by end-of-sentence and filled up with padding."""
+        return self.decoder.memory(self.encoder(source_BS, source_BS == self.pad))
+
+    def start(self, memory: M) -> S:
+        """The decoder's state before the first step, one row for each sentence."""
+        return self.decoder.start(memory)
+
+    def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
+        """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
+        readout_NR, weights_NHS, state = self.decoder.step(token_N, memory, state)
+        return Step(self.output(readout_NR), weights_NHS, state)
+
+    def forced(self, target_BT: Tensor, memory: M) -> Decoded:
+        """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
+        return self.decoder.forced(self._before(target_BT), memory)
+
+    def decode(self, target_BT: Tensor, memory: M, feed: Feed) -> Decoded:
+        """All steps with the inputs that ``feed`` chooses; at once where it never looks at the model's guesses."""
+        if isinstance(feed, TeacherForcing):
+            return self.forced(target_BT, memory)
+        state = self.start(memory)
+        token_B = self._before(target_BT)[:, 0]
+        readouts, weights = [], []
+        for gold_B in target_BT.unbind(dim=1):
+            readout_BR, weights_BHS, state = self.decoder.step(token_B, memory, state)
+            readouts.append(readout_BR)
+            weights.append(weights_BHS)
+            token_B = feed.next(gold_B, self.output(readout_BR))
+        return Decoded(torch.stack(readouts, dim=1), torch.stack(weights, dim=2))
+
+    def first_token(self, rows: int, device: torch.device) -> Tensor:
+        """The begin-of-sentence token for each row, what the first step is fed with."""
+        return torch.full((rows,), self.bos, dtype=torch.int64, device=device)
+
+    def _before(self, target_BT: Tensor) -> Tensor:
+        first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]
+        return torch.cat([first_B1, target_BT[:, :-1]], dim=1)
