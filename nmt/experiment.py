@@ -1,0 +1,77 @@
+"""The whole configuration as one frozen tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from nmt.alignment.extract import Extraction, Share
+from nmt.core.structure import Structure, differences, dump, load_document, validate
+from nmt.data.config import DataConfig
+from nmt.models.config import ModelConfig
+from nmt.search.config import SearchConfig
+from nmt.training.config import TrainingConfig
+
+FILE = "config.yaml"
+"""The resolved configuration in a run directory."""
+
+_MAY_CHANGE = (
+    "run",
+    "search",
+    "alignment",
+    "data.prepared",
+    "data.workers",
+    "data.test",
+    "training.stopping",
+    "training.keep",
+    "training.save_every",
+    "training.log_every",
+    "training.tensorboard",
+)
+"""Keys that a run may be taken up with another value of: they do not enter into what has been trained."""
+
+
+class Experiment(Structure):
+    """One run: what it is trained on, what it is, how it is trained and how it translates."""
+
+    run: Annotated[str, Field(min_length=1)]
+    """The run directory."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+    alignment: Extraction = Share()
+
+    @property
+    def folder(self) -> Path:
+        """The run directory."""
+        return Path(self.run).expanduser()
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment that a YAML file and ``dotted.key=value`` overrides describe.
+
+    Raises InputError, in one line with the place, for all that is wrong with them.
+    """
+    return validate(Experiment, load_document(path, overrides))
+
+
+def save(experiment: Experiment, path: Path) -> None:
+    """Writes the resolved configuration, complete, so that ``load`` gives the same experiment."""
+    beside = path.with_name(f".{path.name}.unfinished")
+    beside.write_text(dump(experiment), encoding="utf-8")
+    beside.replace(path)
+
+
+def conflicts(old: Experiment, new: Experiment) -> list[str]:
+    """The dotted keys that forbid ``new`` to go on training what ``old`` began."""
+    free = tuple(
+        key for key in _MAY_CHANGE if key != "training.stopping" or not new.training.schedule.needs_horizon
+    )
+    if new.training.schedule.needs_horizon:
+        free += ("training.stopping.epochs", "training.stopping.minutes", "training.stopping.patience")
+    return [key for key in differences(old, new) if not any(key == each or key.startswith(each + ".") for each in free)]

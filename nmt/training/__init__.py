@@ -1,0 +1,1 @@
+"""Training: the loop, its objective, optimizer and schedule, checkpoints."""

@@ -1,0 +1,95 @@
+"""The training section of a configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from nmt.core.structure import Structure
+from nmt.data.batching import BatchingConfig
+from nmt.training.schedule import AnySchedule, Constant
+
+Count = Annotated[int, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0.0)]
+Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class OptimizerConfig(Structure):
+    """Adam (Kingma & Ba 2015), or with decoupled weight decay AdamW (Loshchilov & Hutter 2019)."""
+
+    kind: Literal["adam", "adamw"] = "adamw"
+    learning_rate: Positive = 1e-3
+    """The peak: the schedule multiplies it."""
+    beta1: Momentum = 0.9
+    beta2: Momentum = 0.98
+    epsilon: Positive = 1e-9
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
+    """On matrices; biases and other vectors have none."""
+
+
+class StoppingConfig(Structure):
+    """When training ends: at the first of these that is reached."""
+
+    updates: Count | None = None
+    epochs: Count | None = None
+    minutes: Positive | None = None
+    """Of training, all starts and validations together."""
+    patience: Count | None = None
+    """Validations in a row without a better ``training.validation.metric``."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> StoppingConfig:
+        if self.updates is None and self.epochs is None and self.minutes is None and self.patience is None:
+            raise ValueError("one of updates, epochs, minutes or patience must be given, or training never ends")
+        return self
+
+
+class ValidationConfig(Structure):
+    """What is measured on the valid corpus."""
+
+    every: Count = 500
+    """Updates between validations; the last update has one too."""
+    metric: Literal["loss", "bleu"] = "bleu"
+    """What decides which checkpoint is the best: the lowest loss, or the highest BLEU."""
+    bleu: bool = True
+    """Whether to translate the valid corpus."""
+    beam: Count = 1
+    """Beam of that translation."""
+
+    @model_validator(mode="after")
+    def _metric_is_measured(self) -> ValidationConfig:
+        if self.metric == "bleu" and not self.bleu:
+            raise ValueError("metric: bleu needs bleu: true; or use metric: loss")
+        return self
+
+
+class TrainingConfig(Structure):
+    """How a model is trained."""
+
+    batching: BatchingConfig = BatchingConfig()
+    accumulate: Count = 1
+    """Batches for each update, whose gradients are added up."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    schedule: AnySchedule = Constant()
+    clip_norm: Positive | None = 1.0
+    """The gradient's norm is at most this (Pascanu et al. 2013); null: no limit."""
+    label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    stopping: StoppingConfig = StoppingConfig(patience=10)
+    validation: ValidationConfig = ValidationConfig()
+    keep: Count = 3
+    """Newest checkpoints that stay, beside the best one."""
+    save_every: Count = 500
+    """Updates between checkpoints; there is one at each validation as well."""
+    log_every: Count = 20
+    """Updates between lines of metrics.jsonl."""
+    tensorboard: bool = False
+    """Whether to write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
+
+    @model_validator(mode="after")
+    def _horizon_is_known(self) -> TrainingConfig:
+        if self.schedule.needs_horizon and self.stopping.updates is None:
+            raise ValueError(
+                f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates as well"
+            )
+        return self

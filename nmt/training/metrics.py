@@ -1,0 +1,67 @@
+"""metrics.jsonl: one line for each log step and each validation; TensorBoard events beside it where wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from nmt.core.errors import InputError
+
+FILE = "metrics.jsonl"
+
+
+class Metrics:
+    """Writes a run's measurements. Lines beyond the update that training goes on from are dropped first: they tell of
+    updates that will be made again."""
+
+    def __init__(self, run: Path, *, after: int, tensorboard: bool) -> None:
+        path = run / FILE
+        _keep_until(path, after)
+        self._file = path.open("a", encoding="utf-8")
+        self._events = _events(run / "tensorboard", after) if tensorboard else None
+
+    def write(self, kind: str, update: int, values: Mapping[str, float]) -> None:
+        """One line: ``{"kind": "train" or "valid", "update": …, …}``."""
+        line = {"kind": kind, "update": update, **{name: _rounded(value) for name, value in values.items()}}
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        if self._events is not None:
+            for name, value in values.items():
+                self._events.add_scalar(f"{kind}/{name}", value, update)
+
+    def __enter__(self) -> Metrics:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._file.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def read(run: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics.jsonl; a last line that was cut off is left out."""
+    path = run / FILE
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def _keep_until(path: Path, update: int) -> None:
+    kept = [line for line in read(path.parent) if line["update"] <= update]
+    beside = path.with_name(f".{path.name}.unfinished")
+    beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+    beside.replace(path)
+
+
+def _events(folder: Path, after: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError("training.tensorboard: needs TensorBoard: pip install 'nmt[tensorboard]'") from None
+    return SummaryWriter(str(folder), purge_step=after + 1)  # type: ignore[no-untyped-call]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -1,0 +1,109 @@
+"""Learning-rate schedules: what the peak rate is multiplied by at each update.
+
+Each is a pure function of the update's number (from 1), of the number of the last update, and of how often the
+validation metric has reached a plateau; so a resumed run needs no state of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from nmt.core.structure import Structure
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Schedule(Structure, ABC):
+    """Linear warm-up from 0, then what the kind says."""
+
+    needs_horizon: ClassVar[bool] = False
+    """Whether it depends on the last update's number."""
+
+    kind: str
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Updates until the peak."""
+
+    def factor(self, update: int, *, last: int | None, plateaus: int) -> float:
+        """What the peak rate is multiplied by at ``update``, from 1 to ``last``."""
+        if update <= self.warmup:
+            return update / self.warmup
+        return self._after_warmup(update, last, plateaus)
+
+    @abstractmethod
+    def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float: ...
+
+
+class _ToTheEnd(Schedule):
+    needs_horizon: ClassVar[bool] = True
+
+    final: Share = 0.0
+    """What is left at the last update."""
+
+    def _progress(self, update: int, last: int | None, start: int) -> float:
+        assert last is not None
+        return min(1.0, max(0.0, (update - start) / max(1, last - start)))
+
+
+class Constant(Schedule):
+    """The peak, always."""
+
+    kind: Literal["constant"] = "constant"
+
+    def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
+        return 1.0
+
+
+class InverseSqrt(Schedule):
+    """sqrt(warmup / update) (Vaswani et al. 2017, equation 3, scaled so that the peak is the learning rate)."""
+
+    kind: Literal["inverse_sqrt"] = "inverse_sqrt"
+    warmup: Annotated[int, Field(gt=0)] = 4000
+
+    def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
+        return math.sqrt(self.warmup / update)
+
+
+class Cosine(_ToTheEnd):
+    """Half a cosine from the peak to ``final`` (Loshchilov & Hutter 2017, equation 5, without restarts)."""
+
+    kind: Literal["cosine"] = "cosine"
+
+    def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
+        progress = self._progress(update, last, self.warmup)
+        return self.final + (1.0 - self.final) * 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+class Linear(_ToTheEnd):
+    """The peak until the share ``hold`` of all updates, then a straight line to ``final``."""
+
+    kind: Literal["linear"] = "linear"
+    hold: Share = 0.0
+
+    def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
+        assert last is not None
+        progress = self._progress(update, last, max(self.warmup, round(self.hold * last)))
+        return 1.0 - (1.0 - self.final) * progress
+
+
+class Plateau(Schedule):
+    """``decay`` to the number of times that the validation metric has not got better ``patience`` times in a row."""
+
+    kind: Literal["plateau"] = "plateau"
+    decay: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.5
+    patience: Annotated[int, Field(gt=0)] = 2
+
+    def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
+        return self.decay**plateaus
+
+
+def _named(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+AnySchedule = Annotated[
+    Constant | InverseSqrt | Cosine | Linear | Plateau, Field(discriminator="kind"), BeforeValidator(_named)
+]

@@ -1,0 +1,33 @@
+"""How validation goes: the best so far, patience, plateaus."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the validations so far have shown."""
+
+    best: float | None = None
+    best_update: int = 0
+    without_gain: int = 0
+    """Validations since the best."""
+    plateaus: int = 0
+    since_plateau: int = 0
+    """Validations without gain since the last plateau was counted."""
+
+    def after(self, value: float, update: int, *, higher_is_better: bool, patience: int | None) -> Standing:
+        """The standing after one more validation; ``patience`` validations in a row without gain are a plateau."""
+        gain = self.best is None or (value > self.best if higher_is_better else value < self.best)
+        if gain:
+            return dataclasses.replace(self, best=value, best_update=update, without_gain=0, since_plateau=0)
+        waited = self.since_plateau + 1
+        reached = patience is not None and waited >= patience
+        return dataclasses.replace(
+            self,
+            without_gain=self.without_gain + 1,
+            plateaus=self.plateaus + reached,
+            since_plateau=0 if reached else waited,
+        )

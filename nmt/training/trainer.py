@@ -1,0 +1,362 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt.core import log
+from nmt.core.device import Compute
+from nmt.core.errors import InputError
+from nmt.core.seed import generator_states, restore_generators
+from nmt.data.batching import Batch, SubwordSampling, collate, epoch_batches, ordered_batches
+from nmt.data.store import Store
+from nmt.data.tokenizer import TokenizerPair
+from nmt.models.feed import Feed, TeacherForcing
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training import checkpoint
+from nmt.training.config import TrainingConfig
+from nmt.training.metrics import Metrics
+from nmt.training.objective import TensorBatch, token_loss
+from nmt.training.optimizer import NamedOptimizer
+from nmt.training.schedule import Plateau
+from nmt.training.stopping import Standing
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What is learnt from."""
+
+    train: Store
+    valid: Store | None
+    tokenizers: TokenizerPair
+    sampling: float
+    """Strength of subword sampling; 0 for none."""
+    fingerprint: str
+    """Changes with the prepared corpus; a checkpoint goes on with its own only."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where training stands: all that decides what comes next, beside weights, optimizer and generators."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of the epoch already used."""
+    tokens: int = 0
+    """Target tokens seen, end-of-sentence included."""
+    seconds: float = 0.0
+    """Spent so far, validations included."""
+
+
+class Trainer:
+    """Trains one model in one run directory; takes up a checkpoint that is there."""
+
+    def __init__(
+        self,
+        model: Seq2Seq[Any, Any],
+        config: TrainingConfig,
+        data: TrainingData,
+        *,
+        run: Path,
+        compute: Compute,
+        seed: int,
+        translation_quality: Callable[[], Mapping[str, float]] | None,
+    ) -> None:
+        """``translation_quality`` translates the valid corpus and returns scores by name, ``bleu`` among them."""
+        self.model = model
+        self.config = config
+        self.data = data
+        self.run_folder = run
+        self.compute = compute
+        self.seed = seed
+        self.feed: Feed = TeacherForcing()
+        self.optimizer = NamedOptimizer(model, config.optimizer, compute)
+        self.position = Position()
+        self.standing = Standing()
+        self._translation_quality = translation_quality
+        self._saved_at = -1
+
+    # ------------------------------------------------------------------------------------------- checkpoints
+
+    def resume(self) -> bool:
+        """Takes up the newest checkpoint of the run directory; False where there is none."""
+        folder = checkpoint.latest(self.run_folder)
+        if folder is None:
+            return False
+        state = checkpoint.read_state(folder)
+        try:
+            position, standing = Position(**state["position"]), Standing(**state["standing"])
+            precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder / checkpoint.STATE}: unreadable checkpoint, delete its folder: {error}") from None
+        if fingerprint != self.data.fingerprint:
+            raise InputError(
+                f"{folder}: was trained on another corpus or vocabulary than the files now hold; restore them, or give "
+                "the new ones a run directory of their own with run: in the config"
+            )
+        if precision != self.compute.precision:
+            log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
+        checkpoint.load_weights(folder, self.model)
+        tensors = checkpoint.read_tensors(folder / checkpoint.TRAINING)
+        self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
+        restore_generators(_below("generator/", tensors), self.compute.device)
+        self.position, self.standing = position, standing
+        self._saved_at = position.update
+        return True
+
+    def save(self) -> Path:
+        """Writes a checkpoint of this moment, unless it is there."""
+        folder = self.run_folder / "checkpoints" / f"step-{self.position.update:08d}"
+        if self._saved_at != self.position.update:
+            tensors = {f"optimizer/{name}": each for name, each in self.optimizer.tensors().items()}
+            states = generator_states(self.compute.device)
+            tensors |= {f"generator/{name}": each for name, each in states.items()}
+            state = {
+                "position": asdict(self.position),
+                "standing": asdict(self.standing),
+                "precision": self.compute.precision,
+                "data": self.data.fingerprint,
+                "loss_scale": self.optimizer.loss_scale(),
+            }
+            folder = checkpoint.save(self.run_folder, self.position.update, self.model, tensors, state)
+            self._saved_at = self.position.update
+        return folder
+
+    # ------------------------------------------------------------------------------------------------- loop
+
+    def train(self) -> None:
+        """Trains until ``config.stopping`` says so. Ctrl-C or SIGTERM lets the update finish, saves, and raises
+        KeyboardInterrupt. A loss that is not finite raises InputError and leaves the last checkpoint as it was."""
+        stopping, validation = self.config.stopping, self.config.validation
+        started, before = time.monotonic(), self.position.seconds
+        metrics = Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
+        meter = _Meter()
+        with _interruptible() as interrupted, metrics, log.progress(
+            total=stopping.updates, description="train", unit="update", initial=self.position.update
+        ) as bar:
+            if self._is_over():
+                log.info(f"training is complete at update {self.position.update}: nothing to do")
+                return
+            for batches, following in self._updates():
+                rate, norm = self._update(batches, meter)
+                seconds = before + time.monotonic() - started
+                tokens = self.position.tokens + sum(int(each.target_length_B.sum()) for each in batches)
+                self.position = dataclasses.replace(following, tokens=tokens, seconds=seconds)
+                update = self.position.update
+                bar.update()
+                if update % self.config.log_every == 0:
+                    measured = meter.take()
+                    metrics.write("train", update, {**measured, "learning_rate": rate, "gradient_norm": norm})
+                    bar.total = self._expected_updates()
+                    bar.set_postfix_str(
+                        f"loss {measured['loss']:.3f}, {measured['tokens_per_second']:,.0f} tokens/s, rate {rate:.2e}"
+                    )
+                over = self._is_over()
+                if update % validation.every == 0 or over:
+                    meter.pause()
+                    self._validate(metrics)
+                    seconds = before + time.monotonic() - started
+                    self.position = dataclasses.replace(self.position, seconds=seconds)
+                    meter.resume()
+                    over = self._is_over()
+                if update % self.config.save_every == 0 or update % validation.every == 0 or over or interrupted:
+                    meter.pause()
+                    folder = self.save()
+                    if self.standing.best_update == update:
+                        checkpoint.point(self.run_folder, "best", folder)
+                    checkpoint.prune(self.run_folder, keep=self.config.keep)
+                    meter.resume()
+                if interrupted:
+                    log.info(f"interrupted at update {update}; saved, the same command goes on from there")
+                    raise KeyboardInterrupt
+                if over:
+                    return
+
+    def _updates(self) -> Iterator[tuple[list[Batch], Position]]:
+        """For each update its batches and the position after it, for ever."""
+        position = self.position
+        while True:
+            epoch, store = position.epoch, self.data.train
+            order = epoch_batches(store, self.config.batching, seed=self.seed, epoch=epoch)
+            if len(order) == 0:
+                raise InputError("data.train: no pair is left to train on; see the report of nmt prepare")
+            sampling = None
+            if self.data.sampling > 0.0:
+                sampling = SubwordSampling(self.data.tokenizers, self.data.sampling, self.seed, epoch)
+            for first in range(position.batch, len(order), self.config.accumulate):
+                last = min(first + self.config.accumulate, len(order))
+                batches = [collate(store, order[index], sampling=sampling) for index in range(first, last)]
+                at_end = last == len(order)
+                position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
+                yield batches, position
+
+    def _update(self, batches: list[Batch], meter: _Meter) -> tuple[float, float]:
+        """One step of the optimizer; returns the learning rate and the gradient's norm before clipping."""
+        self.model.train()
+        moved = [TensorBatch.of(batch, self.compute.device) for batch in batches]
+        tokens = sum(batch.target_tokens for batch in moved)
+        for batch, tensors in zip(batches, moved, strict=True):
+            with self.compute.autocast():
+                loss = token_loss(self.model, tensors, self.feed, smoothing=self.config.label_smoothing)
+            mean = loss.objective / tokens
+            if not math.isfinite(mean.item()):
+                raise InputError(self._not_finite("loss", [batch]))
+            self.optimizer.scaled(mean).backward()  # type: ignore[no-untyped-call]
+            meter.add(loss.objective.item(), loss.cross_entropy.item(), tensors.target_tokens)
+        self.optimizer.unscale()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()
+        if not math.isfinite(norm) and not self.optimizer.skips_overflow:
+            raise InputError(self._not_finite("gradient", batches))
+        factor = self.config.schedule.factor(
+            self.position.update + 1, last=self.config.stopping.updates, plateaus=self.standing.plateaus
+        )
+        return self.optimizer.step(factor), norm
+
+    def _not_finite(self, what: str, batches: list[Batch]) -> str:
+        lines: dict[str, list[int]] = {}
+        for batch in batches:
+            for pair in batch.pairs_B.tolist():
+                corpus, line = self.data.train.line(pair)
+                lines.setdefault(corpus, []).append(line)
+        places = "; ".join(f"{corpus} lines {', '.join(map(str, sorted(each)))}" for corpus, each in lines.items())
+        return (
+            f"the {what} is not finite at update {self.position.update + 1}: lower training.optimizer.learning_rate or "
+            f"training.clip_norm, or look at the pairs of this batch ({places})"
+        )
+
+    def _is_over(self) -> bool:
+        stopping, position = self.config.stopping, self.position
+        return (
+            (stopping.updates is not None and position.update >= stopping.updates)
+            or (stopping.epochs is not None and position.epoch >= stopping.epochs)
+            or (stopping.minutes is not None and position.seconds >= stopping.minutes * 60)
+            or (stopping.patience is not None and self.standing.without_gain >= stopping.patience)
+        )
+
+    def _expected_updates(self) -> int | None:
+        """How many updates there will be by the limits that can be foreseen; None where none can."""
+        stopping, position = self.config.stopping, self.position
+        limits = [stopping.updates] if stopping.updates is not None else []
+        if stopping.epochs is not None and position.epoch > 0:
+            limits.append(math.ceil(position.update * stopping.epochs / position.epoch))
+        if stopping.minutes is not None:
+            limits.append(math.ceil(position.update * stopping.minutes * 60 / position.seconds))
+        return min(limits) if limits else None
+
+    # ------------------------------------------------------------------------------------------- validation
+
+    def _validate(self, metrics: Metrics) -> None:
+        config, update = self.config.validation, self.position.update
+        if self.data.valid is None:
+            return
+        measured = dict(self.validation_loss(self.data.valid))
+        if self._translation_quality is not None:
+            self.model.eval()
+            measured |= self._translation_quality()
+        value = measured[config.metric]
+        patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
+        self.standing = self.standing.after(
+            value, update, higher_is_better=config.metric == "bleu", patience=patience
+        )
+        metrics.write("valid", update, measured)
+        best = " (best)" if self.standing.best_update == update else ""
+        shown = ", ".join(f"{name} {each:.2f}" for name, each in measured.items())
+        minutes = self.position.seconds / 60
+        log.info(f"update {update}, epoch {self.position.epoch + 1}, {minutes:.1f} min: valid {shown}{best}")
+
+    @torch.no_grad()
+    def validation_loss(self, store: Store) -> Mapping[str, float]:
+        """Cross entropy (nats), perplexity and accuracy per target token under teacher forcing."""
+        self.model.eval()
+        cross_entropy, correct, tokens = 0.0, 0, 0
+        for pairs_B in ordered_batches(store, self.config.batching):
+            batch = TensorBatch.of(collate(store, pairs_B), self.compute.device)
+            with self.compute.autocast():
+                loss = token_loss(self.model, batch, TeacherForcing(), smoothing=0.0)
+            cross_entropy += loss.cross_entropy.item()
+            correct += int(loss.correct.item())
+            tokens += batch.target_tokens
+        mean = cross_entropy / tokens
+        return {"loss": mean, "perplexity": math.exp(min(mean, 700.0)), "accuracy": 100.0 * correct / tokens}
+
+
+class _Meter:
+    """Loss and speed since it was last read. Validations and checkpoints do not count as training time."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._objective = 0.0
+        self._cross_entropy = 0.0
+        self._tokens = 0
+        self._since = time.monotonic()
+
+    def add(self, objective: float, cross_entropy: float, tokens: int) -> None:
+        self._objective += objective
+        self._cross_entropy += cross_entropy
+        self._tokens += tokens
+
+    def pause(self) -> None:
+        self._seconds += time.monotonic() - self._since
+
+    def resume(self) -> None:
+        self._since = time.monotonic()
+
+    def take(self) -> dict[str, float]:
+        self.pause()
+        taken = {
+            "loss": self._objective / self._tokens,
+            "perplexity": math.exp(min(self._cross_entropy / self._tokens, 700.0)),
+            "tokens_per_second": self._tokens / max(self._seconds, 1e-9),
+        }
+        self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
+        self.resume()
+        return taken
+
+
+class _Interrupted:
+    """True once a signal has asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __bool__(self) -> bool:
+        return self.asked
+
+
+@contextmanager
+def _interruptible() -> Iterator[_Interrupted]:
+    """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one stops at once."""
+    interrupted = _Interrupted()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted  # signals reach the main thread alone
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted.asked = True
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
