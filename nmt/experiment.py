@@ -69,9 +69,7 @@ def save(experiment: Experiment, path: Path) -> None:
 
 def conflicts(old: Experiment, new: Experiment) -> list[str]:
     """The dotted keys that forbid ``new`` to go on training what ``old`` began."""
-    free = tuple(
-        key for key in _MAY_CHANGE if key != "training.stopping" or not new.training.schedule.needs_horizon
-    )
+    free = tuple(key for key in _MAY_CHANGE if key != "training.stopping" or not new.training.schedule.needs_horizon)
     if new.training.schedule.needs_horizon:
         free += ("training.stopping.epochs", "training.stopping.minutes", "training.stopping.patience")
     return [key for key in differences(old, new) if not any(key == each or key.startswith(each + ".") for each in free)]

@@ -82,4 +82,4 @@ class Weighting(Mechanism):
 
     @abstractmethod
     def __call__(self, scores_BHTS: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Weights that sum to 1 over S, from float32 scores that are -inf at padding; weights there must be exactly 0."""
+        """Weights that sum to 1 over S, from float32 scores; where those are -inf, at padding, weights are 0."""

@@ -36,12 +36,13 @@ def _named(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
-SCORES: dict[str, type[Score]] = _discover(scores, Score)
-WEIGHTS: dict[str, type[Weighting]] = _discover(weights, Weighting)
+SCORES: dict[str, type[Score]] = _discover(scores, Score)  # type: ignore[type-abstract]
+WEIGHTS: dict[str, type[Weighting]] = _discover(weights, Weighting)  # type: ignore[type-abstract]
 
 if TYPE_CHECKING:
     AnyScore: TypeAlias = Score
     AnyWeighting: TypeAlias = Weighting
 else:
-    AnyScore = Annotated[Union[tuple(SCORES.values())], Field(discriminator="kind"), BeforeValidator(_named)]
-    AnyWeighting = Annotated[Union[tuple(WEIGHTS.values())], Field(discriminator="kind"), BeforeValidator(_named)]
+    _SCORE, _WEIGHTING = Union[tuple(SCORES.values())], Union[tuple(WEIGHTS.values())]  # noqa: UP007
+    AnyScore = Annotated[_SCORE, Field(discriminator="kind"), BeforeValidator(_named)]
+    AnyWeighting = Annotated[_WEIGHTING, Field(discriminator="kind"), BeforeValidator(_named)]

@@ -17,9 +17,9 @@ Self = TypeVar("Self", bound="BatchRecord")
 class BatchRecord:
     """A frozen dataclass of tensors, all with the batch as dimension 0.
 
-    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. So choosing rows (a beam that follows its
-    parents, a batch whose finished sentences leave) and repeating them is written here once, and a record that gains a
-    field cannot forget to carry it along.
+    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. So choosing rows (a beam that follows
+    its parents, a batch whose finished sentences leave) and repeating them is written here once, and a record that
+    gains a field cannot forget to carry it along.
     """
 
     def select(self: Self, rows_N: Tensor) -> Self:

@@ -13,7 +13,7 @@ Size = Annotated[int, Field(gt=0)]
 
 
 class EmbeddingConfig(Structure):
-    """Word embeddings and what they share (Press & Wolf 2017, "Using the Output Embedding to Improve Language Models")."""
+    """Word embeddings and what they share (Press & Wolf 2017, "Using the Output Embedding to Improve LMs")."""
 
     size: Size = 256
     """Width of an embedding."""

@@ -20,7 +20,9 @@ class Embedding(nn.Module):
     @property
     def weight_VD(self) -> nn.Parameter:
         """The table itself, for tying."""
-        return self.table.weight
+        weight = self.table.weight
+        assert isinstance(weight, nn.Parameter)
+        return weight
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         """The vectors, (B, T, D)."""

@@ -29,7 +29,7 @@ class OutputLayer(nn.Module):
     def __init__(self, width: int, tokens: int, *, tied: nn.Parameter | None = None) -> None:
         super().__init__()
         if tied is not None:
-            assert tied.shape == (tokens, width), f"a tied output layer of {tokens} x {width}, an embedding of {tuple(tied.shape)}"
+            assert tied.shape == (tokens, width), f"output {tokens} x {width}, embedding {tuple(tied.shape)}"
             self.weight_VD = tied
         else:
             self.weight_VD = nn.Parameter(torch.empty(tokens, width))
@@ -47,7 +47,8 @@ class OutputLayer(nn.Module):
         Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into their gradient in place.
         """
         device = readout_ND.device.type
-        weight, bias = self.weight_VD, self.bias_V
+        weight: Tensor = self.weight_VD
+        bias: Tensor = self.bias_V
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
             readout_ND, weight, bias = readout_ND.to(dtype), weight.to(dtype), bias.to(dtype)

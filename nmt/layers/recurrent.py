@@ -192,7 +192,8 @@ class Stepper:
         known = stack.input_size - fed
         self._known_weight_GE = stack.parameter("weight_ih", 0)[:, :known]
         self._biases_G = [stack.parameter("bias_ih", n) for n in range(stack.layers)]
-        self._inputs = [DeferredLinear(stack.parameter("weight_ih", 0)[:, known:])] if fed else [None]
+        fed_weight_GF = stack.parameter("weight_ih", 0)[:, known:]
+        self._inputs: list[DeferredLinear | None] = [DeferredLinear(fed_weight_GF) if fed else None]
         self._inputs += [DeferredLinear(stack.parameter("weight_ih", n)) for n in range(1, stack.layers)]
         self._recurrent = [DeferredLinear(stack.parameter("weight_hh", n)) for n in range(stack.layers)]
         self._recurrent_biases_G = [stack.parameter("bias_hh", n) for n in range(stack.layers)]
@@ -231,7 +232,7 @@ class Stepper:
 
 
 def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
-    """The hidden states of one layer, in autocast's precision: autocast itself leaves recurrent modules alone on CPUs."""
+    """The hidden states of one layer in autocast's precision; autocast itself leaves recurrent modules alone."""
     device = input_BTE.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)

@@ -13,7 +13,9 @@ from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq
 
 
-def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, joint: bool, pad: int, bos: int) -> Seq2Seq[Any, Any]:
+def build(
+    config: ModelConfig, *, source_tokens: int, target_tokens: int, joint: bool, pad: int, bos: int
+) -> Seq2Seq[Any, Any]:
     """A freshly initialised model; draws from torch's generator.
 
     ``joint`` tells that both sides share one vocabulary. Raises InputError for ``tie: all`` without one.

@@ -1,4 +1,4 @@
-"""The interface that training, search and alignment know: encode a source, then decode a target step by step or at once.
+"""The interface that training, search and alignment know: encode a source, decode a target step by step or at once.
 
 Shapes: B sentences, S source positions, T target positions, N = B x beams rows (the rows of a sentence side by side),
 H heads, D width of an encoder state, R width of a readout, V target vocabulary.

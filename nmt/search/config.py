@@ -18,5 +18,7 @@ class SearchConfig(Structure):
     """Exponent of the GNMT length penalty; 0 ranks by plain log-probability. See ``nmt.search.scoring``."""
     max_length_ratio: Annotated[float, Field(gt=0.0)] = 2.0
     """A translation has at most this many tokens for each source token, and ten more."""
+    max_source_tokens: Annotated[int, Field(gt=0)] = 1000
+    """A longer source sentence is cut there, with a warning."""
     batch_tokens: Annotated[int, Field(gt=0)] = 2048
     """Source tokens decoded together, padding included."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from nmt.core.device import Compute
-from nmt.data.batching import pad
+from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import beam_search
@@ -21,7 +21,12 @@ from nmt.search.scoring import max_lengths
 
 @torch.inference_mode()
 def decode(
-    model: Seq2Seq[Any, Any], sources: Sequence[Sequence[int]], config: SearchConfig, compute: Compute, *, n_best: int = 1
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    config: SearchConfig,
+    compute: Compute,
+    *,
+    n_best: int = 1,
 ) -> list[tuple[Hypothesis, ...]]:
     """The best hypotheses of each source (token ids without end-of-sentence), in the order of the sources.
 
@@ -30,37 +35,21 @@ def decode(
     """
     assert not model.training
     found: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-    for rows in _batches([len(source) + 1 for source in sources], config.batch_tokens):
+    for rows in length_batches([len(source) + 1 for source in sources], config.batch_tokens):
         padded, length_B = pad([sources[row] for row in rows])
         source_BS = torch.from_numpy(padded).to(compute.device)
         max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio).to(compute.device)
         with compute.autocast():
-            if config.beam == 1:
-                best = [(one,) for one in greedy(model, source_BS, max_length_B, eos=EOS, exponent=config.length_penalty)]
-            else:
-                best = beam_search(
-                    model,
-                    source_BS,
-                    max_length_B,
-                    beam=config.beam,
-                    eos=EOS,
-                    exponent=config.length_penalty,
-                    n_best=n_best,
-                )
+            best = _search(model, source_BS, max_length_B, config, n_best)
         for row, each in zip(rows, best, strict=True):
             found[row] = each
     return [each for each in found if each is not None]
 
 
-def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Rows by falling length, so that what needs the most memory comes first; padding counts."""
-    batch: list[int] = []
-    longest = 0
-    for row in np.argsort(-np.asarray(lengths), kind="stable").tolist():
-        longest = max(longest, lengths[row])
-        if batch and longest * (len(batch) + 1) > tokens:
-            yield batch
-            batch, longest = [], lengths[row]
-        batch.append(row)
-    if batch:
-        yield batch
+def _search(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, config: SearchConfig, n_best: int
+) -> Sequence[tuple[Hypothesis, ...]]:
+    exponent = config.length_penalty
+    if config.beam == 1:
+        return [(best,) for best in greedy(model, source_BS, max_length_B, eos=EOS, exponent=exponent)]
+    return beam_search(model, source_BS, max_length_B, beam=config.beam, eos=EOS, exponent=exponent, n_best=n_best)

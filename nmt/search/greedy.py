@@ -17,7 +17,9 @@ memory, staying costs the steps of idle rows."""
 
 
 @torch.no_grad()
-def greedy(model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, *, eos: int, exponent: float) -> list[Hypothesis]:
+def greedy(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, *, eos: int, exponent: float
+) -> list[Hypothesis]:
     """One hypothesis for each source row, in order.
 
     ``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length is made to take as its last

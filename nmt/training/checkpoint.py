@@ -1,9 +1,9 @@
 """Checkpoints: folders that are whole or not there, and that hold nothing that can be executed.
 
-    checkpoints/step-00012000/model.safetensors     the weights
-                              training.safetensors  optimizer state, generator states
-                              state.json            where training stood
-    best -> checkpoints/step-…    latest -> checkpoints/step-…
+checkpoints/step-00012000/model.safetensors     the weights
+                          training.safetensors  optimizer state, generator states
+                          state.json            where training stood
+best -> checkpoints/step-…    latest -> checkpoints/step-…
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; is it a checkpoint?") from None
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {_one_line(error)}") from None
+        raise InputError(
+            f"{path}: unreadable checkpoint, delete its folder or restore it: {_one_line(error)}"
+        ) from None
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
@@ -109,7 +111,9 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {_one_line(error)}") from None
+        raise InputError(
+            f"{path}: unreadable checkpoint, delete its folder or restore it: {_one_line(error)}"
+        ) from None
     if not isinstance(state, dict):
         raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: no JSON object")
     return state

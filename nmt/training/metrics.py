@@ -60,7 +60,7 @@ def _events(folder: Path, after: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise InputError("training.tensorboard: needs TensorBoard: pip install 'nmt[tensorboard]'") from None
-    return SummaryWriter(str(folder), purge_step=after + 1)  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder), purge_step=after + 1)
 
 
 def _rounded(value: float) -> float:

@@ -29,9 +29,7 @@ class NamedOptimizer:
             {"params": others, "weight_decay": 0.0},
         ]
         kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
-        self._torch = kind(
-            groups, lr=self._peak, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True
-        )
+        self._torch = kind(groups, lr=self._peak, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
         self.skips_overflow = compute.precision == "float16"
         self._scaler = torch.amp.GradScaler(compute.device.type, enabled=self.skips_overflow)
 

@@ -21,15 +21,15 @@ from nmt.core import log
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators
-from nmt.data.batching import Batch, SubwordSampling, collate, epoch_batches, ordered_batches
+from nmt.data.batching import Batch, SubwordSampling, collate, epoch_batches
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.models.feed import Feed, TeacherForcing
+from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint
 from nmt.training.config import TrainingConfig
 from nmt.training.metrics import Metrics
-from nmt.training.objective import TensorBatch, token_loss
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.schedule import Plateau
 from nmt.training.stopping import Standing
@@ -40,7 +40,6 @@ class TrainingData:
     """What is learnt from."""
 
     train: Store
-    valid: Store | None
     tokenizers: TokenizerPair
     sampling: float
     """Strength of subword sampling; 0 for none."""
@@ -74,9 +73,10 @@ class Trainer:
         run: Path,
         compute: Compute,
         seed: int,
-        translation_quality: Callable[[], Mapping[str, float]] | None,
+        validation: Callable[[], Mapping[str, float]] | None,
     ) -> None:
-        """``translation_quality`` translates the valid corpus and returns scores by name, ``bleu`` among them."""
+        """``validation`` measures the model as it stands, without drawing from torch's generators, and returns figures
+        by name; ``config.validation.metric`` must be among them. None: there is no valid corpus."""
         self.model = model
         self.config = config
         self.data = data
@@ -87,7 +87,7 @@ class Trainer:
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
         self.position = Position()
         self.standing = Standing()
-        self._translation_quality = translation_quality
+        self._validation = validation
         self._saved_at = -1
 
     # ------------------------------------------------------------------------------------------- checkpoints
@@ -102,7 +102,9 @@ class Trainer:
             position, standing = Position(**state["position"]), Standing(**state["standing"])
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
-            raise InputError(f"{folder / checkpoint.STATE}: unreadable checkpoint, delete its folder: {error}") from None
+            raise InputError(
+                f"{folder / checkpoint.STATE}: unreadable checkpoint, delete its folder: {error}"
+            ) from None
         if fingerprint != self.data.fingerprint:
             raise InputError(
                 f"{folder}: was trained on another corpus or vocabulary than the files now hold; restore them, or give "
@@ -130,6 +132,7 @@ class Trainer:
                 "standing": asdict(self.standing),
                 "precision": self.compute.precision,
                 "data": self.data.fingerprint,
+                "vocabulary": self.data.tokenizers.fingerprint,
                 "loss_scale": self.optimizer.loss_scale(),
             }
             folder = checkpoint.save(self.run_folder, self.position.update, self.model, tensors, state)
@@ -145,16 +148,20 @@ class Trainer:
         started, before = time.monotonic(), self.position.seconds
         metrics = Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
         meter = _Meter()
-        with _interruptible() as interrupted, metrics, log.progress(
-            total=stopping.updates, description="train", unit="update", initial=self.position.update
-        ) as bar:
+        with (
+            _interruptible() as interrupted,
+            metrics,
+            log.progress(
+                total=stopping.updates, description="train", unit="update", initial=self.position.update
+            ) as bar,
+        ):
             if self._is_over():
                 log.info(f"training is complete at update {self.position.update}: nothing to do")
                 return
             for batches, following in self._updates():
                 rate, norm = self._update(batches, meter)
                 seconds = before + time.monotonic() - started
-                tokens = self.position.tokens + sum(int(each.target_length_B.sum()) for each in batches)
+                tokens = self.position.tokens + _tokens(batches)
                 self.position = dataclasses.replace(following, tokens=tokens, seconds=seconds)
                 update = self.position.update
                 bar.update()
@@ -207,16 +214,17 @@ class Trainer:
     def _update(self, batches: list[Batch], meter: _Meter) -> tuple[float, float]:
         """One step of the optimizer; returns the learning rate and the gradient's norm before clipping."""
         self.model.train()
-        moved = [TensorBatch.of(batch, self.compute.device) for batch in batches]
-        tokens = sum(batch.target_tokens for batch in moved)
-        for batch, tensors in zip(batches, moved, strict=True):
+        tokens = _tokens(batches)
+        for batch in batches:
+            source_BS = torch.from_numpy(batch.source_BS).to(self.compute.device)
+            target_BT = torch.from_numpy(batch.target_BT).to(self.compute.device)
             with self.compute.autocast():
-                loss = token_loss(self.model, tensors, self.feed, smoothing=self.config.label_smoothing)
+                loss = token_loss(self.model, source_BS, target_BT, self.feed, smoothing=self.config.label_smoothing)
             mean = loss.objective / tokens
             if not math.isfinite(mean.item()):
                 raise InputError(self._not_finite("loss", [batch]))
             self.optimizer.scaled(mean).backward()  # type: ignore[no-untyped-call]
-            meter.add(loss.objective.item(), loss.cross_entropy.item(), tensors.target_tokens)
+            meter.add(loss.objective.item(), loss.cross_entropy.item(), _tokens([batch]))
         self.optimizer.unscale()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()
         if not math.isfinite(norm) and not self.optimizer.skips_overflow:
@@ -261,37 +269,17 @@ class Trainer:
 
     def _validate(self, metrics: Metrics) -> None:
         config, update = self.config.validation, self.position.update
-        if self.data.valid is None:
+        if self._validation is None:
             return
-        measured = dict(self.validation_loss(self.data.valid))
-        if self._translation_quality is not None:
-            self.model.eval()
-            measured |= self._translation_quality()
+        measured = self._validation()
         value = measured[config.metric]
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
-        self.standing = self.standing.after(
-            value, update, higher_is_better=config.metric == "bleu", patience=patience
-        )
+        self.standing = self.standing.after(value, update, higher_is_better=config.metric == "bleu", patience=patience)
         metrics.write("valid", update, measured)
         best = " (best)" if self.standing.best_update == update else ""
         shown = ", ".join(f"{name} {each:.2f}" for name, each in measured.items())
         minutes = self.position.seconds / 60
         log.info(f"update {update}, epoch {self.position.epoch + 1}, {minutes:.1f} min: valid {shown}{best}")
-
-    @torch.no_grad()
-    def validation_loss(self, store: Store) -> Mapping[str, float]:
-        """Cross entropy (nats), perplexity and accuracy per target token under teacher forcing."""
-        self.model.eval()
-        cross_entropy, correct, tokens = 0.0, 0, 0
-        for pairs_B in ordered_batches(store, self.config.batching):
-            batch = TensorBatch.of(collate(store, pairs_B), self.compute.device)
-            with self.compute.autocast():
-                loss = token_loss(self.model, batch, TeacherForcing(), smoothing=0.0)
-            cross_entropy += loss.cross_entropy.item()
-            correct += int(loss.correct.item())
-            tokens += batch.target_tokens
-        mean = cross_entropy / tokens
-        return {"loss": mean, "perplexity": math.exp(min(mean, 700.0)), "accuracy": 100.0 * correct / tokens}
 
 
 class _Meter:
@@ -356,6 +344,10 @@ def _interruptible() -> Iterator[_Interrupted]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _tokens(batches: list[Batch]) -> int:
+    return sum(int(batch.target_length_B.sum()) for batch in batches)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,14 @@ from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.store import Store
-from nmt.data.vocabulary import BOS, PAD
+from nmt.evaluation.perplexity import predict
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
-from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode
 from nmt.training.trainer import Trainer, TrainingData
+from nmt.workflows.loading import build_model, for_inference
 from nmt.workflows.prepare import PreparedData, prepare
 
 
@@ -42,15 +42,15 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
         data = prepare(experiment.data, run=run, seed=experiment.seed)
         data.tokenizers.save(run)
         seed_everything(experiment.seed)
-        model = build_model(experiment, data).to(chosen.device)
+        model = build_model(experiment, data.tokenizers).to(chosen.device)
         trainer = Trainer(
             model,
             experiment.training,
-            TrainingData(data.train, data.valid, data.tokenizers, experiment.data.subwords.sampling, data.key),
+            TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key),
             run=run,
             compute=chosen,
             seed=experiment.seed,
-            translation_quality=_translation_quality(experiment, data, model, chosen),
+            validation=_validation(experiment, data, model, chosen),
         )
         resumed = trainer.resume()
         log.info(_summary(experiment, data, model, chosen))
@@ -58,19 +58,6 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
             log.info(f"going on from update {trainer.position.update:,} in epoch {trainer.position.epoch + 1}")
         trainer.train()
     return run
-
-
-def build_model(experiment: Experiment, data: PreparedData) -> Seq2Seq[Any, Any]:
-    """The model of an experiment, for the vocabularies of its data."""
-    tokenizers = data.tokenizers
-    return build(
-        experiment.model,
-        source_tokens=tokenizers.source.size,
-        target_tokens=tokenizers.target.size,
-        joint=tokenizers.joint,
-        pad=PAD,
-        bos=BOS,
-    )
 
 
 @contextmanager
@@ -90,31 +77,41 @@ def _claim(run: Path, experiment: Experiment) -> None:
         keys = experiments.conflicts(experiments.load(path), experiment)
         if keys:
             raise InputError(
-                f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete the directory"
+                f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete this one"
             )
     experiments.save(experiment, path)
 
 
-def _translation_quality(
+def _validation(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute
-) -> Any:
-    """The trainer's view of search and evaluation: BLEU of the valid corpus as it would be translated."""
-    validation = experiment.training.validation
+) -> Callable[[], Mapping[str, float]] | None:
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as its text would be translated."""
     store = data.valid
-    if not validation.bleu or store is None:
+    if store is None:
         return None
+    config = experiment.training.validation
     texts = [store.text(index) for index in range(len(store))]
     sources = [data.tokenizers.source.encode(text.source) for text in texts]
+    targets = [data.tokenizers.target.encode(text.target) for text in texts]
     references = [text.target for text in texts]
-    settings = SearchConfig(**{**experiment.search.model_dump(), "beam": validation.beam})
+    search = SearchConfig(**{**experiment.search.model_dump(), "beam": config.beam})
 
-    def quality() -> Mapping[str, float]:
-        found = decode(model, sources, settings, chosen)
-        hypotheses = [data.tokenizers.target.decode(best.tokens) for best, *_ in found]
-        (bleu,) = scores(hypotheses, references, metrics=("bleu",))
-        return {"bleu": bleu.value}
+    def measure() -> Mapping[str, float]:
+        as_used = for_inference(copy.deepcopy(model), chosen)
+        prediction = predict(as_used, sources, targets, chosen, batch_tokens=search.batch_tokens)
+        measured = {
+            "loss": prediction.loss,
+            "perplexity": prediction.perplexity,
+            "accuracy": prediction.accuracy,
+        }
+        if config.bleu:
+            found = decode(as_used, sources, search, chosen)
+            hypotheses = [data.tokenizers.target.decode(best.tokens) for best, *_ in found]
+            (bleu,) = scores(hypotheses, references, metrics=("bleu",))
+            measured["bleu"] = bleu.value
+        return measured
 
-    return quality
+    return measure
 
 
 def _summary(experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute) -> str:
@@ -125,12 +122,13 @@ def _summary(experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any
     config = experiment.training
     order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
     waste = padding_waste(order, data.train.source_lengths, data.train.target_lengths)
+    tokenizers = data.tokenizers
+    joint = " (joint)" if tokenizers.joint else ""
     valid = "none" if data.valid is None else f"{len(data.valid):,} pairs"
     rows = [
         ("run", experiment.run),
         ("train", f"{len(data.train):,} pairs, {_tokens(data.train):,} target tokens; valid {valid}"),
-        ("vocabulary", f"{data.tokenizers.source.size:,} source, {data.tokenizers.target.size:,} target"
-                       + (" (joint)" if data.tokenizers.joint else "")),  # fmt: skip
+        ("vocabulary", f"{tokenizers.source.size:,} source, {tokenizers.target.size:,} target{joint}"),
         ("batches", f"{len(order):,} an epoch, padding {waste.source:.1%} of source and {waste.target:.1%} of target"),
         ("parameters", f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items())),
         ("device", chosen.label),

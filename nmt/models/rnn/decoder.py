@@ -48,8 +48,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     both:                                                         r_t = tanh(W [s_t; c_t] + b)
     ``input_feeding``   (Luong et al. 2015, section 3.3):         r_{t-1} is part of the cell's input as well.
 
-    The first state of each layer is tanh(W f + b), f the encoder's one vector of the sentence. Bahdanau's own readout is
-    a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings, over the
+    The first state of each layer is tanh(W f + b), f the encoder's one vector of the sentence. Bahdanau's own readout
+    is a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings, over the
     current state, and ``readout_embedding`` adds the word.
     """
 
@@ -128,7 +128,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     def _readout(self, embedded_BTE: Tensor, top_BTD: Tensor, context_BTK: Tensor) -> Tensor:
         parts = [top_BTD, context_BTK] + [embedded_BTE.to(top_BTD.dtype)] * self.readout_embedding
-        return self.dropout(self.readout(torch.cat(parts, dim=-1)).tanh())
+        readout_BTR: Tensor = self.dropout(self.readout(torch.cat(parts, dim=-1)).tanh())
+        return readout_BTR
 
 
 class _Loop:
@@ -159,7 +160,9 @@ class _Loop:
         if decoder.attends_first:
             context_N1K, weights_NH1S = self._attend(stack.top_BD[:, None])
             fed = [context_N1K[:, 0], *fed]
-        stack = self._stepper(self._known[time], torch.cat(fed, dim=1) if fed else None, stack, masks, decoder.dropout.scale)
+        stack = self._stepper(
+            self._known[time], torch.cat(fed, dim=1) if fed else None, stack, masks, decoder.dropout.scale
+        )
         if not decoder.attends_first:
             context_N1K, weights_NH1S = self._attend(stack.top_BD[:, None])
         context_NK = context_N1K[:, 0]

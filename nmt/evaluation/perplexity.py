@@ -1,0 +1,62 @@
+"""How well a model predicts reference translations when it reads them as it goes (teacher forcing)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from nmt.core.device import Compute
+from nmt.data.batching import length_batches, pad
+from nmt.models.feed import TeacherForcing
+from nmt.models.likelihood import token_loss
+from nmt.models.seq2seq import Seq2Seq
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Per target token, end-of-sentence included."""
+
+    loss: float
+    """Mean -log p of the reference token, in nats, without label smoothing."""
+    accuracy: float
+    """Per cent of tokens that the model found most probable."""
+    tokens: int
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the loss."""
+        return math.exp(min(self.loss, 700.0))
+
+
+@torch.inference_mode()
+def predict(
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    compute: Compute,
+    *,
+    batch_tokens: int,
+) -> Prediction:
+    """Scores reference targets (token ids without end-of-sentence). The model must be in eval mode."""
+    assert not model.training
+    assert len(sources) == len(targets)
+    cross_entropy, correct, tokens = 0.0, 0, 0
+    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
+    for rows in length_batches(lengths, batch_tokens):
+        source_BS, _ = pad([sources[row] for row in rows])
+        target_BT, length_B = pad([targets[row] for row in rows])
+        with compute.autocast():
+            loss = token_loss(
+                model,
+                torch.from_numpy(source_BS).to(compute.device),
+                torch.from_numpy(target_BT).to(compute.device),
+                TeacherForcing(),
+            )
+        cross_entropy += loss.cross_entropy.item()
+        correct += int(loss.correct.item())
+        tokens += int(length_B.sum())
+    return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)

@@ -1,0 +1,115 @@
+"""How good a translation is: BLEU, chrF and TER as sacreBLEU computes them, each with the signature that reproduces it.
+
+The figures are those of the `sacrebleu` command with its own defaults (Post 2018, "A Call for Clarity in Reporting BLEU
+Scores"): same preparation of the lines, same settings, same signature. Nothing is computed here.
+
+    BLEU  modified n-gram precision up to 4 with a brevity penalty, Papineni et al. 2002; higher is better, 0 to 100
+    chrF2 character n-gram F-score up to 6, beta 2, Popović 2015; higher is better, 0 to 100
+    TER   edits (with shifts of word blocks) per 100 reference words, Snover et al. 2006; lower is better, may pass 100
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+
+METRICS = ("bleu", "chrf", "ter")
+"""The metrics by name, in the order in which they are reported."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One corpus-level figure.
+
+    `name` is sacreBLEU's ("BLEU", "chrF2", "TER"), `value` is not rounded, `signature` names every setting and the
+    version, and `detail` is what sacreBLEU prints after the figure (n-gram precisions and lengths for BLEU, else "").
+    """
+
+    name: str
+    value: float
+    signature: str
+    detail: str = ""
+
+    def line(self, decimals: int = 1) -> str:
+        """The line that `sacrebleu --format text` prints for this score (before it pads names to one width)."""
+        return f"{self.name}|{self.signature} = {self.value:.{decimals}f} {self.detail}".rstrip()
+
+
+def scores(
+    hypotheses: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+    metrics: Sequence[str] = METRICS,
+) -> tuple[Score, ...]:
+    """Score translations against one reference each, or against several sets of references.
+
+    `references` holds one string per hypothesis, or several such lists, one per set of references. White space at the
+    end of a line does not count, as in the command; so lines that still end in CR LF score the same.
+
+    `lowercase` makes BLEU and chrF ignore case (`sacrebleu --lowercase --chrf-lowercase`); TER ignores it always, as
+    its reference implementation does. `tokenize` is BLEU's tokenizer; the other metrics do not use it. The scores come
+    in the order of `metrics`.
+
+    Raises InputError when the numbers of lines differ, when there is no line, or when a metric or tokenizer is unknown
+    or cannot be used here.
+    """
+    single = not references or isinstance(references[0], str)
+    streams: list[Sequence[str]] = [references] if single else list(references)  # type: ignore[list-item]
+    for number, stream in enumerate(streams, 1):
+        if len(stream) != len(hypotheses):
+            which = "references" if len(streams) == 1 else f"references in set {number}"
+            raise InputError(
+                f"{len(hypotheses)} hypotheses but {len(stream)} {which}: give one reference line per hypothesis"
+            )
+    if not hypotheses:
+        raise InputError("there are no hypotheses to score: the hypothesis and reference files are empty")
+    prepared = [line.rstrip() for line in hypotheses]
+    prepared_streams = [[line.rstrip() for line in stream] for stream in streams]
+    return tuple(_score(_metric(name, lowercase, tokenize), prepared, prepared_streams) for name in metrics)
+
+
+def as_json(results: Sequence[Score]) -> str:
+    """One JSON object on one line: for each metric name its `value` (not rounded), `signature` and `detail`."""
+    return json.dumps(
+        {each.name: {"value": each.value, "signature": each.signature, "detail": each.detail} for each in results},
+        ensure_ascii=False,
+    )
+
+
+def _metric(name: str, lowercase: bool, tokenize: str) -> Metric:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    match name:
+        case "bleu":
+            if tokenize not in BLEU.TOKENIZERS:
+                known = ", ".join(sorted(BLEU.TOKENIZERS))
+                raise InputError(f"unknown BLEU tokenizer {tokenize!r}: choose one of {known}")
+            try:
+                return BLEU(lowercase=lowercase, tokenize=tokenize)
+            except (ImportError, RuntimeError, OSError) as error:
+                # Some tokenizers need an extra package or download a model, and sacreBLEU says so over several lines.
+                reason = " ".join(str(error).split())
+                raise InputError(f"BLEU tokenizer {tokenize!r} cannot be used here: {reason}") from error
+        case "chrf":
+            return CHRF(lowercase=lowercase)
+        case "ter":
+            return TER()
+    raise InputError(f"unknown metric {name!r}: choose from {', '.join(METRICS)}")
+
+
+def _score(metric: Metric, hypotheses: list[str], references: list[list[str]]) -> Score:
+    result = metric.corpus_score(hypotheses, references)
+    # "BLEU = 33.1 64.3/41.0/27.5/18.9 (BP = ...)": the detail follows the figure.
+    detail = result.format(width=1).partition(" = ")[2].partition(" ")[2]
+    return Score(result.name, float(result.score), metric.get_signature().format(), detail)

@@ -1,0 +1,1 @@
+"""One plain function per command: builds the objects and calls them."""

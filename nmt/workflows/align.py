@@ -1,0 +1,128 @@
+"""Alignments of sentence pairs, written as they come."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal, TextIO, TypeAlias
+
+from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
+from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter, PharaohWriter, read_gold
+from nmt.alignment.plot import PngWriter
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.corpus import read_lines
+from nmt.workflows.translator import load_with_search
+
+Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png"]
+
+WINDOW_PAIRS = 1000
+"""Pairs that are held in memory and aligned together."""
+
+
+def align(
+    model: str | None,
+    overrides: Sequence[str],
+    *,
+    source: Path,
+    target: Path | None,
+    free_running: bool,
+    output: Path | None,
+    format: Format,
+    level: Level,
+    gold: Path | None,
+    device: str,
+    precision: str,
+    beam: int | None,
+    length_penalty: float | None,
+    max_length_ratio: float | None,
+    batch_tokens: int | None,
+) -> AlignmentScore | None:
+    """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
+
+    With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
+    be read, do not have the same lines, or hold links outside their sentences.
+    """
+    if free_running == (target is not None):
+        raise InputError("give --target, or --free-running to align the model's own translations")
+    if gold is not None and target is None:
+        raise InputError("--gold: holds links of given translations, so --target is needed")
+    if output is None and format in ("npz", "png"):
+        raise InputError(f"--format {format}: needs --output, a {'file' if format == 'npz' else 'folder'}")
+    translator = load_with_search(
+        model,
+        overrides,
+        device=device,
+        precision=precision,
+        beam=beam,
+        length_penalty=length_penalty,
+        max_length_ratio=max_length_ratio,
+        batch_tokens=batch_tokens,
+    )
+    wanted = None
+    if gold is not None and target is not None:
+        lengths = [(len(each.split()), len(other.split())) for each, other in _pairs(source, target)]
+        wanted = read_gold(gold, lengths)
+    total, first = AlignmentScore(), 0
+    with ExitStack() as stack:
+        writer = _writer(stack, format, output, wanted)
+        bar = stack.enter_context(log.progress(description="align", unit="pair"))
+        for window in _windows(_pairs(source, target)):
+            sources = [each for each, _ in window]
+            targets = [other for _, other in window]
+            if free_running:
+                targets = [translation.text for translation in translator.translate(sources)]
+            for number, alignment in enumerate(translator.align(sources, targets, level=level), first):
+                writer.write(alignment)
+                if wanted is not None:
+                    total += score_pair(alignment.links, wanted[number])
+            first += len(window)
+            bar.update(len(window))
+    if first == 0:
+        raise InputError(f"{source}: holds no line to align")
+    if wanted is None:
+        return None
+    print(total.line(), file=sys.stderr)
+    return total
+
+
+def _pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
+    """The lines of both files; of one alone with blank others."""
+    if target is None:
+        for line in read_lines(source):
+            yield line, ""
+        return
+    for count, (one, other) in enumerate(zip_longest(read_lines(source), read_lines(target))):
+        if one is None or other is None:
+            longer, shorter = (target, source) if one is None else (source, target)
+            raise InputError(f"{shorter} has {count} lines, but {longer} has more: they must go together line by line")
+        yield one, other
+
+
+def _windows(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    window: list[tuple[str, str]] = []
+    for pair in pairs:
+        window.append(pair)
+        if len(window) == WINDOW_PAIRS:
+            yield window
+            window = []
+    if window:
+        yield window
+
+
+def _writer(stack: ExitStack, format: Format, output: Path | None, gold: Sequence[Gold] | None) -> AlignmentWriter:
+    if format in ("pharaoh", "jsonl"):
+        stream = sys.stdout if output is None else stack.enter_context(_text_file(output))
+        return stack.enter_context(PharaohWriter(stream) if format == "pharaoh" else JsonlWriter(stream))
+    assert output is not None
+    return stack.enter_context(NpzWriter(output) if format == "npz" else PngWriter(output, gold))
+
+
+def _text_file(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None

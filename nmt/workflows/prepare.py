@@ -1,0 +1,454 @@
+"""Corpora to a prepared folder: subword models, memory-mapped stores of train and valid, and a report.
+
+    <prepared>/subwords.model           or subwords.source.model and subwords.target.model
+               train/  valid/           see nmt.data.store
+               report.json              see nmt.data.report
+               state.json               the key of what all this was made from
+
+The folder is made beside its place, brought to disk and renamed: it is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import sentencepiece
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.config import CorpusConfig, DataConfig
+from nmt.data.corpus import PairBlock, open_bytes, read_blocks
+from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
+from nmt.data.report import CorpusTally, LineCount, Report, SideTally, ValidReport
+from nmt.data.sample import PairSample
+from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
+from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+
+# Raise it when the same input and config would give other files than before.
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A prepared corpus, open.
+
+    Attributes:
+        folder: Where it is.
+        tokenizers: Of source and target.
+        train, valid: The pairs; valid None where the config names none. `valid.text` is there always, `train.text`
+            where subwords are sampled.
+        report: What was read, dropped and kept.
+        reused: Whether it was there already.
+        key: Changes with the corpora's bytes, the seed, and every setting that shapes the folder.
+    """
+
+    folder: Path
+    tokenizers: TokenizerPair
+    train: Store
+    valid: Store | None
+    report: Report
+    reused: bool
+    key: str
+
+
+def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False) -> PreparedData:
+    """Make the prepared folder, or find that it is up to date: made from the same bytes with the same config.
+
+    Any number of processes may call this for the same folder at once; one does the work.
+
+    Args:
+        config: What to read and how.
+        run: Run directory, whose `prepared` is the folder unless the config names one.
+        seed: Draws the pairs that subwords are learned from. At least 0.
+        force: Make it again in any case.
+
+    Raises:
+        InputError: A fault of the corpora or the config; the folder is then as it was.
+    """
+    folder = config.prepared or run / "prepared"
+    if folder.is_symlink():
+        folder = folder.resolve()  # what it points to is replaced, not the link
+    key = _key(config, seed)
+    with _locked(folder) as writable:
+        if not force and (found := _find(folder, key)):
+            log.info(f"{folder}: up to date, nothing to do ({found.report.kept:,} pairs)")
+            return found
+        if not writable:
+            raise InputError(f"data.prepared: {folder} has to be made again but its parent is read-only; name another")
+        _refuse_foreign(folder)
+        _remove_leftovers(folder)
+        report = _make(config, seed, folder, key)
+        log.info(report.table())
+        log.info(f"{folder}: prepared {report.kept:,} of {report.pairs:,} pairs")
+        return _open(folder, key, reused=False)
+
+
+# ------------------------------------------------------------------------------------------------ making the folder
+
+
+def _make(config: DataConfig, seed: int, folder: Path, key: str) -> Report:
+    """Make the folder beside its place, bring it to disk, and put it there."""
+    try:
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+        try:
+            report = _build(config, seed, partial)
+            (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
+            partial.chmod(0o777 & ~_umask())
+            _sync(partial)
+            _replace(folder, partial)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:  # those of reading are InputErrors by now
+        raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
+    return report
+
+
+def _build(config: DataConfig, seed: int, partial: Path) -> Report:
+    """Fill the folder but for report and state."""
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:
+        scratch = Path(name)
+        sample = _survey(config, seed, scratch)
+        log.info(f"learning {config.subwords.kind} subwords from {len(sample):,} pairs")
+        tokenizers = train_tokenizers(sample, config.subwords)
+        del sample
+        if config.filters.duplicates:
+            mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
+        tokenizers.save(partial)
+        workers = config.workers or _cores()
+        with ThreadPoolExecutor(workers) as executor:
+            try:
+                encode = _Encoder(tokenizers, executor, ahead=workers + 1)
+                tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
+                valid = None if config.valid is None else _store_valid(config, config.valid, encode, partial / "valid")
+            except BaseException:
+                executor.shutdown(cancel_futures=True)
+                raise
+    report = Report(
+        corpora=tuple(tally.report() for tally in tallies),
+        valid=valid,
+        source=sides[0].report(),
+        target=sides[1].report(),
+    )
+    dropped = {
+        verdict.label: sum(corpus.dropped[verdict.label].pairs for corpus in report.corpora) for verdict in DROPPED
+    }
+    _refuse_empty(dropped, kept=report.kept)
+    return report
+
+
+def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str]]:
+    """Read all once: the text filters' verdict and the hash of every pair, to files, and the pairs to learn from."""
+    counts = np.zeros(len(Verdict), np.int64)
+    text_filter = TextFilter(config.filters, _held_out(config))
+    sample = PairSample(config.subwords.training_sentences)
+    with (scratch / "verdicts.bin").open("wb") as verdict_file, (scratch / "hashes.bin").open("wb") as hash_file:
+        for corpus in config.train_corpora:
+            for block in _progress(corpus, "reading"):
+                sources = [source.strip() for source in block.sources]
+                targets = [target.strip() for target in block.targets]
+                verdicts = bytes(map(text_filter, sources, targets))
+                hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), sources, targets))
+                verdict_file.write(verdicts)
+                hash_file.write(hashes)
+                counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
+                kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
+                rows = np.flatnonzero(kept).tolist()
+                sample.offer(
+                    np.frombuffer(hashes, "<u8")[kept], [sources[row] for row in rows], [targets[row] for row in rows]
+                )
+    _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
+    return sample.pairs()
+
+
+def _held_out(config: DataConfig) -> Iterator[tuple[str, str]]:
+    """The pairs of valid and test."""
+    for corpus in ([config.valid] if config.valid else []) + list(config.test_corpora):
+        for block in read_blocks(corpus):
+            yield from zip(block.sources, block.targets, strict=True)
+
+
+class _Encoded(NamedTuple):
+    """Pairs as tokens, with the number of words on each side."""
+
+    sources: Ragged
+    targets: Ragged
+    source_words: npt.NDArray[np.int64]
+    target_words: npt.NDArray[np.int64]
+
+
+class _Encoder:
+    """Tokenises blocks in threads, a bounded number ahead, in order. SentencePiece runs outside Python's lock."""
+
+    def __init__(self, tokenizers: TokenizerPair, executor: ThreadPoolExecutor, *, ahead: int) -> None:
+        self.tokenizers = tokenizers
+        self._executor = executor
+        self._ahead = ahead
+
+    def __call__(self, blocks: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Encoded]]:
+        """Every block with its tokens."""
+        waiting: deque[tuple[_Rows, Future[_Encoded]]] = deque()
+        for block in blocks:
+            waiting.append((block, self._executor.submit(self._encode, block)))
+            if len(waiting) > self._ahead:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        while waiting:
+            first, future = waiting.popleft()
+            yield first, future.result()
+
+    def _encode(self, block: _Rows) -> _Encoded:
+        return _Encoded(
+            Ragged.of(self.tokenizers.source.encode_batch(block.sources)),
+            Ragged.of(self.tokenizers.target.encode_batch(block.targets)),
+            _count_words(block.sources),
+            _count_words(block.targets),
+        )
+
+
+class _Rows(NamedTuple):
+    """The pairs of a block that passed so far. `verdicts` and `first_line` are those of the whole block."""
+
+    first_line: int
+    verdicts: npt.NDArray[np.uint8]
+    sources: list[str]
+    targets: list[str]
+
+
+def _store_train(
+    config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path
+) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
+    """Read all again and write what passes. `verdicts`: the file of the survey."""
+    corpora = config.train_corpora
+    keep_text = config.subwords.sampling > 0
+    tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
+    sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
+    sides = (SideTally(sizes[0]), SideTally(sizes[1]))
+    stored = [StoredCorpus(corpus.name, corpus.weight) for corpus in corpora]
+    with (
+        StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text) as writer,
+        verdicts.open("rb") as verdict_file,
+    ):
+        for number, corpus in enumerate(corpora):
+
+            def passed(block: PairBlock, corpus: CorpusConfig = corpus) -> _Rows:
+                verdicts = np.frombuffer(verdict_file.read(len(block.sources)), np.uint8).copy()
+                if len(verdicts) != len(block.sources):
+                    raise InputError(f"{corpus.name}: changed while it was read; run `nmt prepare` again")
+                rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
+                sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
+                return _Rows(block.first_line, verdicts, sources, targets)
+
+            for block, encoded in encode(map(passed, _progress(corpus, "tokenising"))):
+                by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
+                block.verdicts[block.verdicts == Verdict.KEPT] = by_length
+                kept = by_length == Verdict.KEPT
+                sources, targets = encoded.sources.select(kept), encoded.targets.select(kept)
+                texts: list[Text] | None = None
+                if keep_text:
+                    texts = [Text(block.sources[row], block.targets[row]) for row in np.flatnonzero(kept).tolist()]
+                writer.append(
+                    corpus=number, lines=block.first_line + np.flatnonzero(block.verdicts == Verdict.KEPT),
+                    sources=sources, targets=targets, texts=texts,
+                )  # fmt: skip
+                tallies[number].add(block.first_line, block.verdicts)
+                sides[0].add(sources, int(encoded.source_words[kept].sum()))
+                sides[1].add(targets, int(encoded.target_words[kept].sum()))
+        if verdict_file.read(1):
+            raise InputError(f"{corpora[-1].name}: changed while it was read; run `nmt prepare` again")
+        writer.finish()
+    return tallies, sides
+
+
+def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, folder: Path) -> ValidReport:
+    """Write every pair, so that scores are over the whole set."""
+    sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
+    sides = (SideTally(sizes[0]), SideTally(sizes[1]))
+    blank: list[int] = []
+    too_long: list[int] = []
+    pairs = 0
+    stored = [StoredCorpus(corpus.name, 1.0)]
+    with StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True) as writer:
+        blocks = (
+            _Rows(block.first_line, np.zeros(len(block.sources), np.uint8), block.sources, block.targets)
+            for block in read_blocks(corpus)
+        )
+        for block, encoded in encode(blocks):
+            lines = block.first_line + np.arange(len(block.sources))
+            texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
+            writer.append(corpus=0, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
+            sides[0].add(encoded.sources, int(encoded.source_words.sum()))
+            sides[1].add(encoded.targets, int(encoded.target_words.sum()))
+            shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
+            longer = np.maximum(encoded.sources.lengths, encoded.targets.lengths)
+            blank += lines[shorter == 0].tolist()
+            too_long += lines[longer > config.filters.max_length].tolist()
+            pairs += len(lines)
+        writer.finish()
+    return ValidReport(
+        name=corpus.name, pairs=pairs, blank=_line_count(blank), too_long=_line_count(too_long),
+        unknown=(sides[0].unknown, sides[1].unknown),
+    )  # fmt: skip
+
+
+def _line_count(lines: Sequence[int]) -> LineCount:
+    return LineCount(pairs=len(lines), first_lines=tuple(lines[:10]))
+
+
+def _progress(corpus: CorpusConfig, description: str) -> Iterator[PairBlock]:
+    with log.progress(None, unit="pairs", description=description) as bar:
+        for block in read_blocks(corpus):
+            yield block
+            bar.update(len(block.sources))
+
+
+def _count_words(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
+
+
+def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
+    """Raise InputError where no training pair is left, naming the filters that took them."""
+    if kept == 0:
+        reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items() if count)
+        pairs = sum(dropped.values())
+        raise InputError(f"data.filters: none of {pairs:,} training pairs is left ({reasons}); relax the filters")
+
+
+# --------------------------------------------------------------------------------- is it up to date, and renaming
+
+
+def _key(config: DataConfig, seed: int) -> str:
+    """A hash of all that the prepared folder is a function of: format, config, seed, and the bytes of every file."""
+    made_by = {
+        "format": _FORMAT,
+        "sentencepiece": sentencepiece.__version__,
+        "seed": seed,
+        "config": config.model_dump(mode="json", exclude={"prepared", "workers"}),
+    }
+    digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
+    valid = [] if config.valid is None else [config.valid]
+    for corpus in [*config.train_corpora, *valid, *config.test_corpora]:
+        for path in corpus.files:
+            digest.update(_content_hash(path))
+    return digest.hexdigest()
+
+
+def _content_hash(path: Path) -> bytes:
+    open_bytes(path).close()  # the same errors as for reading the text
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.digest()
+
+
+def _find(folder: Path, key: str) -> PreparedData | None:
+    """The folder, if it was made from what `key` stands for and is whole."""
+    try:
+        if json.loads((folder / "state.json").read_bytes())["key"] != key:
+            log.info(f"{folder}: input or config has changed since it was made; preparing again")
+            return None
+        return _open(folder, key, reused=True)
+    except FileNotFoundError:
+        return None
+    except (InputError, OSError, ValueError, KeyError, TypeError):
+        log.info(f"{folder}: damaged; preparing again")
+        return None
+
+
+def _open(folder: Path, key: str, *, reused: bool) -> PreparedData:
+    report = Report.model_validate_json((folder / "report.json").read_bytes())
+    valid = None if report.valid is None else Store.open(folder / "valid")
+    return PreparedData(folder, TokenizerPair.load(folder), Store.open(folder / "train"), valid, report, reused, key)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """What is about to be replaced must be ours."""
+    if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"data.prepared: {folder} exists and is no prepared corpus; name another folder or remove it")
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed prepare has left; the lock says that none is at work."""
+    for kind in ("partial", "replaced"):
+        for leftover in folder.parent.glob(f".{folder.name}.{kind}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    """Bring a folder and all in it to disk."""
+    for path in [*folder.rglob("*"), folder]:
+        _sync_entry(path)
+
+
+def _replace(folder: Path, partial: Path) -> None:
+    """Put a whole folder in place of another. Who has the old one's files open keeps them."""
+    replaced: Path | None = None
+    if folder.exists():
+        replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.replaced-", dir=folder.parent))
+        folder.rename(replaced / folder.name)
+    partial.rename(folder)
+    _sync_entry(folder.parent)
+    if replaced is not None:
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _sync_entry(path: Path) -> None:
+    """Bring one file, or the names in one folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Be the only process that looks at or makes `folder`. The lock goes with the process, however that ends.
+
+    Gives False, and no lock, where nothing can be written beside a folder that is there.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = (folder.parent / f".{folder.name}.lock").open("a")
+    except OSError as error:
+        if not folder.is_dir():
+            raise InputError(f"data.prepared: {folder} cannot be made: {error.strerror}") from None
+        lock = None
+    if lock is None:
+        yield False
+        return
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info(f"{folder}: another process is preparing it; waiting")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield True
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _umask() -> int:
+    """The process' umask, which mkdtemp does not heed."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,166 @@
+"""A trained model as an object: what the commands and a Python program use.
+
+import nmt
+
+translator = nmt.load("runs/de-en")
+(translation,) = translator.translate(["Der Hund schläft."])
+(alignment,) = translator.align(["Der Hund schläft."], [translation.text])
+print(translation.text, translation.score, alignment.links)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nmt.alignment.extract import Extraction
+from nmt.alignment.forced import forced_weights
+from nmt.alignment.formats import Alignment, Level
+from nmt.alignment.words import NO_WORD, to_words
+from nmt.core.errors import InputError
+from nmt.data.tokenizer import EncodedWords
+from nmt.data.vocabulary import EOS
+from nmt.evaluation.perplexity import Prediction, predict
+from nmt.search.config import SearchConfig
+from nmt.search.decode import decode
+from nmt.workflows.loading import Trained, load_trained
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The translation of one sentence."""
+
+    text: str
+    score: float
+    """What it was ranked by: ``log_prob`` over the length penalty; 0 for a blank source."""
+    log_prob: float
+    """Natural logarithm of its probability under the model; 0 for a blank source."""
+    cut: int = 0
+    """Source tokens that were left out because the sentence had more than ``search.max_source_tokens``."""
+
+
+class Translator:
+    """Translates, scores and aligns sentences with one model."""
+
+    def __init__(self, trained: Trained, search: SearchConfig, extraction: Extraction) -> None:
+        self.trained = trained
+        self.search = search
+        self.extraction = extraction
+
+    def translate(self, texts: Sequence[str]) -> list[Translation]:
+        """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
+        a text's translation."""
+        tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
+        encoded = [tokenizers.source.encode(text) for text in texts]
+        cut = [max(0, len(tokens) - limit) for tokens in encoded]
+        rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
+        found = decode(self.trained.model, [encoded[row][:limit] for row in rows], self.search, self.trained.compute)
+        translations = [Translation("", 0.0, 0.0)] * len(texts)
+        for row, (best, *_) in zip(rows, found, strict=True):
+            translations[row] = Translation(tokenizers.target.decode(best.tokens), best.score, best.log_prob, cut[row])
+        return translations
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], *, level: Level = "word") -> list[Alignment]:
+        """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
+        words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
+
+        Raises InputError for different numbers of sources and targets.
+        """
+        if len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        tokenizers = self.trained.tokenizers
+        source_words = [tokenizers.source.encode_words(text) for text in sources]
+        target_words = [tokenizers.target.encode_words(text) for text in targets]
+        rows = [row for row in range(len(sources)) if source_words[row].ids and target_words[row].ids]
+        matrices = forced_weights(
+            self.trained.model,
+            [source_words[row].ids for row in rows],
+            [target_words[row].ids for row in rows],
+            self.trained.compute,
+            batch_tokens=self.search.batch_tokens,
+        )
+        weights = dict(zip(rows, matrices, strict=True))
+        return [
+            self._alignment(source, target, weights.get(row), level)
+            for row, (source, target) in enumerate(zip(source_words, target_words, strict=True))
+        ]
+
+    def predict(self, sources: Sequence[str], targets: Sequence[str]) -> Prediction:
+        """How well the model predicts given translations under teacher forcing."""
+        tokenizers = self.trained.tokenizers
+        return predict(
+            self.trained.model,
+            [tokenizers.source.encode(text) for text in sources],
+            [tokenizers.target.encode(text) for text in targets],
+            self.trained.compute,
+            batch_tokens=self.search.batch_tokens,
+        )
+
+    def _alignment(
+        self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level
+    ) -> Alignment:
+        if weights_TS is None:
+            shape = (0, len(source.words)) if not target.words else (len(target.words), 0)
+            if source.words and target.words:  # a side without a single piece: nothing is known
+                shape = (len(target.words), len(source.words))
+            return Alignment(source.words, target.words, (), np.full(shape, 1.0 / max(shape[1], 1)))
+        words_IJ = to_words(
+            weights_TS,
+            [*target.word_of_piece, NO_WORD],
+            [*source.word_of_piece, NO_WORD],
+            len(target.words),
+            len(source.words),
+        )
+        links = self.extraction.links(words_IJ)
+        if level == "word":
+            return Alignment(source.words, target.words, links, words_IJ)
+        tokenizers = self.trained.tokenizers
+        return Alignment(
+            source.words,
+            target.words,
+            links,
+            weights_TS.astype(np.float64),
+            level="subword",
+            source_tokens=tuple(tokenizers.source.pieces([*source.ids, EOS])),
+            target_tokens=tuple(tokenizers.target.pieces([*target.ids, EOS])),
+        )
+
+
+def load(
+    model: str | Path | None = None,
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    overrides: Sequence[str] = (),
+) -> Translator:
+    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
+
+    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. Raises InputError.
+    """
+    trained = load_trained(model, overrides, device=device, precision=precision)
+    return Translator(trained, trained.experiment.search, trained.experiment.alignment)
+
+
+def load_with_search(
+    model: str | None,
+    overrides: Sequence[str],
+    *,
+    device: str,
+    precision: str,
+    beam: int | None,
+    length_penalty: float | None,
+    max_length_ratio: float | None,
+    batch_tokens: int | None,
+) -> Translator:
+    """As ``load``, with the commands' search options, each of which wins over the config unless it is None."""
+    options = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "max_length_ratio": max_length_ratio,
+        "batch_tokens": batch_tokens,
+    }
+    chosen = [f"search.{name}={value}" for name, value in options.items() if value is not None]
+    return load(model, device=device, precision=precision, overrides=[*overrides, *chosen])
