@@ -1,0 +1,63 @@
+# `make help` lists the targets. Everything is installed into .venv; nothing outside this folder is touched.
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format types layers clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## make .venv and install nmt with all extras at the pinned versions
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@set -e; \
+	if [ ! -x $(BIN)/python ]; then \
+	  python=; \
+	  for candidate in python3 python3.13 python3.12 python3.11 python3.10; do \
+	    if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then python=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$$python" ]; then \
+	    echo 'error: no Python 3.10 or newer found (tried python3, python3.13 to python3.10); install one and run make again' >&2; \
+	    exit 2; \
+	  fi; \
+	  if ! $$python -c 'import venv, ensurepip' 2>/dev/null; then \
+	    echo "error: $$python has no venv module; install it (Debian and Ubuntu: apt install python3-venv) and run make again" >&2; \
+	    exit 2; \
+	  fi; \
+	  echo "making $(VENV) with $$($$python --version)"; \
+	  $$python -m venv $(VENV); \
+	fi; \
+	export PIP_DISABLE_PIP_VERSION_CHECK=1; \
+	echo 'installing nmt and what it needs (a few minutes the first time)'; \
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
+	@touch $@
+
+demo: $(INSTALLED) ## prepare, train, translate, evaluate and align on the corpus that ships
+	@$(BIN)/python scripts/demo.py
+
+test: lint types layers ## lint, types, layers and all tests but the slow ones
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m 'not slow'
+
+test-slow: $(INSTALLED) ## the tests that train models or measure
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
+
+lint: $(INSTALLED) ## style, by ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(INSTALLED) ## put the code into its style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(INSTALLED) ## types, by mypy --strict
+	$(BIN)/mypy
+
+layers: $(INSTALLED) ## which package may import which, by import-linter
+	$(BIN)/lint-imports
+
+clean: ## remove .venv, caches and build products; runs and data stay
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find nmt scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,8 @@
+"""`python -m nmt`: the command line where the script is not on the path."""
+
+from __future__ import annotations
+
+from nmt.cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The `nmt` command: its subcommands, and how every way to fail becomes an exit code.
+
+    0    done
+    1    a fault of ours, with a traceback
+    2    a fault of the input, the configuration or the command line, in one line on stderr
+    130  interrupted (Ctrl-C)
+    141  the reader of our output went away, as `head` does
+
+Nothing here or in the command modules imports PyTorch: `--help` and configuration errors answer at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import nmt
+from nmt.cli.align import align
+from nmt.cli.evaluate import evaluate
+from nmt.cli.prepare import prepare
+from nmt.cli.train import train
+from nmt.cli.translate import translate
+from nmt.core.errors import InputError
+
+BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
+
+# The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
+REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # so that a full disk or a closed pipe is met here, not at interpreter exit
+            return result
+        except BrokenPipeError as error:
+            # Caught before Typer does, which would exit with 1 and say nothing, whatever pipe it was.
+            gone = [descriptor for descriptor in (1, 2) if _reader_is_gone(descriptor)]
+            if not gone:
+                raise RuntimeError("a pipe within nmt broke") from error
+            for descriptor in gone:  # what is still buffered goes nowhere
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+            raise typer.Exit(BROKEN_PIPE) from None
+
+
+def _reader_is_gone(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)  # errors are always reported
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+app = typer.Typer(
+    name="nmt",
+    cls=_Commands,
+    help="Neural machine translation with attention.",
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+for _command in (prepare, train, translate, evaluate, align):
+    app.command()(_command)
+
+
+@app.callback()
+def _nmt(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"nmt {nmt.__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line (by default `sys.argv`) and exit."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    command = typer.main.get_command(app)
+    try:
+        # Not standalone: returns the code of a typer.Exit, 130 for Ctrl-C, and raises the rest.
+        code = command.main(args=arguments, prog_name="nmt", standalone_mode=False)
+    except InputError as error:
+        return _fail(str(error))
+    except typer.TyperException as error:
+        context: typer.Context | None = getattr(error, "ctx", None)
+        where = context.command_path if context else "nmt"
+        message = error.format_message().replace("Value error, ", "").rstrip(".")
+        return _fail(f"{message[:1].lower()}{message[1:]} (see {where} --help)")
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror}")
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return 2

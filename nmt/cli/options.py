@@ -1,0 +1,111 @@
+"""Arguments and options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from nmt.core import log
+from nmt.core.errors import InputError
+
+Config: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a YAML file.")]
+
+Model: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A run directory, a checkpoint folder inside one, or the configuration that trained it; "
+        "left out, the run under runs/ that trained last.",
+        show_default=False,
+    ),
+]
+
+Overrides: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a key of the configuration, for example model.encoder.layers=2; repeatable.",
+        show_default=False,
+    ),
+]
+
+Device: TypeAlias = Annotated[
+    str, typer.Option("--device", metavar="DEVICE", help="auto (CUDA where it is), cpu, cuda, or cuda:1.")
+]
+
+Precision: TypeAlias = Annotated[
+    Literal["auto", "float32", "bfloat16", "float16"],
+    typer.Option("--precision", help="Number format of the matrix products; auto takes the fastest that is safe."),
+]
+
+Beam: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--beam",
+        metavar="N",
+        min=1,
+        help="Beam size; 1 is greedy search. Default: the configuration's.",
+        show_default=False,
+    ),
+]
+
+LengthPenalty: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--length-penalty",
+        metavar="X",
+        help="Exponent of the length that a hypothesis's score is divided by; 0 favours short ones. "
+        "Default: the configuration's.",
+        show_default=False,
+    ),
+]
+
+MaxLengthRatio: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-length-ratio",
+        metavar="X",
+        help="Longest translation, as a multiple of the source's length in tokens. Default: the configuration's.",
+        show_default=False,
+    ),
+]
+
+BatchTokens: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-tokens",
+        metavar="N",
+        min=1,
+        help="Source tokens decoded together, padding included: speed against memory. Default: the configuration's.",
+        show_default=False,
+    ),
+]
+
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+
+Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+
+
+def set_verbosity(*, quiet: bool, verbose: bool) -> None:
+    """Act on --quiet and --verbose."""
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose contradict each other; give one of them")
+    log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+
+
+def check_configuration(model: str | None, overrides: Sequence[str]) -> None:
+    """Meet a fault in the configuration of a model before PyTorch is imported, which takes a second or two.
+
+    Looks only where the configuration is plain to find; the workflow loads it for good.
+    """
+    if model is None:
+        return
+    from nmt import experiment
+
+    for path in (Path(model), Path(model) / experiment.FILE):
+        if path.suffix in (".yaml", ".yml") and path.is_file():
+            experiment.load(path, overrides)

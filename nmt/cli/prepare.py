@@ -1,0 +1,31 @@
+"""`nmt prepare`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import Config, Overrides, Quiet, Verbose, set_verbosity
+
+
+def prepare(
+    config: Config,
+    force: Annotated[bool, typer.Option("--force", help="Prepare again even where nothing has changed.")] = False,
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Turn a corpus into a token store.
+
+    Learns the subword model, drops what the filters drop, and reports what was dropped and why. Where neither the
+    corpus nor its configuration has changed, nothing is redone.
+    """
+    set_verbosity(quiet=quiet, verbose=verbose)
+    from nmt import experiment
+
+    settings = experiment.load(config, overrides or [])
+
+    from nmt.workflows import prepare as workflow
+
+    workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force)

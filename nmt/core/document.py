@@ -1,0 +1,262 @@
+"""A configuration as it was written: YAML text and `--set` overrides to a plain tree that knows the line of each key.
+
+The dialect is YAML 1.2 where 1.1 surprises: `1e-3` is a number, `no`, `on` and `12:30` are text, `010` is ten. No text
+can build anything but plain data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from nmt.core.errors import InputError
+
+Place: TypeAlias = tuple[str | int, ...]
+"""A path into the tree: keys and list indices, outermost first."""
+
+Tree: TypeAlias = Any
+"""Plain YAML data: dict with str keys, list, str, int, float, bool or None."""
+
+Marker: TypeAlias = Callable[[yaml.Node], str]
+"""Names where a node was written."""
+
+MAX_ENTRIES = 100_000
+"""A configuration with more is a mistake, or aliases of aliases that would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A configuration before validation: the plain tree, and for each place where it was written.
+
+    `marks` holds a mark ("config.yaml:12" or "--set seed=3") for the root and for every key and list entry, but for
+    what lies inside an override's value, which has the mark of the override.
+    """
+
+    tree: dict[str, Tree]
+    marks: Mapping[Place, str]
+
+    def mark(self, place: Place) -> str:
+        """The mark of `place`, or of the innermost written place that encloses it."""
+        while place not in self.marks:
+            place = place[:-1]
+        return self.marks[place]
+
+
+def load_document(path: Path, overrides: Sequence[str] = ()) -> Document:
+    """Read a YAML file and apply `dotted.key=value` overrides in order.
+
+    Raises InputError for a file that cannot be read or is no YAML mapping, a key written twice, a malformed override.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, but a YAML file is needed") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text (byte 0x{data[error.start]:02x})") from None
+    return parse_document(text, str(path), overrides)
+
+
+def parse_document(text: str, name: str, overrides: Sequence[str] = ()) -> Document:
+    """Parse YAML text; `name` stands for the file in marks and errors. See `load_document`."""
+    node = _compose(text, lambda line: f"{name}:{line}")
+    if node is None:
+        raise InputError(f"{name}: is empty; a configuration needs at least one 'key: value' line")
+    marks: dict[Place, str] = {(): f"{name}:{node.start_mark.line + 1}"}
+    tree = _construct(node, (), lambda part: f"{name}:{part.start_mark.line + 1}", marks, frozenset())
+    if not isinstance(tree, dict):
+        raise InputError(f"{marks[()]}: expected 'key: value' lines, found {describe(tree)}")
+    for override in overrides:
+        _override(tree, marks, override)
+    return Document(tree, marks)
+
+
+def write(tree: Tree) -> str:
+    """Plain data as YAML text that reads back as the same data; keys keep their order."""
+    return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000))
+
+
+def dotted(place: Place) -> str:
+    """A place as the user writes it: model.encoder.layers."""
+    return ".".join(str(step) for step in place)
+
+
+def describe(value: Tree) -> str:
+    """A value in an error message, as the user wrote it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"text {clip(repr(value))}"
+    if isinstance(value, dict):
+        return "keys with values"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return clip(str(value))
+
+
+def clip(text: str, limit: int = 80) -> str:
+    """Text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+class _Loader(yaml.SafeLoader):
+    """Text to nodes, with our idea of a plain word. `_construct` makes plain data of the nodes."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - in place of what PyYAML keeps here
+
+
+class _Dumper(yaml.SafeDumper):
+    """The writer with the same idea of a plain word, so that round trips are exact."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - in place of what PyYAML keeps here
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        # PyYAML writes U+0085 and the like as they are and then reads them as line breaks; in double quotes it escapes.
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
+NUMBER = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(_[0-9]+)*(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
+for _tag, _pattern, _first in (
+    # PyYAML asks only the patterns listed for a word's first character; "" stands for the empty word.
+    ("bool", re.compile(r"true|True|TRUE|false|False|FALSE"), [*"tTfF"]),
+    ("null", re.compile(r"~|null|Null|NULL|"), [*"~nN", ""]),
+    ("int", INTEGER, [*"-+0123456789"]),
+    ("float", NUMBER, [*"-+.0123456789"]),
+):
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
+
+
+def _compose(text: str, mark: Callable[[int], str]) -> yaml.Node | None:
+    """The root node, None where there is none. `mark` names a line in errors."""
+    try:
+        return _Loader(text).get_single_node()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InputError(f"{mark(line)}: the character U+{error.character:04X} is not allowed in YAML") from None
+    except yaml.MarkedYAMLError as error:
+        where = error.problem_mark or error.context_mark
+        problem = " ".join((error.problem or error.context or "bad syntax").split())
+        if problem == "but found another document":
+            problem = "a second document starts here; a configuration is one"
+        if "'\\t'" in problem:
+            problem = "indented with a tab; use spaces"
+        raise InputError(f"{mark(where.line + 1 if where else 1)}: not valid YAML: {problem}") from None
+    except RecursionError:
+        raise InputError(f"{mark(1)}: nested too deeply") from None
+    except (ValueError, OverflowError):  # PyYAML lets chr() fail on an escape beyond the last character
+        raise InputError(f"{mark(1)}: not valid YAML: an escape that is no character") from None
+
+
+def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, str], open_: frozenset[int]) -> Tree:
+    """Plain data from a node, noting the mark of each place. `open_`: the nodes around this one, to refuse cycles."""
+    here = mark(node)
+    if id(node) in open_:
+        raise InputError(f"{here}: an alias may not stand for something that contains it")
+    if len(marks) > MAX_ENTRIES:
+        raise InputError(f"{here}: more than {MAX_ENTRIES:,} entries; do aliases multiply them?")
+    inner = open_ | {id(node)}
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node, here)
+    if not node.tag.startswith(("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")):
+        raise InputError(f"{here}: the tag {node.tag} is not supported; write plain values")
+    if isinstance(node, yaml.SequenceNode):
+        entries: list[Tree] = []
+        for index, child in enumerate(node.value):
+            below = (*place, index)
+            marks[below] = mark(child)
+            entries.append(_construct(child, below, mark, marks, inner))
+        return entries
+    tree: dict[str, Tree] = {}
+    lines: dict[str, int] = {}
+    for key_node, child in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise InputError(f"{mark(key_node)}: a key must be a plain word")
+        key = key_node.value
+        below = (*place, key)
+        if key in lines:
+            first = f"first on line {lines[key]}"
+            raise InputError(f"{mark(key_node)}: {dotted(below)}: written twice, {first}; keep one of them")
+        lines[key] = key_node.start_mark.line + 1
+        marks[below] = mark(key_node)
+        tree[key] = _construct(child, below, mark, marks, inner)
+    return tree
+
+
+def _scalar(node: yaml.ScalarNode, here: str) -> Tree:
+    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+    try:
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return {"true": True, "false": False}[text.lower()]
+        if kind == "int":
+            return int(text)
+        if kind == "float":
+            return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
+        if kind == "str":
+            text.encode("utf-8")
+            return text
+    except UnicodeEncodeError:
+        raise InputError(f"{here}: an escape in this text is half of a character (a lone surrogate)") from None
+    except (ValueError, KeyError):
+        raise InputError(f"{here}: {clip(text)} is not a valid {kind}") from None
+    raise InputError(f"{here}: the tag {node.tag} is not supported; write plain values")
+
+
+def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> None:
+    """Set one place of `tree`. Sections on the way are made where they are missing; a list entry must exist."""
+    mark = f"--set {clip(override)}"
+    name, equals, text = override.partition("=")
+    keys = [key.strip() for key in name.split(".")]
+    if not equals or not all(keys):
+        raise InputError(f"{mark}: expected dotted.key=value, for example model.encoder.layers=2")
+    node = _compose(text, lambda line: mark)
+    # The value's own marks are dropped: all of it was written by this override.
+    value = None if node is None else _construct(node, (), lambda part: mark, {}, frozenset())
+
+    parent: Tree = tree
+    place: Place = ()
+    for depth, key in enumerate(keys):
+        index: str | int = key
+        if isinstance(parent, list):
+            if not key.isdecimal() or int(key) >= len(parent):
+                entries = f"{len(parent)} {'entry' if len(parent) == 1 else 'entries'}"
+                counts = f"count from 0 to {len(parent) - 1}" if parent else "set the whole list instead"
+                raise InputError(f"{mark}: {dotted(place)} is a list of {entries}, and has no {key!r}; {counts}")
+            index = int(key)
+        elif not isinstance(parent, dict):
+            raise InputError(f"{mark}: {dotted(place)} is {describe(parent)}, so it has no key {key!r}")
+        place = (*place, index)
+        if depth == len(keys) - 1:
+            for inside in [other for other in marks if other[: len(place)] == place]:
+                del marks[inside]
+            marks[place] = mark
+            parent[index] = value
+            return
+        if isinstance(parent, dict) and parent.get(key) is None:
+            parent[key] = {}
+            marks[place] = mark
+        parent = parent[index]

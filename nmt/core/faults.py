@@ -1,0 +1,128 @@
+"""Faults of a configuration in plain words: pydantic's errors to one line each, with place and advice."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from nmt.core.document import INTEGER, NUMBER, Document, Place, Tree, describe, dotted
+from nmt.core.places import choices_of, follow, kinds_of, locate, pick, structures_of, walk
+
+
+def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[ErrorDetails]) -> list[str]:
+    """One line per faulty place: unknown keys, then wrong values, then missing keys."""
+    by_place: dict[Place, list[ErrorDetails]] = {}
+    annotations: dict[Place, Any] = {}
+    for error in errors:
+        place, annotation = locate(cls, error["loc"], document.tree)
+        by_place.setdefault(place, []).append(error)
+        annotations[place] = annotation
+    unknown: list[str] = []
+    wrong: list[str] = []
+    missing: list[str] = []
+    meant: set[Place] = set()
+    for place, here in by_place.items():
+        if here[0]["type"] == "extra_forbidden":
+            advice, instead = _unknown_key(cls, place, document.tree)
+            unknown.append(f"{document.mark(place)}: {dotted(place)}: {advice}")
+            meant.add(instead)
+    for place, here in by_place.items():
+        if here[0]["type"] == "missing":
+            if place not in meant:
+                what = "key" if isinstance(place[-1], str) else "entry"
+                missing.append(f"{document.mark(place[:-1])}: {dotted(place)}: missing; add this {what}")
+        elif here[0]["type"] != "extra_forbidden":
+            name = f"{dotted(place)}: " if place else ""
+            wrong.append(f"{document.mark(place)}: {name}{_wrong_value(here, annotations[place])}")
+    return unknown + wrong + missing
+
+
+def _unknown_key(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[str, Place]:
+    """Advice for an unknown key, and the place that it was probably meant for (the root where none is near)."""
+    parent, key = place[:-1], str(place[-1])
+    node, annotation = follow(cls, parent, tree)
+    owner = pick(annotation, node)
+    assert owner is not None, f"no structure at {parent}"
+    local = list(owner.model_fields)
+    near = difflib.get_close_matches(key, local, n=1, cutoff=0.6)
+    if near and difflib.SequenceMatcher(None, key, near[0]).ratio() >= 0.75:
+        return f"unknown key; did you mean {near[0]!r}?", (*parent, near[0])
+    kinds = [kind for other in structures_of(annotation) if key in other.model_fields for kind in kinds_of(other)]
+    if kinds:
+        return f"unknown key for kind {kinds_of(owner)[0]!r}; it belongs to kind {_either(sorted(kinds))}", ()
+    elsewhere = sorted({dotted((*where, key)) for where, other in walk(cls) if key in other.model_fields})
+    if elsewhere:
+        return f"unknown key; it belongs at {_either(elsewhere[:3])}", ()
+    if near:
+        return f"unknown key; did you mean {near[0]!r}?", (*parent, near[0])
+    return f"unknown key; the keys here are {', '.join(local) or 'none'}", ()
+
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "path_type": "a path",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "model_attributes_type": "keys with values",
+    "finite_number": "a finite number",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "multiple_of": "a multiple of {multiple_of:g}",
+    "too_short": "a list of at least {min_length}",
+    "too_long": "a list of at most {max_length}",
+    "string_too_short": "text of at least {min_length} characters",
+    "string_too_long": "text of at most {max_length} characters",
+    "string_pattern_mismatch": "text like {pattern}",
+}
+"""What was wanted instead, by pydantic's type of error; filled in from its context."""
+
+
+def _wrong_value(errors: Sequence[ErrorDetails], annotation: Any) -> str:
+    """What is wrong with the value at one place; several errors are the members of a union, each refusing it."""
+    value = errors[0]["input"]
+    if errors[0]["type"] in ("value_error", "assertion_error"):
+        return errors[0]["msg"].split(", ", 1)[1]
+    if errors[0]["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        kinds = [kind for structure in structures_of(annotation) for kind in kinds_of(structure)]
+        if "kind" not in value:
+            return f"missing; add one of {', '.join(kinds)}"
+        return _choose(value["kind"], kinds)
+    if len(errors) == 1 and errors[0]["type"] == "literal_error":
+        return _choose(value, [choice for choice in choices_of(annotation) if isinstance(choice, str)])
+    wanted = " or ".join(dict.fromkeys(_wanted(error) for error in errors))
+    hint = ""
+    if isinstance(value, str) and "number" in wanted and (INTEGER.fullmatch(value) or NUMBER.fullmatch(value)):
+        hint = "; remove the quotes"
+    elif wanted == "text" and isinstance(value, (bool, int, float)):
+        hint = "; put it in quotes"
+    return f"expected {wanted}, found {describe(value)}{hint}"
+
+
+def _wanted(error: ErrorDetails) -> str:
+    if error["type"] == "literal_error":
+        return str(error["ctx"]["expected"])
+    words = _EXPECTED.get(error["type"])
+    return words.format_map(error.get("ctx", {})) if words else error["msg"]
+
+
+def _choose(value: Tree, choices: Sequence[str]) -> str:
+    """Refuse `value` and say what to choose from, the nearest first."""
+    near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.6)
+    advice = f"did you mean {near[0]!r}? " if near else ""
+    return f"{describe(value)} is not a choice; {advice}the choices are {', '.join(choices)}"
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(repr(word) for word in words)

@@ -1,0 +1,83 @@
+"""What a person reads while a command runs: messages and progress bars, all on stderr; stdout is for results.
+
+Messages go through tqdm, so that they do not tear a bar that is on the screen.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterable
+from typing import NoReturn, TypeVar, overload
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+
+
+class Verbosity(enum.IntEnum):
+    """How much is said. Warnings and errors are always said."""
+
+    QUIET = 0
+    NORMAL = 1
+    VERBOSE = 2
+
+
+_verbosity = Verbosity.NORMAL
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Choose how much the whole process says from now on."""
+    global _verbosity
+    _verbosity = verbosity
+
+
+def detail(text: str) -> None:
+    """Say something of interest only to who asked for it with --verbose."""
+    if _verbosity >= Verbosity.VERBOSE:
+        _write(text)
+
+
+def info(text: str) -> None:
+    """Say something that a user wants to know, unless --quiet."""
+    if _verbosity >= Verbosity.NORMAL:
+        _write(text)
+
+
+def warning(text: str) -> None:
+    """Say that something is not as the user may think; never silenced."""
+    _write(f"warning: {text}")
+
+
+@overload
+def progress(items: Iterable[T], *, total: int | None = ..., description: str = ..., unit: str = ...,
+             initial: int = ...) -> tqdm[T]: ...  # fmt: skip
+@overload
+def progress(items: None = None, *, total: int | None = ..., description: str = ..., unit: str = ...,
+             initial: int = ...) -> tqdm[NoReturn]: ...  # fmt: skip
+def progress(
+    items: Iterable[T] | None = None,
+    *,
+    total: int | None = None,
+    description: str = "",
+    unit: str = "it",
+    initial: int = 0,
+) -> tqdm[T] | tqdm[NoReturn]:
+    """A bar over `items`, or without items one to move by `update(n)`; close it, or use it in a `with` statement.
+
+    It shows only where stderr is a terminal, and not under --quiet; elsewhere it costs next to nothing.
+
+    Args:
+        total: Number of items, where it cannot be asked of `items`.
+        description: Text before the bar.
+        unit: What one item is; SI prefixes shorten large counts.
+        initial: Items done before, when work is taken up again.
+    """
+    hidden = _verbosity == Verbosity.QUIET or not sys.stderr.isatty()
+    return tqdm(items, total=total, desc=description, unit=f" {unit}", unit_scale=True, initial=initial, disable=hidden,
+                dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
+
+
+def _write(text: str) -> None:
+    tqdm.write(text, file=sys.stderr)
+    sys.stderr.flush()

@@ -1,0 +1,119 @@
+"""Where a place of the tree stands among the configuration classes, and the other way round."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from nmt.core.document import Place, Tree
+
+
+def members_of(annotation: Any) -> list[Any]:
+    """The types of a union, without None; of anything else, itself."""
+    if get_origin(annotation) is Annotated:
+        return members_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [member for argument in get_args(annotation) for member in members_of(argument)]
+    return [] if annotation in (None, type(None)) else [annotation]
+
+
+def structures_of(annotation: Any) -> list[type[BaseModel]]:
+    """The configuration classes in a type; more than one where the key `kind` chooses."""
+    return [member for member in members_of(annotation) if isinstance(member, type) and issubclass(member, BaseModel)]
+
+
+def choices_of(annotation: Any) -> list[Any]:
+    """The values of the literals in a type."""
+    return [value for member in members_of(annotation) if get_origin(member) is Literal for value in get_args(member)]
+
+
+def kinds_of(structure: type[BaseModel]) -> list[str]:
+    """What the key `kind` may say for this class; nothing for a class without one."""
+    field = structure.model_fields.get("kind")
+    return [] if field is None else choices_of(field.annotation)
+
+
+def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
+    """The class that a node of this type has: the only one, or the one of its kind."""
+    structures = structures_of(annotation)
+    if len(structures) > 1:
+        kind = node.get("kind") if isinstance(node, dict) else None
+        structures = [structure for structure in structures if kind in kinds_of(structure)]
+    return structures[0] if structures else None
+
+
+def _child(annotation: Any, node: Tree, step: str | int) -> Any:
+    """The type of the entry `step` of a node; None where the classes have no such entry."""
+    structure = pick(annotation, node)
+    if structure is not None and isinstance(step, str):
+        field = structure.model_fields.get(step)
+        return None if field is None else field.annotation
+    for member in members_of(annotation):
+        arguments = get_args(member)
+        if get_origin(member) is dict:
+            return arguments[1]
+        if get_origin(member) in (list, tuple) and isinstance(step, int):
+            return arguments[0] if Ellipsis in arguments or len(arguments) == 1 else arguments[step]
+    return None
+
+
+def _entry(node: Tree, step: str | int) -> Tree:
+    """What stands at `step` of a node; None where nothing does, as at a missing key."""
+    if isinstance(node, dict):
+        return node.get(step)
+    return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
+
+
+def follow(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[Tree, Any]:
+    """The node at a place, and its type."""
+    annotation: Any = cls
+    for step in place:
+        annotation = _child(annotation, tree, step)
+        tree = _entry(tree, step)
+    return tree, annotation
+
+
+def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> tuple[Place, Any]:
+    """The place and type of a pydantic error location, which also names the union members that it went through.
+
+    A missing or unknown kind is at the key `kind` of its section, but with the type of the section.
+    """
+    place: Place = ()
+    annotation: Any = cls
+    named = False  # whether the location has already named the member of the union that we stand at
+    for step in location:
+        if len(members_of(annotation)) > 1 and not named:
+            named = True
+            continue
+        child = _child(annotation, tree, step)
+        if child is None and not structures_of(annotation):
+            break  # pydantic's label of a type or of a key, below which there is no place of ours
+        place, annotation, named = (*place, step), child, False
+        tree = _entry(tree, step)
+    if isinstance(tree, dict) and len(structures_of(annotation)) > 1 and not named:
+        place = (*place, "kind")
+    return place, annotation
+
+
+def walk(
+    cls: type[BaseModel], place: Place = (), seen: tuple[type[BaseModel], ...] = ()
+) -> Iterator[tuple[Place, type[BaseModel]]]:
+    """Every class in the tree with a place where it can stand; lists by their first entry."""
+    if cls in seen:
+        return
+    yield place, cls
+    for name, field in cls.model_fields.items():
+        yield from _walk_type(field.annotation, (*place, name), (*seen, cls))
+
+
+def _walk_type(
+    annotation: Any, place: Place, seen: tuple[type[BaseModel], ...]
+) -> Iterator[tuple[Place, type[BaseModel]]]:
+    for structure in structures_of(annotation):
+        yield from walk(structure, place, seen)
+    for member in members_of(annotation):
+        if get_origin(member) in (list, tuple):
+            yield from _walk_type(get_args(member)[0], (*place, 0), seen)

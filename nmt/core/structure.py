@@ -1,0 +1,75 @@
+"""Configuration as frozen trees: from YAML and `--set` overrides to typed records, with errors that name their place.
+
+A configuration class derives from `Structure` and lives beside what it configures. A choice between several classes is
+a union discriminated by a `kind` literal. Reading goes in two steps, so that every error knows the line it is about:
+
+    document = load_document(Path("config.yaml"), ["seed=3"])  # text -> plain tree, each key with its line
+    experiment = validate(Experiment, document)                # plain tree -> typed tree
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from nmt.core.document import Document, Place, Tree, dotted, load_document, parse_document, write
+from nmt.core.errors import InputError
+from nmt.core.faults import describe_faults
+
+__all__ = ["Document", "Structure", "differences", "dump", "load_document", "parse_document", "validate"]
+
+AnyStructure = TypeVar("AnyStructure", bound="Structure")
+
+
+class Structure(BaseModel):
+    """Base of every configuration class: frozen, no unknown keys, no silent change of type, no infinity or NaN.
+
+    An int is accepted where a float is due; text for a number, a bool for an int, or 2.0 for an int is an error.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+
+
+def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
+    """The typed tree of a document.
+
+    Raises InputError in one line: the first fault with its mark, dotted key, what is wrong and what would be right,
+    then how many more there are. A misspelt key goes before the missing key that it was meant for.
+    """
+    try:
+        # By way of JSON, for which pydantic's strict mode takes a list for a tuple and text for a path, and no more.
+        return cls.model_validate_json(json.dumps(document.tree))
+    except ValidationError as error:
+        faults = describe_faults(cls, document, error.errors(include_url=False))
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    raise InputError(f"{faults[0]}{more}") from None
+
+
+def dump(structure: Structure) -> str:
+    """The structure as YAML, every key written, in the order of the classes. Reading it back gives its equal."""
+    return write(structure.model_dump(mode="json"))
+
+
+def differences(a: Structure, b: Structure) -> list[str]:
+    """The dotted keys at which two structures differ, in the order of the classes; of two kinds only the kind."""
+    return [dotted(place) for place in _different(a.model_dump(mode="json"), b.model_dump(mode="json"), ())]
+
+
+def _different(a: Tree, b: Tree, place: Place) -> Iterator[Place]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.get("kind") != b.get("kind"):
+            yield (*place, "kind")
+            return
+        for key in dict.fromkeys([*a, *b]):
+            if (key in a) != (key in b):
+                yield (*place, key)
+            elif key in a:
+                yield from _different(a[key], b[key], (*place, key))
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for index, (left, right) in enumerate(zip(a, b, strict=True)):
+            yield from _different(left, right, (*place, index))
+    elif a != b or type(a) is not type(b):
+        yield place

@@ -1,0 +1,262 @@
+"""The command line as a process: answers without PyTorch, exit codes, one-line errors, closed pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import nmt
+from nmt.cli import app as cli
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("prepare", "train", "translate", "evaluate", "align")
+
+# Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
+WATCHED = """
+import sys
+from nmt.cli.app import main
+try:
+    main()
+finally:
+    print("torch" if "torch" in sys.modules else "no torch", file=sys.stderr)
+"""
+
+# The same, where a workflow has been replaced by the code in NMT_TEST_WORKFLOW.
+REPLACED = """
+import os, sys, types
+workflow = types.ModuleType("nmt.workflows.translate")
+exec(os.environ["NMT_TEST_WORKFLOW"], workflow.__dict__)
+import nmt.workflows
+sys.modules["nmt.workflows.translate"] = nmt.workflows.translate = workflow
+from nmt.cli.app import main
+main()
+"""
+
+
+def run(program: str, *arguments: str, workflow: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)])
+def test_help_answers_without_torch(arguments: list[str]) -> None:
+    result = run(WATCHED, *arguments)
+    assert result.returncode == 0
+    assert result.stderr == "no torch\n"
+    assert result.stdout
+
+
+def test_help_answers_at_once() -> None:
+    """The bar is 0.5 s; the factor is for a machine that does other things too."""
+    times_s = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        run(WATCHED, "--help")
+        times_s.append(time.perf_counter() - begin)
+    assert statistics.median(times_s) < 4 * 0.5
+
+
+def test_help_lists_the_commands_and_their_options() -> None:
+    result = CliRunner().invoke(cli.app, ["--help"])
+    assert [line.split()[0] for line in result.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+    for command in COMMANDS:
+        page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
+        for option in ("--set", "--quiet", "--verbose"):
+            assert option in page, (command, option)
+        assert ("--device" in page) == ("--precision" in page) == (command != "prepare")
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(cli.app, ["--version"]).stdout == f"nmt {nmt.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["train"], "error: missing argument 'CONFIG' (see nmt train --help)"),
+        (["trian"], "error: no such command 'trian'. Did you mean 'train'? (see nmt --help)"),
+        (["--versoin"], "error: no such option: --versoin"),
+        (["translate", "--baem", "3"], "error: no such option: --baem"),
+        (["translate", "--beam", "0"], "error: invalid value for '--beam'"),
+        (["translate", "--beam", "many"], "error: invalid value for '--beam'"),
+        (["translate", "--precision", "int8"], "error: invalid value for '--precision': 'int8' is not one of"),
+        (["translate", "--quiet", "-v"], "error: --quiet and --verbose contradict each other; give one of them"),
+        (["evaluate"], "error: --reference is missing; name the file with the reference translations"),
+        (
+            ["evaluate", "--reference", "x"],
+            "error: there is nothing to score; give --source for a model to translate, or --hypothesis",
+        ),
+        (["align"], "error: --source is missing; name the file with the source sentences"),
+        (
+            ["align", "--source", "x", "--target", "y", "--free-running"],
+            "error: --free-running aligns the model's own translations; leave out --target, or --free-running",
+        ),
+        (
+            ["align", "--source", "x", "--target", "y", "--beam", "2"],
+            "error: --beam, --length-penalty and --max-length-ratio do nothing where --target is given",
+        ),
+        (
+            ["evaluate", "--reference", "x", "--hypothesis", "y", "runs/z"],
+            "error: --hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
+        ),
+        (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
+    ],
+)
+def test_a_fault_of_the_user_is_one_line_and_exit_2(arguments: list[str], expected: str) -> None:
+    result = run(WATCHED, *arguments)
+    error, watched, *rest = result.stderr.splitlines()
+    assert error.startswith(expected)
+    assert (result.returncode, result.stdout, watched, rest) == (2, "", "no torch", [])
+
+
+def test_no_command_prints_the_help_on_stderr() -> None:
+    result = run(WATCHED)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Usage: nmt ")
+
+
+@pytest.mark.parametrize("command", ["prepare", "train", "translate"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("rnu: x\n", "config.yaml:1: rnu: unknown key; did you mean 'run'?"),
+        ("run: [x\n", "config.yaml:2: not valid YAML: expected ',' or ']', but got '<stream end>'"),
+        ("", "config.yaml: is empty; a configuration needs at least one 'key: value' line"),
+    ],
+)
+def test_a_fault_of_the_configuration_answers_without_torch(
+    command: str, text: str, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    result = run(WATCHED, command, str(path))
+    error, watched = result.stderr.splitlines()
+    assert result.returncode == 2
+    assert error.startswith(f"error: {tmp_path}/{expected}")
+    assert watched == "no torch"
+
+
+def test_a_fault_of_a_run_is_met_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("rnu: x\n")
+    result = run(WATCHED, "align", str(tmp_path), "--source", "x")
+    assert result.stderr.startswith(f"error: {tmp_path}/config.yaml:1: rnu: unknown key; did you mean 'run'?")
+    assert (result.returncode, result.stderr.splitlines()[1:]) == (2, ["no torch"])
+
+
+@pytest.mark.parametrize(
+    ("workflow", "code", "stderr"),
+    [
+        ("def translate(*a, **k): print('fine')", 0, ""),
+        (
+            "from nmt.core.errors import InputError\ndef translate(*a, **k): raise InputError('x.de:3: too\\n odd')",
+            2,
+            "error: x.de:3: too odd\n",
+        ),
+        (
+            "def translate(*a, **k): raise OSError(28, 'No space left on device', 'out.en')",
+            2,
+            "error: out.en: No space left on device\n",
+        ),
+        ("def translate(*a, **k): raise KeyboardInterrupt", 130, ""),
+    ],
+)
+def test_how_a_workflow_ends_is_the_exit_code(workflow: str, code: int, stderr: str) -> None:
+    result = run(REPLACED, "translate", workflow=workflow)
+    assert (result.returncode, result.stderr) == (code, stderr)
+
+
+@pytest.mark.parametrize("error", ["ZeroDivisionError('x')", "OSError(5, 'Input/output error')", "AssertionError('x')"])
+def test_a_fault_of_ours_is_a_plain_traceback_and_exit_1(error: str) -> None:
+    result = run(REPLACED, "translate", workflow=f"def translate(*a, **k): raise {error}")
+    assert result.returncode == 1
+    assert result.stderr.startswith("Traceback (most recent call last):\n")
+
+
+def test_options_reach_the_workflow() -> None:
+    workflow = "def translate(*a, **k): print(a, sorted((n, str(v)) for n, v in k.items() if v is not None))"
+    arguments = "runs/x --beam 3 --input i --output o --length-penalty 0.6 --max-length-ratio 2 --batch-tokens 99 "
+    arguments += "--device cuda:1 --precision bfloat16 --set a.b=1 --set c=[2]"
+    result = run(REPLACED, "translate", *arguments.split(), workflow=workflow)
+    assert result.stdout == (
+        "('runs/x', ['a.b=1', 'c=[2]']) [('batch_tokens', '99'), ('beam', '3'), ('device', 'cuda:1'), "
+        "('input', 'i'), ('length_penalty', '0.6'), ('max_length_ratio', '2.0'), ('output', 'o'), "
+        "('precision', 'bfloat16')]\n"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_exits_130() -> None:
+    workflow = "import time\ndef translate(*a, **k):\n    print('on', flush=True)\n    time.sleep(60)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow}
+    with subprocess.Popen(
+        [sys.executable, "-c", REPLACED, "translate"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 130
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+@pytest.mark.parametrize("lines", [1, 100_000], ids=["at the last flush", "on the way"])
+def test_a_reader_that_goes_away_ends_the_command_quietly(lines: int) -> None:
+    workflow = f"def translate(*a, **k):\n    for n in range({lines}): print('some line')"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow}
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [sys.executable, "-c", REPLACED, "translate"],
+        env=environment,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (cli.BROKEN_PIPE, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+def test_a_pipe_of_our_own_that_breaks_is_no_quiet_end() -> None:
+    workflow = "import os\ndef translate(*a, **k):\n    r, w = os.pipe()\n    os.close(r)\n    os.write(w, b'x')"
+    result = run(REPLACED, "translate", workflow=workflow)
+    assert result.returncode == 1
+    assert result.stderr.endswith("RuntimeError: a pipe within nmt broke\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    workflow = "def translate(*a, **k): print('some line')"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow}
+    with open("/dev/full", "wb") as full:
+        process = subprocess.run(
+            [sys.executable, "-c", REPLACED, "translate"],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    assert (process.returncode, process.stderr) == (2, b"error: No space left on device\n")
+
+
+def test_python_dash_m() -> None:
+    result = subprocess.run([sys.executable, "-m", "nmt", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout == f"nmt {nmt.__version__}\n"
+
+
+def test_importing_the_library_is_cheap() -> None:
+    program = "import nmt, sys; print(nmt.__version__, 'torch' in sys.modules, 'load' in dir(nmt))"
+    assert run(program).stdout == f"{nmt.__version__} False True\n"
+    with pytest.raises(AttributeError, match="has no attribute 'lode'"):
+        nmt.lode  # noqa: B018

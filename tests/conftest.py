@@ -1,0 +1,22 @@
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+# A busy machine is no failure.
+settings.register_profile("nmt", deadline=None)
+settings.load_profile("nmt")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked `cuda` where there is no CUDA device."""
+    marked = [item for item in items if item.get_closest_marker("cuda")]
+    if not marked:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
