@@ -10,12 +10,9 @@ The folder is made beside its place, brought to disk and renamed: it is there wh
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,10 +30,11 @@ from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig
 from nmt.data.corpus import PairBlock, open_bytes, read_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
-from nmt.data.report import CorpusTally, LineCount, Report, SideTally, ValidReport
+from nmt.data.report import FIRST_LINES, CorpusTally, LineCount, Report, SideTally, ValidReport
 from nmt.data.sample import PairSample
 from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+from nmt.data.whole_folder import locked, made_whole
 
 # Raise it when the same input and config would give other files than before.
 _FORMAT = 1
@@ -83,39 +81,26 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False) ->
     if folder.is_symlink():
         folder = folder.resolve()  # what it points to is replaced, not the link
     key = _key(config, seed)
-    with _locked(folder) as writable:
+    with locked(folder) as writable:
         if not force and (found := _find(folder, key)):
             log.info(f"{folder}: up to date, nothing to do ({found.report.kept:,} pairs)")
             return found
         if not writable:
             raise InputError(f"data.prepared: {folder} has to be made again but its parent is read-only; name another")
         _refuse_foreign(folder)
-        _remove_leftovers(folder)
-        report = _make(config, seed, folder, key)
+        try:
+            with made_whole(folder) as partial:
+                report = _build(config, seed, partial)
+                (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+                (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
+        except OSError as error:  # those of reading are InputErrors by now
+            raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
         log.info(report.table())
         log.info(f"{folder}: prepared {report.kept:,} of {report.pairs:,} pairs")
         return _open(folder, key, reused=False)
 
 
 # ------------------------------------------------------------------------------------------------ making the folder
-
-
-def _make(config: DataConfig, seed: int, folder: Path, key: str) -> Report:
-    """Make the folder beside its place, bring it to disk, and put it there."""
-    try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
-        try:
-            report = _build(config, seed, partial)
-            (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
-            partial.chmod(0o777 & ~_umask())
-            _sync(partial)
-            _replace(folder, partial)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:  # those of reading are InputErrors by now
-        raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
-    return report
 
 
 def _build(config: DataConfig, seed: int, partial: Path) -> Report:
@@ -306,7 +291,7 @@ def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, fol
 
 
 def _line_count(lines: Sequence[int]) -> LineCount:
-    return LineCount(pairs=len(lines), first_lines=tuple(lines[:10]))
+    return LineCount(pairs=len(lines), first_lines=tuple(lines[:FIRST_LINES]))
 
 
 def _progress(corpus: CorpusConfig, description: str) -> Iterator[PairBlock]:
@@ -328,7 +313,7 @@ def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
         raise InputError(f"data.filters: none of {pairs:,} training pairs is left ({reasons}); relax the filters")
 
 
-# --------------------------------------------------------------------------------- is it up to date, and renaming
+# --------------------------------------------------------------------------------- is it up to date
 
 
 def _key(config: DataConfig, seed: int) -> str:
@@ -382,73 +367,7 @@ def _refuse_foreign(folder: Path) -> None:
         raise InputError(f"data.prepared: {folder} exists and is no prepared corpus; name another folder or remove it")
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed prepare has left; the lock says that none is at work."""
-    for kind in ("partial", "replaced"):
-        for leftover in folder.parent.glob(f".{folder.name}.{kind}-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    """Bring a folder and all in it to disk."""
-    for path in [*folder.rglob("*"), folder]:
-        _sync_entry(path)
-
-
-def _replace(folder: Path, partial: Path) -> None:
-    """Put a whole folder in place of another. Who has the old one's files open keeps them."""
-    replaced: Path | None = None
-    if folder.exists():
-        replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.replaced-", dir=folder.parent))
-        folder.rename(replaced / folder.name)
-    partial.rename(folder)
-    _sync_entry(folder.parent)
-    if replaced is not None:
-        shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _sync_entry(path: Path) -> None:
-    """Bring one file, or the names in one folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Be the only process that looks at or makes `folder`. The lock goes with the process, however that ends.
-
-    Gives False, and no lock, where nothing can be written beside a folder that is there.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = (folder.parent / f".{folder.name}.lock").open("a")
-    except OSError as error:
-        if not folder.is_dir():
-            raise InputError(f"data.prepared: {folder} cannot be made: {error.strerror}") from None
-        lock = None
-    if lock is None:
-        yield False
-        return
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.info(f"{folder}: another process is preparing it; waiting")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield True
-
-
 def _cores() -> int:
     """Cores that this process may use."""
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def _umask() -> int:
-    """The process' umask, which mkdtemp does not heed."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,0 +1,230 @@
+"""Batches of about equally many tokens, from pairs of about equal length; the order is a function of seed and epoch.
+
+B: pairs in the batch; S, T: source and target tokens, the end-of-sentence token included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from nmt.core.structure import Structure
+from nmt.data.store import Store
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.vocabulary import EOS, PAD
+
+Indices = npt.NDArray[np.int64]
+
+
+class BatchingConfig(Structure):
+    """How pairs are put together."""
+
+    batch_tokens: int = Field(
+        4096, ge=1, description="target tokens per batch, end tokens and padding included; a longer pair goes alone"
+    )
+    max_sentences: int | None = Field(None, ge=1, description="pairs per batch, at most; default: no limit")
+    pool: int = Field(
+        65_536, ge=1, description="pairs drawn at random that are then sorted by length and cut into batches"
+    )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded sentences. Rows end with the end-of-sentence token; the target does not begin with one.
+
+    Attributes:
+        source_BS, target_BT: Token ids, int64, `PAD` after the end.
+        source_length_B, target_length_B: Tokens with the end token, without padding.
+        pairs_B: Numbers of the pairs in their store.
+    """
+
+    source_BS: npt.NDArray[np.int64]
+    source_length_B: npt.NDArray[np.int64]
+    target_BT: npt.NDArray[np.int64]
+    target_length_B: npt.NDArray[np.int64]
+    pairs_B: Indices
+
+
+class PaddingWaste(NamedTuple):
+    """Share of a batch's cells that hold padding, from 0 to 1."""
+
+    source: float
+    target: float
+
+
+@dataclass(frozen=True)
+class SubwordSampling:
+    """Draws the segmentation of a pair anew each epoch: a function of seed, epoch and pair alone.
+
+    Attributes:
+        tokenizers: Of the store.
+        alpha: See `Tokenizer.sample`; above 0.
+        seed, epoch: As for `epoch_batches`.
+    """
+
+    tokenizers: TokenizerPair
+    alpha: float
+    seed: int
+    epoch: int
+
+    def draw(self, store: Store, index: int) -> tuple[list[int], list[int]]:
+        """Source and target tokens of a pair, without special ones. The store must have its text."""
+        text = store.text(index)
+        seeds = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2)
+        return (
+            self.tokenizers.source.sample(text.source, alpha=self.alpha, seed=int(seeds[0])),
+            self.tokenizers.target.sample(text.target, alpha=self.alpha, seed=int(seeds[1])),
+        )
+
+
+class EpochBatches(Sequence[Indices]):
+    """The batches of an epoch in training order, each an array of pair numbers. Takes 8 bytes per pair."""
+
+    def __init__(self, pairs: Indices, starts: Indices, order: Indices) -> None:
+        """Batch b is `pairs[starts[b]:starts[b + 1]]`; `order` is the order in which they come."""
+        self._pairs, self._starts, self._order = pairs, starts, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> Indices: ...
+    @overload
+    def __getitem__(self, index: slice) -> EpochBatches: ...
+    def __getitem__(self, index: int | slice) -> Indices | EpochBatches:
+        if isinstance(index, slice):
+            return EpochBatches(self._pairs, self._starts, self._order[index])
+        batch = self._order[index]
+        return self._pairs[self._starts[batch] : self._starts[batch + 1]]
+
+
+def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int) -> EpochBatches:
+    """The batches of one training epoch.
+
+    A pair of a corpus of weight w comes floor(w) times, and a random share w - floor(w) of the corpus, new each epoch,
+    once more. Pairs are shuffled and dealt into pools; a pool is sorted by length and cut; the batches are shuffled.
+
+    Args:
+        store: The training pairs.
+        config: The limits. One pair longer than `batch_tokens` is a batch alone.
+        seed: Of the run.
+        epoch: From 0. To resume in an epoch, make it again and go on at the position.
+    """
+    random = np.random.default_rng([seed, epoch])
+    pairs = random.permutation(_weighted(store, random))
+    source_lengths, target_lengths = store.source_lengths, store.target_lengths
+    starts = [np.zeros(1, np.int64)]
+    for begin in range(0, len(pairs), config.pool):
+        pool = pairs[begin : begin + config.pool]
+        pool[:] = pool[_by_length(source_lengths[pool], target_lengths[pool], config.batch_tokens)]
+        starts.append(begin + _cuts(target_lengths[pool] + 1, config))
+    boundaries = np.concatenate(starts)
+    return EpochBatches(pairs, boundaries, random.permutation(len(boundaries) - 1))
+
+
+def ordered_batches(store: Store, config: BatchingConfig) -> EpochBatches:
+    """Every pair once, longest targets first, for validation: weights do not count, nothing is random."""
+    pairs = _by_length(store.source_lengths, store.target_lengths, config.batch_tokens)
+    cuts = _cuts(store.target_lengths[pairs] + 1, config)
+    return EpochBatches(pairs, np.concatenate([np.zeros(1, np.int64), cuts]), np.arange(len(cuts))[::-1])
+
+
+def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
+    """Pad the pairs of a batch. Sampled segmentations are a little longer than those that batches are measured by."""
+    if sampling is None:
+        sources: Sequence[npt.ArrayLike] = [store.source(index) for index in pairs_B.tolist()]
+        targets: Sequence[npt.ArrayLike] = [store.target(index) for index in pairs_B.tolist()]
+    else:
+        drawn = [sampling.draw(store, index) for index in pairs_B.tolist()]
+        sources, targets = [source for source, _ in drawn], [target for _, target in drawn]
+    source_BS, source_length_B = pad(sources)
+    target_BT, target_length_B = pad(targets)
+    return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B)
+
+
+def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows of token ids as an array [B, longest + 1], each with `EOS` and then `PAD` behind; and lengths, with EOS."""
+    lengths = np.array([np.size(row) for row in rows], dtype=np.int64)
+    padded = np.full((len(rows), int(lengths.max(initial=0)) + 1), PAD, dtype=np.int64)
+    for row, tokens in enumerate(rows):
+        padded[row, : lengths[row]] = tokens
+    padded[np.arange(len(rows)), lengths] = EOS
+    return padded, lengths + 1
+
+
+def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Rows by falling length, in batches of at most `tokens` tokens, padding included; a longer row goes alone.
+
+    So what needs the most memory comes first. For work whose order does not matter: search, scoring.
+    """
+    batch: list[int] = []
+    for row in np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable").tolist():
+        if batch and lengths[batch[0]] * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def padding_waste(
+    batches: Iterable[Indices], source_lengths: npt.NDArray[np.integer], target_lengths: npt.NDArray[np.integer]
+) -> PaddingWaste:
+    """The share of padding over all batches. Lengths are those of a store, without the end token."""
+    used, cells = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    for pairs in batches:
+        for side, lengths in enumerate((source_lengths, target_lengths)):
+            with_end = lengths[pairs].astype(np.int64) + 1
+            used[side] += with_end.sum()
+            cells[side] += with_end.max() * len(pairs)
+    source, target = 1 - used / np.maximum(cells, 1)
+    return PaddingWaste(float(source), float(target))
+
+
+def _weighted(store: Store, random: np.random.Generator) -> Indices:
+    """Every pair as often as its corpus' weight says, corpus by corpus."""
+    chosen: list[Indices] = [np.zeros(0, np.int64)]
+    for corpus, stored in enumerate(store.corpora):
+        begin, end = np.searchsorted(store.corpus, [corpus, corpus + 1])
+        pairs = np.arange(begin, end)
+        whole, part = divmod(stored.weight, 1)
+        chosen += [pairs] * int(whole)
+        if part:
+            chosen.append(random.choice(pairs, round(part * len(pairs)), replace=False, shuffle=False))
+    return np.concatenate(chosen)
+
+
+def _by_length(
+    source_lengths: npt.NDArray[np.integer], target_lengths: npt.NDArray[np.integer], batch_tokens: int
+) -> Indices:
+    """An order in which neighbours are alike on both sides.
+
+    Pairs worth n batches make sqrt(n) groups of consecutive target lengths, of about as many tokens each; a group is
+    sorted by source length, up and down in turn: so both sides vary little within a batch. Sorted by target first and
+    source second, a batch would hold sources of all lengths as soon as it holds targets of two.
+    """
+    if len(target_lengths) == 0:
+        return np.zeros(0, np.int64)
+    tokens = np.bincount(target_lengths) * np.arange(1, int(target_lengths.max()) + 2)  # by length, with end tokens
+    before, total = np.cumsum(tokens) - tokens, int(tokens.sum())
+    groups = max(round((total / batch_tokens) ** 0.5), 1)
+    group = (before * groups // total)[target_lengths]
+    return np.lexsort((target_lengths, np.where(group % 2, -source_lengths, source_lengths), group)).astype(np.int64)
+
+
+def _cuts(lengths: npt.NDArray[np.integer], config: BatchingConfig) -> Indices:
+    """Where batches of pairs with these target lengths, end tokens included, end: each as large as the limits allow."""
+    most = config.max_sentences or len(lengths)
+    ends: list[int] = []
+    begin = 0
+    while begin < len(lengths):
+        window = lengths[begin : begin + min(most, max(config.batch_tokens // int(lengths[begin]), 1))]
+        cells = np.maximum.accumulate(window).astype(np.int64) * np.arange(1, len(window) + 1)
+        begin += max(int(np.searchsorted(cells, config.batch_tokens, side="right")), 1)
+        ends.append(begin)
+    return np.array(ends, dtype=np.int64)

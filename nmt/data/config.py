@@ -1,0 +1,175 @@
+"""The `data:` section of a configuration: corpora, subwords, filters."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from typing_extensions import Self
+
+from nmt.core.structure import Structure
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def expand(path: Path) -> Path:
+    """Replace `${NAME}` and `${NAME:-default}` by environment variables, then a leading `~` by the home folder.
+
+    As in a shell, the default also stands in for a variable that is set but empty.
+    Raises ValueError for a variable that is neither set nor has a default.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        found = os.environ.get(name)
+        if found or (default is None and found is not None):
+            return found
+        if default is None:
+            raise ValueError(f"the environment variable {name} is not set; set it or write ${{{name}:-default}}")
+        return str(default)
+
+    try:
+        return Path(_VARIABLE.sub(value, str(path))).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: no home folder is known for '~'; write the path in full") from None
+
+
+FilePath = Annotated[Path, AfterValidator(expand)]
+
+
+class CorpusConfig(Structure):
+    """Parallel text: two files that correspond line by line, or one of tab-separated pairs. Plain, gzip or xz."""
+
+    source: FilePath | None = Field(None, description="file of source sentences, one per line")
+    target: FilePath | None = Field(None, description="file of target sentences, one per line")
+    pairs: FilePath | None = Field(None, description="instead of both: file of lines 'source TAB target'")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.pairs is not None and (self.source is not None or self.target is not None):
+            raise ValueError("a corpus has either pairs or source and target; remove one of them")
+        if self.pairs is None and (self.source is None or self.target is None):
+            given = "source" if self.source is not None else "target" if self.target is not None else "neither"
+            lacks = {"source": "target is missing", "target": "source is missing", "neither": "both are missing"}[given]
+            raise ValueError(f"a corpus needs source and target, or pairs; {lacks}")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The one or two files of the corpus, source first."""
+        if self.pairs is not None:
+            return (self.pairs,)
+        assert self.source is not None
+        assert self.target is not None
+        return (self.source, self.target)
+
+    @property
+    def name(self) -> str:
+        """How messages and reports call the corpus: its files."""
+        return " + ".join(str(file) for file in self.files)
+
+
+class TrainingCorpusConfig(CorpusConfig):
+    """A corpus to train on."""
+
+    weight: float = Field(
+        1.0, gt=0, le=1000, description="how often each pair is seen per epoch; 0.5: a random half, new each epoch"
+    )
+
+
+class SubwordsConfig(Structure):
+    """How text is cut into tokens. SentencePiece, learned from the training corpora."""
+
+    kind: Literal["unigram", "bpe", "char", "word"] = Field("unigram", description="the segmentation model")
+    size: int = Field(
+        8000, ge=8, le=1_000_000,
+        description="entries per vocabulary, with the 4 special ones; for char and word the most there may be",
+    )  # fmt: skip
+    joint: bool = Field(True, description="one vocabulary for both languages, or one each")
+    character_coverage: float = Field(
+        1.0, gt=0, le=1, description="share of the text's characters to spell; the rarest beyond it become unknown"
+    )
+    normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"] = Field(
+        "nmt_nfkc", description="SentencePiece's Unicode normalization; cf folds case"
+    )
+    byte_fallback: bool = Field(
+        False, description="spell unknown characters as UTF-8 bytes, so that nothing is unknown"
+    )
+    sampling: float = Field(
+        0.0, ge=0, le=1,
+        description="draw segmentations anew each epoch: unigram's smoothing alpha or the dropout rate of BPE; 0: off",
+    )  # fmt: skip
+    training_sentences: int = Field(
+        200_000, ge=1, description="pairs drawn from the corpora to learn the vocabulary from; bounds memory and time"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.sampling and self.kind in ("char", "word"):
+            raise ValueError(f"sampling needs kind unigram or bpe: {self.kind} has one segmentation only")
+        if self.byte_fallback and self.kind == "word":
+            raise ValueError("byte_fallback needs kind unigram, bpe or char")
+        if self.byte_fallback and self.size < 256 + 8:
+            raise ValueError(f"size {self.size} is too small for byte_fallback, whose bytes alone take 256")
+        return self
+
+
+class FiltersConfig(Structure):
+    """Which training pairs are left out. Blank sides always are; validation pairs never are."""
+
+    max_length: int = Field(200, ge=1, description="most subwords on either side")
+    max_ratio: float = Field(9.0, ge=1, description="longer over shorter side, in subwords, at most")
+    identical: bool = Field(True, description="drop pairs whose sides are the same text")
+    duplicates: bool = Field(True, description="drop all but the first of equal pairs, across all corpora")
+    control_characters: bool = Field(True, description="drop pairs with characters that are no text: controls, BOM")
+    held_out: Literal["pair", "source", "none"] = Field(
+        "pair", description="drop pairs found in valid or test, compared by both sides or by the source alone"
+    )
+
+
+def _one_or_list(value: object) -> str:
+    """Which of the two forms a value has, so that errors are about that one alone."""
+    return "list" if isinstance(value, list | tuple) else "corpus"
+
+
+TrainingCorpora = Annotated[
+    Annotated[TrainingCorpusConfig, Tag("corpus")] | Annotated[tuple[TrainingCorpusConfig, ...], Tag("list")],
+    Discriminator(_one_or_list),
+]
+Corpora = Annotated[
+    Annotated[CorpusConfig, Tag("corpus")] | Annotated[tuple[CorpusConfig, ...], Tag("list")],
+    Discriminator(_one_or_list),
+]
+
+
+class DataConfig(Structure):
+    """Everything that `nmt prepare` reads."""
+
+    prepared: FilePath | None = Field(
+        None, description="folder of the prepared corpus, which several runs may share; default: prepared in the run"
+    )
+    train: TrainingCorpora = Field(description="corpus or list of corpora")
+    valid: CorpusConfig | None = Field(None, description="corpus to validate on; used whole, as it is")
+    test: Corpora = Field((), description="corpora kept out of training, and what evaluate scores by default")
+    subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is cut into tokens")
+    filters: FiltersConfig = Field(FiltersConfig(), description="which training pairs are left out")
+    workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")
+
+    @model_validator(mode="after")
+    def _some_train(self) -> Self:
+        if not self.train_corpora:
+            raise ValueError("train is an empty list; name a corpus")
+        return self
+
+    @property
+    def train_corpora(self) -> tuple[TrainingCorpusConfig, ...]:
+        """The training corpora, also where there is one alone."""
+        return self.train if isinstance(self.train, tuple) else (self.train,)
+
+    @property
+    def test_corpora(self) -> tuple[CorpusConfig, ...]:
+        """The test corpora, also where there is one alone or none."""
+        return self.test if isinstance(self.test, tuple) else (self.test,)

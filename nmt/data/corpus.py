@@ -1,0 +1,187 @@
+"""Reading parallel text, line by line in constant memory.
+
+A line ends at LF or CRLF and nowhere else: a form feed, a lone CR, U+0085 or U+2028 are characters of the line. So line
+n here is line n of `sed`, `wc` and the editor. A byte order mark before the first line is no part of it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from nmt.core.errors import InputError
+from nmt.data.config import CorpusConfig
+from nmt.data.misalignment import locate_misalignment
+
+BLOCK_PAIRS = 8192
+_READ_BYTES = 1 << 20
+_MAX_LINE_BYTES = 16 << 20
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class PairBlock:
+    """Consecutive pairs of one corpus.
+
+    Attributes:
+        first_line: Line number of the first pair, from 1.
+        sources, targets: The sides, of equal count, without line ends.
+    """
+
+    first_line: int
+    sources: list[str]
+    targets: list[str]
+
+
+def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
+    """Stream a corpus in blocks of `size` pairs; the last may be smaller.
+
+    Raises InputError for a file that cannot be read, is damaged, empty or no UTF-8, for a line of pairs without exactly
+    one TAB, and for two files of different line counts (found at the end; it says where they probably part).
+    """
+    files = corpus.files
+    blocks = _tab_separated(files[0], size) if len(files) == 1 else _two_files(files[0], files[1], size)
+    first_line = 1
+    for sources, targets in blocks:
+        yield PairBlock(first_line, sources, targets)
+        first_line += len(sources)
+    if first_line == 1:
+        raise InputError(f"{corpus.name}: empty; a corpus needs at least one pair")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Stream the lines of a plain, gzip or xz file, without their ends. Raises InputError as `read_blocks` does."""
+    for lines in _line_groups(path):
+        yield from lines
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a plain, gzip or xz file to read what it holds. Its first bytes tell which it is, not its name.
+
+    Raises InputError where there is no such file or it is not a regular file.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a regular file; corpora are read more than once")
+        with path.open("rb") as file:
+            magic = file.read(6)
+        if magic.startswith(b"\x1f\x8b"):
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if magic == b"\xfd7zXZ\x00":
+            return cast(BinaryIO, lzma.open(path, "rb"))
+        return path.open("rb")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _tab_separated(path: Path, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    number = 0
+    for lines in _regrouped(_line_groups(path), size):
+        sources: list[str] = []
+        targets: list[str] = []
+        for line in lines:
+            number += 1
+            sides = line.split("\t")
+            if len(sides) != 2:
+                raise InputError(
+                    f"{path}:{number}: {len(sides) - 1} TABs; a line of pairs is source, one TAB, target: mend the line"
+                )
+            sources.append(sides[0])
+            targets.append(sides[1])
+        yield sources, targets
+
+
+def _two_files(source: Path, target: Path, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    source_groups = _regrouped(_line_groups(source), size)
+    target_groups = _regrouped(_line_groups(target), size)
+    lines = 0
+    while True:
+        sources, targets = next(source_groups, []), next(target_groups, [])
+        if len(sources) != len(targets):
+            counts = (
+                lines + len(sources) + sum(len(group) for group in source_groups),
+                lines + len(targets) + sum(len(group) for group in target_groups),
+            )
+            at = locate_misalignment(read_lines(source), read_lines(target))
+            raise InputError(
+                f"{source} has {counts[0]} lines but {target} has {counts[1]}; "
+                f"their lengths stop correlating at about line {at}: mend the files there"
+            )
+        if not sources:
+            return
+        lines += len(sources)
+        yield sources, targets
+
+
+def _regrouped(groups: Iterator[list[str]], size: int) -> Iterator[list[str]]:
+    """The same lines in groups of exactly `size`, but for the last."""
+    pending: list[str] = []
+    for group in groups:
+        pending += group
+        whole = len(pending) - len(pending) % size
+        for start in range(0, whole, size):
+            yield pending[start : start + size]
+        del pending[:whole]
+    if pending:
+        yield pending
+
+
+def _line_groups(path: Path) -> Iterator[list[str]]:
+    """The lines of a file in groups of about a megabyte."""
+    number = 1
+    for data in _whole_lines(path):
+        try:
+            lines = data.decode("utf-8").split("\n")
+        except UnicodeDecodeError as error:
+            line = number + data.count(b"\n", 0, error.start)
+            column = error.start - data.rfind(b"\n", 0, error.start)
+            raise InputError(
+                f"{path}:{line}: not UTF-8: byte 0x{data[error.start]:02x} at byte {column} of the line; "
+                "convert the file to UTF-8"
+            ) from None
+        ended = not lines[-1]  # the piece after the last LF is a line only where it holds something
+        if ended:
+            lines.pop()
+        if b"\r" in data:
+            last = None if ended else lines.pop()  # without LF, its CR is no line end
+            lines = [line[:-1] if line.endswith("\r") else line for line in lines]
+            if last is not None:
+                lines.append(last)
+        number += len(lines)
+        yield lines
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, cut after line ends."""
+    with open_bytes(path) as file:
+        rest = b""
+        first = True
+        while True:
+            try:
+                data = file.read(_READ_BYTES)
+            except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
+                raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+            if first:
+                data = data.removeprefix(_BOM)
+                first = False
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield rest + data[:cut]
+                rest = data[cut:]
+            elif data:
+                rest += data
+                if len(rest) > _MAX_LINE_BYTES:
+                    raise InputError(f"{path}: a line of more than {_MAX_LINE_BYTES >> 20} MiB; is this a text file?")
+            else:
+                break
+        if rest:
+            yield rest

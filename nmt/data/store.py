@@ -1,0 +1,260 @@
+"""Tokenised sentence pairs in memory-mapped files.
+
+A store is a folder: `store.json` says what it holds, each column is one or two files of little-endian numbers.
+
+    source, target              token ids, uint16 or uint32, without special ones; .offsets.bin: int64, pairs + 1
+    source.text, target.text    optional: UTF-8 of the sentences as they came, to sample subwords or to score against
+    corpus.bin, line.bin        uint16, int64: which corpus a pair is from, and which of its lines, from 1
+
+Opening reads nothing but `store.json`: pages are read as they are used and shared between processes.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+from nmt.core.errors import InputError
+
+_FORMAT = 1
+_SIDES = ("source", "target")
+
+
+class Line(NamedTuple):
+    """Where a pair came from. `number` counts from 1."""
+
+    corpus: str
+    number: int
+
+
+class Text(NamedTuple):
+    """The sentences of a pair as they came."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class StoredCorpus:
+    """A corpus that a store holds pairs of: its name in messages, and how often each pair is seen per epoch."""
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of numbers of different lengths, one behind the other in `values`."""
+
+    values: npt.NDArray[Any]
+    lengths: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[npt.NDArray[Any]]) -> Ragged:
+        """Put rows together."""
+        values = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+        return cls(values, np.fromiter(map(len, rows), np.int64, len(rows)))
+
+    def select(self, rows: npt.NDArray[np.bool_]) -> Ragged:
+        """The rows where the mask is true."""
+        return Ragged(self.values[np.repeat(rows, self.lengths)], self.lengths[rows])
+
+
+class Store:
+    """Sentence pairs, read-only, by number from 0.
+
+    Raises:
+        InputError: From `open`: the folder is no store, or is damaged.
+    """
+
+    def __init__(self, folder: Path, description: dict[str, Any]) -> None:
+        self.folder = folder
+        self.corpora = tuple(StoredCorpus(**corpus) for corpus in description["corpora"])
+        self._pairs = int(description["pairs"])
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for name, (dtype, count) in description["columns"].items():
+            columns[name] = _map(folder / f"{name}.bin", np.dtype(dtype), int(count))
+        self._columns = columns
+        self.has_text = "source.text" in columns
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Map the store in `folder`."""
+        try:
+            description = json.loads((folder / "store.json").read_bytes())
+            if description["format"] != _FORMAT:
+                raise InputError(f"{folder}: made by another version of nmt; delete it and run `nmt prepare` again")
+            return cls(folder, description)
+        except FileNotFoundError as error:
+            raise InputError(f"{error.filename}: no such file; run `nmt prepare`") from None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"{folder}: damaged; delete it and run `nmt prepare` again") from None
+
+    def __len__(self) -> int:
+        return self._pairs
+
+    def source(self, index: int) -> npt.NDArray[np.unsignedinteger]:
+        """The source tokens of a pair, a view into the file."""
+        return self._row("source", index)
+
+    def target(self, index: int) -> npt.NDArray[np.unsignedinteger]:
+        """The target tokens of a pair, a view into the file."""
+        return self._row("target", index)
+
+    @functools.cached_property
+    def source_lengths(self) -> npt.NDArray[np.int32]:
+        """Tokens of every source sentence, without special ones."""
+        return np.diff(self._columns["source.offsets"]).astype(np.int32)
+
+    @functools.cached_property
+    def target_lengths(self) -> npt.NDArray[np.int32]:
+        """Tokens of every target sentence, without special ones."""
+        return np.diff(self._columns["target.offsets"]).astype(np.int32)
+
+    @property
+    def corpus(self) -> npt.NDArray[np.uint16]:
+        """For every pair the index of its corpus in `corpora`; pairs of a corpus stand together, in its order."""
+        return self._columns["corpus"]
+
+    def line(self, index: int) -> Line:
+        """The corpus and line that a pair came from."""
+        self._check(index)
+        return Line(self.corpora[int(self.corpus[index])].name, int(self._columns["line"][index]))
+
+    def text(self, index: int) -> Text:
+        """The sentences of a pair as they came. Only where `has_text`."""
+        if not self.has_text:
+            raise ValueError(f"{self.folder} was made without text")
+        return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in _SIDES))
+
+    def _row(self, column: str, index: int) -> npt.NDArray[Any]:
+        self._check(index)
+        offsets = self._columns[f"{column}.offsets"]
+        return self._columns[column][offsets[index] : offsets[index + 1]]
+
+    def _check(self, index: int) -> None:
+        if not 0 <= index < self._pairs:
+            raise IndexError(f"pair {index} of {self._pairs}")
+
+
+class StoreWriter:
+    """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` there is no store.
+
+    Args:
+        folder: Where to write; its parent exists, itself does not.
+        corpora: The corpora that pairs will be from.
+        vocabulary_sizes: Of source and target; decides how many bytes a token takes.
+        keep_text: Whether to keep the sentences too.
+    """
+
+    def __init__(
+        self, folder: Path, *, corpora: Sequence[StoredCorpus], vocabulary_sizes: tuple[int, int], keep_text: bool
+    ) -> None:
+        assert len(corpora) < 1 << 16
+        folder.mkdir()
+        self._folder = folder
+        self._corpora = corpora
+        self._pairs = 0
+        self._keep_text = keep_text
+        self._columns: dict[str, _Column] = {}
+        for side, size in zip(_SIDES, vocabulary_sizes, strict=True):
+            self._add(side, "<u2" if size < 1 << 16 else "<u4")
+            self._add(f"{side}.offsets", "<i8").append(np.zeros(1))
+            if keep_text:
+                self._add(f"{side}.text", "|u1")
+                self._add(f"{side}.text.offsets", "<i8").append(np.zeros(1))
+        self._add("corpus", "<u2")
+        self._add("line", "<i8")
+
+    def append(
+        self,
+        *,
+        corpus: int,
+        lines: npt.NDArray[np.int64],
+        sources: Ragged,
+        targets: Ragged,
+        texts: Sequence[Text] | None = None,
+    ) -> None:
+        """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it."""
+        assert len(lines) == len(sources.lengths) == len(targets.lengths)
+        assert (texts is not None) == self._keep_text
+        self._append_rows("source", sources)
+        self._append_rows("target", targets)
+        if texts is not None:
+            assert len(texts) == len(lines)
+            self._append_rows("source.text", _utf8([text.source for text in texts]))
+            self._append_rows("target.text", _utf8([text.target for text in texts]))
+        self._columns["corpus"].append(np.full(len(lines), corpus))
+        self._columns["line"].append(lines)
+        self._pairs += len(lines)
+
+    def finish(self) -> None:
+        """Bring everything to disk; `store.json` comes last."""
+        for column in self._columns.values():
+            column.file.flush()
+        self.close()
+        description = {
+            "format": _FORMAT,
+            "pairs": self._pairs,
+            "corpora": [{"name": corpus.name, "weight": corpus.weight} for corpus in self._corpora],
+            "columns": {name: [column.dtype.str, column.count] for name, column in self._columns.items()},
+        }
+        (self._folder / "store.json").write_text(json.dumps(description, indent=1) + "\n")
+
+    def close(self) -> None:
+        """Close the files, finished or not."""
+        for column in self._columns.values():
+            column.file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, name: str, dtype: str) -> _Column:
+        column = self._columns[name] = _Column(self._folder / f"{name}.bin", np.dtype(dtype))
+        return column
+
+    def _append_rows(self, name: str, rows: Ragged) -> None:
+        values, offsets = self._columns[name], self._columns[f"{name}.offsets"]
+        offsets.append(values.count + np.cumsum(rows.lengths))
+        values.append(rows.values)
+
+
+class _Column:
+    """A file of numbers that grows."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.file = path.open("wb")
+        self.dtype = dtype
+        self.count = 0
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        self.file.write(values.astype(self.dtype).tobytes())
+        self.count += len(values)
+
+
+def _utf8(texts: Sequence[str]) -> Ragged:
+    return Ragged.of([np.frombuffer(text.encode("utf-8"), np.uint8) for text in texts])
+
+
+def _map(path: Path, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """The numbers of a file, mapped; ValueError where it has another size."""
+    if path.stat().st_size != count * dtype.itemsize:
+        raise ValueError(f"{path}: wrong size")
+    if count == 0:  # an empty file cannot be mapped
+        return np.zeros(0, dtype)
+    # A plain array over the map: slices of np.memmap itself cost ten times as much.
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=(count,)))

@@ -1,0 +1,285 @@
+"""Text to subword ids and back, by SentencePiece (Kudo and Richardson 2018).
+
+A word is a run of characters that are not white space in the sense of `str.split`. White space of any kind, and
+SentencePiece's own mark U+2581, only separates; a lone surrogate, which is no character, is read as U+FFFD.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import sentencepiece
+
+from nmt.core.errors import InputError
+from nmt.data.config import SubwordsConfig
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+
+_MARK = "\u2581"
+_SPACE = re.compile(r"\s")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# The learned model depends on the number of threads, through the order of floating-point sums: one for all machines.
+_TRAINING_THREADS = 8
+# SentencePiece's own default; unigram needs memory in proportion to the square of what it suggests.
+_MAX_SENTENCE_BYTES = 4192
+
+
+class EncodedWords(NamedTuple):
+    """A sentence as subwords, with the word of each.
+
+    Attributes:
+        ids: Subword ids, without special ones.
+        words: The white-space words of the text.
+        word_of_piece: For every id the index of its word. It never decreases; a word may have no piece.
+    """
+
+    ids: tuple[int, ...]
+    words: tuple[str, ...]
+    word_of_piece: tuple[int, ...]
+
+
+class Tokenizer:
+    """One vocabulary and its segmentation. Any str can be encoded. Two are equal if their models are.
+
+    Args:
+        model: A serialised SentencePiece model, as in a `.model` file.
+        name: How errors call it.
+
+    Raises:
+        InputError: It is no SentencePiece model, or one with other special ids than pad 0, unk 1, bos 2, eos 3.
+    """
+
+    def __init__(self, model: bytes, *, name: str = "subword model") -> None:
+        try:
+            if not model:  # an empty message parses, as a model without any piece
+                raise ValueError("empty")
+            self._processor = sentencepiece.SentencePieceProcessor.from_proto(model)
+        except (RuntimeError, ValueError):
+            raise InputError(f"{name}: not a SentencePiece model, or damaged") from None
+        special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
+        if special != (PAD, UNK, BOS, EOS):
+            raise InputError(f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model")
+        self.model = model
+        self.fingerprint = hashlib.sha256(model).hexdigest()
+        # Word models know no lone separator. For them SentencePiece melts neighbouring unknown words into one token.
+        self._whole_words = self._processor.piece_to_id(_MARK) == UNK
+
+    @classmethod
+    def load(cls, path: Path) -> Tokenizer:
+        """Read a model file. Raises InputError."""
+        try:
+            return cls(path.read_bytes(), name=str(path))
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+    @property
+    def size(self) -> int:
+        """Entries of the vocabulary, special ones included."""
+        return int(self._processor.get_piece_size())
+
+    def encode(self, text: str) -> list[int]:
+        """The most probable segmentation."""
+        if self._whole_words:
+            return [word_id for word_id, _ in self._words(_clean(text))]
+        return cast("list[int]", self._processor.encode(_clean(text)))
+
+    def encode_batch(self, texts: Sequence[str], *, threads: int = 1) -> list[npt.NDArray[np.int32]]:
+        """As `encode`, for many. `threads` run outside Python's lock."""
+        if self._whole_words:
+            return [np.array(self.encode(text), dtype=np.int32) for text in texts]
+        cleaned = [_clean(text) for text in texts]
+        encoded = self._processor.encode(cleaned, return_type="numpy", num_threads=threads)
+        return cast("list[npt.NDArray[np.int32]]", encoded)
+
+    def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
+        """A random segmentation, a function of its arguments alone.
+
+        Args:
+            text: The sentence.
+            alpha: For unigram, segmentations are drawn from P(segmentation)^alpha (Kudo 2018, "Subword
+                Regularization"); for BPE, the rate at which merges are dropped (Provilkov et al. 2020).
+            seed: Reduced modulo 2^32.
+        """
+        sentencepiece.set_random_generator_seed(seed % 2**32)
+        drawn = self._processor.encode(_clean(text), enable_sampling=True, nbest_size=-1, alpha=alpha)
+        return cast("list[int]", drawn)
+
+    def encode_words(self, text: str) -> EncodedWords:
+        """As `encode`, with the word that each subword lies in.
+
+        A piece belongs to the word that it covers most of, by its place in the text as written; a piece of no width,
+        which normalisation has added, or one that covers white space alone, to the word there or the next one.
+        """
+        cleaned = _clean(text)
+        spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
+        if self._whole_words:
+            pieces = self._words(cleaned)
+        else:
+            encoded = self._processor.encode(cleaned, return_type="offset_mapping")
+            pieces = list(zip(encoded["ids"], encoded["offsets"], strict=True))
+        word_of_piece: list[int] = []
+        word = 0
+        for _, (begin, end) in pieces:
+            while word < len(spans) - 1 and spans[word][1] <= begin:
+                word += 1
+            best = max(
+                range(word, _first_from(spans, end, word)),
+                key=lambda index: min(end, spans[index][1]) - max(begin, spans[index][0]),
+                default=word,
+            )
+            word_of_piece.append(best)
+            word = best
+        return EncodedWords(tuple(piece_id for piece_id, _ in pieces), tuple(text.split()), tuple(word_of_piece))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of subwords: words with a space between, always one line.
+
+        Padding, begin and end are nothing; what is unknown reads ⁇ (U+2047), as a word of its own.
+        """
+        text = self._processor.decode([int(piece_id) for piece_id in ids])
+        # Bytes of byte_fallback can spell anything, line ends too; SentencePiece puts spaces around what is unknown.
+        return " ".join(str(text).split())
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The subwords as they stand in the vocabulary, with U+2581 where a word begins."""
+        return [str(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
+
+    def _words(self, cleaned: str) -> list[tuple[int, tuple[int, int]]]:
+        """Ids and places in the text of whole words, each one token."""
+        normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
+        return [
+            (int(self._processor.piece_to_id(match.group())), (offsets[match.start()], offsets[match.end()]))
+            for match in re.finditer(f"{_MARK}[^{_MARK}]+", normalized)
+        ]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tokenizer) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizers of both languages; one object twice where they share a vocabulary."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides have one vocabulary."""
+        return self.source is self.target
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when either vocabulary does, or whether they are joint."""
+        parts = [self.source.fingerprint] if self.joint else [self.source.fingerprint, self.target.fingerprint]
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+    def save(self, folder: Path) -> None:
+        """Write `subwords.model`, or `subwords.source.model` and `subwords.target.model`, and remove the other form."""
+        models = (
+            {"subwords.model": self.source}
+            if self.joint
+            else {"subwords.source.model": self.source, "subwords.target.model": self.target}
+        )
+        for name in ("subwords.model", "subwords.source.model", "subwords.target.model"):
+            if name in models:
+                (folder / name).write_bytes(models[name].model)
+            else:
+                (folder / name).unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, folder: Path) -> TokenizerPair:
+        """Read what `save` wrote. Raises InputError."""
+        if (folder / "subwords.source.model").exists():
+            return cls(
+                Tokenizer.load(folder / "subwords.source.model"), Tokenizer.load(folder / "subwords.target.model")
+            )
+        joint = Tokenizer.load(folder / "subwords.model")
+        return cls(joint, joint)
+
+
+def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
+    """Learn the vocabulary or vocabularies of sentence pairs. The same pairs and config give the same bytes.
+
+    Sentences of more than 4192 bytes are not learned from.
+
+    Raises:
+        InputError: The size is more than the text has subwords, or less than it has characters, or there is no text.
+    """
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    if config.joint:
+        joint = Tokenizer(_train(sources + targets, config, "both sides"))
+        return TokenizerPair(joint, joint)
+    return TokenizerPair(
+        Tokenizer(_train(sources, config, "the source side")), Tokenizer(_train(targets, config, "the target side"))
+    )
+
+
+def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> bytes:
+    """A serialised model learned from `texts`; `what` names them in errors."""
+    cleaned = (_clean(text).replace("\0", " ") for text in texts)
+    usable = [text for text in cleaned if len(text.encode()) <= _MAX_SENTENCE_BYTES]
+    if not any(text.strip(f" {_MARK}") for text in usable):
+        raise InputError(
+            f"data.subwords: nothing to learn from: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes"
+        )
+    model = io.BytesIO()
+    options: dict[str, Any] = {
+        "model_type": config.kind,
+        "vocab_size": config.size,
+        # A text has as many characters and words as it has: for these kinds the size is a limit.
+        "hard_vocab_limit": config.kind in ("unigram", "bpe"),
+        "character_coverage": config.character_coverage,
+        "normalization_rule_name": config.normalization,
+        "byte_fallback": config.byte_fallback,
+        "max_sentence_length": _MAX_SENTENCE_BYTES,
+        "num_threads": _TRAINING_THREADS,
+        "minloglevel": 2,
+    }
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(usable), model_writer=model,
+            pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, **options,
+        )  # fmt: skip
+    except RuntimeError as error:
+        raise _explain(str(error), config, what) from None
+    return model.getvalue()
+
+
+def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:
+    """SentencePiece's complaint in terms of the config."""
+    key = "data.subwords.size"
+    if most := re.search(r"too high .*<= (\d+)", message):
+        return InputError(f"{key}: {config.size} is more than the text of {what} has; set it to {most[1]} or less")
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return InputError(
+            f"{key}: {config.size} is less than the characters of {what} take; set it to {least[1]} or more, "
+            "or lower data.subwords.character_coverage"
+        )
+    return InputError(f"data.subwords: SentencePiece cannot learn from {what}: {' '.join(message.split())}")
+
+
+def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int:
+    """The first index from `start` on whose span begins at `place` or later."""
+    while start < len(spans) and spans[start][0] < place:
+        start += 1
+    return start
+
+
+def _clean(text: str) -> str:
+    """The same number of characters, with any white space as a plain space and no surrogates."""
+    if text.isprintable():
+        return text
+    return _SURROGATE.sub("\ufffd", _SPACE.sub(" ", text))

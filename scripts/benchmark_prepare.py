@@ -1,0 +1,150 @@
+"""How fast `prepare` is, and whether its memory grows with the corpus.
+
+    python scripts/benchmark_prepare.py                                   # data/de-en, 500,000 and 5,000,000 pairs
+    python scripts/benchmark_prepare.py --pairs 100000 1000000 --source a.de.gz --target a.en.gz
+    python scripts/benchmark_prepare.py --duplicates                      # with the duplicates filter on
+    python scripts/benchmark_prepare.py --duplicates --distinct           # and no two pairs equal
+
+The corpus is repeated to the sizes asked for, in a temporary folder, and prepared by a process of its own. Every figure
+is a line of JSON on stdout. Memory is the peak resident set of that process with its children, as the kernel accounts
+it (VmHWM for the process, sampled every 50 ms for the sum), so it includes pages of mapped files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import chain, islice, repeat
+from pathlib import Path
+
+from nmt.data.corpus import read_lines
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What the measured process runs: its arguments are the config as JSON, the run folder, and where to write the seconds.
+PREPARE = """
+import json, sys, time
+from pathlib import Path
+from nmt.data.config import DataConfig
+from nmt.workflows.prepare import prepare
+config = DataConfig.model_validate_json(sys.argv[1])
+begin = time.perf_counter()
+prepared = prepare(config, run=Path(sys.argv[2]), seed=1)
+Path(sys.argv[3]).write_text(json.dumps({"seconds": time.perf_counter() - begin, "kept": len(prepared.train)}))
+"""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, help="source side of the corpus to repeat; default: data/de-en")
+    parser.add_argument("--target", type=Path, help="target side")
+    parser.add_argument("--pairs", type=int, nargs="+", default=[500_000, 5_000_000], help="sizes to measure")
+    parser.add_argument("--size", type=int, default=2000, help="subwords; the shipped corpus has about 4,000")
+    parser.add_argument("--duplicates", action="store_true", help="drop duplicates, which the repetitions are")
+    parser.add_argument("--distinct", action="store_true", help="end every line with its number, so that none recurs")
+    parser.add_argument("--workers", type=int, help="threads; default: one per core")
+    arguments = parser.parse_args()
+    if (arguments.source is None) != (arguments.target is None):
+        parser.error("--source and --target go together")
+    source = arguments.source or _shipped("de")
+    target = arguments.target or _shipped("en")
+
+    peaks: list[int] = []
+    for pairs in arguments.pairs:
+        with tempfile.TemporaryDirectory(prefix="benchmark-prepare-") as name:
+            folder = Path(name)
+            for side, path in (("source", source), ("target", target)):
+                _repeat(path, folder / side, pairs, distinct=arguments.distinct)
+            config = {
+                "train": {"source": str(folder / "source"), "target": str(folder / "target")},
+                "subwords": {"size": arguments.size},
+                "filters": {"duplicates": arguments.duplicates},
+                "workers": arguments.workers,
+            }
+            result = folder / "result.json"
+            command = [sys.executable, "-c", PREPARE, json.dumps(config), str(folder / "run"), str(result)]
+            peak = _peak_memory(command)
+            measured = json.loads(result.read_text())
+        peaks.append(peak)
+        _print(f"prepare {pairs} pairs", pairs / measured["seconds"], "pairs/s", duplicates=arguments.duplicates)
+        _print(f"prepare {pairs} pairs, kept", measured["kept"], "pairs", duplicates=arguments.duplicates)
+        _print(f"prepare {pairs} pairs, peak memory", peak / 2**20, "MiB", duplicates=arguments.duplicates)
+    if len(peaks) > 1:
+        name = f"prepare peak memory, {arguments.pairs[-1]} over {arguments.pairs[0]} pairs"
+        _print(name, peaks[-1] / peaks[0], "ratio", duplicates=arguments.duplicates)
+
+
+def _shipped(language: str) -> Path:
+    """The training side of the corpus that ships."""
+    for name in (f"train.{language}", f"train.{language}.gz"):
+        if (ROOT / "data" / "de-en" / name).exists():
+            return ROOT / "data" / "de-en" / name
+    raise SystemExit(f"data/de-en/train.{language}: no such file; name a corpus by --source and --target")
+
+
+def _repeat(path: Path, to: Path, lines: int, *, distinct: bool) -> None:
+    """Write the lines of `path` over and over, `lines` in all; where `distinct`, with the number of the line."""
+    once = list(read_lines(path))
+    endless = islice(chain.from_iterable(repeat(once)), lines)
+    with to.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"{line} {number}\n" if distinct else f"{line}\n" for number, line in enumerate(endless, 1))
+
+
+def _peak_memory(command: list[str]) -> int:
+    """Run a command and return the most bytes that it and its children had resident at once."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment)
+    peak = 0
+    while process.poll() is None:
+        processes = list(_family(process.pid))
+        peak = max(peak, sum(_status(pid, "VmRSS") for pid in processes), *(_status(pid, "VmHWM") for pid in processes))
+        time.sleep(0.05)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    return peak
+
+
+def _family(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = listing.read_text().split()
+        except OSError:
+            continue  # it has ended meanwhile
+        for child in children:
+            yield from _family(int(child))
+
+
+def _status(pid: int, field: str) -> int:
+    """A size from /proc/<pid>/status, in bytes; 0 for a process that has ended."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def _print(name: str, value: float, unit: str, *, duplicates: bool) -> None:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    figure = {
+        "name": name, "value": round(value, 3), "unit": unit, "duplicates_filter": duplicates,
+        "commit": commit.stdout.strip() or None, "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }  # fmt: skip
+    print(json.dumps(figure), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from nmt.data.config import SubwordsConfig
+from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+
+# Syllables, of which words are made up.
+GERMAN = ["der", "Hund", "Kat", "ze", "Häu", "ser", "läuft", "schlä", "ft", "groß", "nen", "grün", "ich", "ü", "straß"]
+ENGLISH = ["the", "dog", "cat", "hou", "ses", "run", "slee", "p", "big", "small", "not", "but", "street", "ren", "day"]
+
+
+def _lexicon(syllables: list[str], draw: random.Random) -> list[str]:
+    return ["".join(draw.choices(syllables, k=draw.randint(1, 3))) for _ in range(500)]
+
+
+def make_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Different made-up pairs of 3 to 12 words, with "der" and "Hund" among the German ones."""
+    draw = random.Random(seed)
+    german, english = ["der", "Hund", *_lexicon(GERMAN, draw)], _lexicon(ENGLISH, draw)
+    pairs: dict[tuple[str, str], None] = {("der Hund !", "the dog ."): None}
+    while len(pairs) < count:
+        words = draw.randint(3, 12)
+        source = " ".join(draw.choices(german, k=words)) + draw.choice(".!?")
+        target = " ".join(draw.choices(english, k=max(1, words + draw.randint(-1, 1)))) + "."
+        pairs[source, target] = None
+    return list(pairs)
+
+
+@pytest.fixture(scope="session")
+def pairs() -> list[tuple[str, str]]:
+    return make_pairs(400)
+
+
+@pytest.fixture(scope="session")
+def tokenizers(pairs: list[tuple[str, str]]) -> dict[str, TokenizerPair]:
+    """By kind; BPE is one per side, char does not normalise, `bytes` is unigram with byte_fallback."""
+    configs = {
+        "unigram": SubwordsConfig(kind="unigram", size=120),
+        "bpe": SubwordsConfig(kind="bpe", size=100, joint=False, normalization="nmt_nfkc_cf"),
+        "char": SubwordsConfig(kind="char", normalization="identity"),
+        "word": SubwordsConfig(kind="word"),
+        "bytes": SubwordsConfig(kind="unigram", size=380, byte_fallback=True, normalization="identity"),
+    }
+    return {kind: train_tokenizers(pairs, config) for kind, config in configs.items()}

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.batching import (
+    BatchingConfig,
+    EpochBatches,
+    PaddingWaste,
+    SubwordSampling,
+    collate,
+    epoch_batches,
+    ordered_batches,
+    pad,
+    padding_waste,
+)  # fmt: skip
+from nmt.data.config import SubwordsConfig
+from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
+from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+from nmt.data.vocabulary import EOS, PAD
+
+MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
+
+
+def make_store(
+    folder: Path, lengths: list[tuple[int, int]], weights: list[tuple[int, float]], texts: list[Text] | None = None
+) -> Store:
+    """A store of pairs with these lengths; `weights`: of each corpus the number of pairs and the weight."""
+    corpora = [StoredCorpus(f"corpus {number}", weight) for number, (_, weight) in enumerate(weights)]
+    begin = 0
+    with StoreWriter(folder, corpora=corpora, vocabulary_sizes=(99, 99), keep_text=texts is not None) as writer:
+        for number, (count, _) in enumerate(weights):
+            part = lengths[begin : begin + count]
+            writer.append(
+                corpus=number,
+                lines=np.arange(1, len(part) + 1),
+                sources=Ragged.of([np.arange(10, 10 + source) for source, _ in part]),
+                targets=Ragged.of([np.arange(20, 20 + target) for _, target in part]),
+                texts=None if texts is None else texts[begin : begin + count],
+            )
+            begin += count
+        writer.finish()
+    return Store.open(folder)
+
+
+def random_lengths(count: int, seed: int = 0) -> list[tuple[int, int]]:
+    random = np.random.default_rng(seed)
+    source = np.maximum(random.lognormal(2.5, 0.5, count).astype(int), 1)
+    target = np.maximum((source * random.normal(1, 0.2, count)).astype(int), 1)
+    return list(zip(source.tolist(), target.tolist(), strict=True))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "train", random_lengths(1000), [(1000, 1.0)])
+
+
+def counted(batches: EpochBatches) -> Counter[int]:
+    return Counter(index for batch in batches for index in batch.tolist())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=0, max_size=60),
+    batch_tokens=st.integers(1, 120),
+    max_sentences=st.none() | st.integers(1, 9),
+    pool=st.integers(1, 70),
+    epoch=st.integers(0, 3),
+)
+def test_every_pair_comes_once_and_limits_hold(
+    tmp_path_factory: pytest.TempPathFactory,
+    lengths: list[tuple[int, int]],
+    batch_tokens: int,
+    max_sentences: int | None,
+    pool: int,
+    epoch: int,
+) -> None:
+    store = make_store(tmp_path_factory.mktemp("store") / "train", lengths, [(len(lengths), 1.0)])
+    config = BatchingConfig(batch_tokens=batch_tokens, max_sentences=max_sentences, pool=pool)
+    for batches in (epoch_batches(store, config, seed=7, epoch=epoch), ordered_batches(store, config)):
+        assert counted(batches) == Counter(range(len(lengths)))
+        for batch in batches:
+            cells = len(batch) * max(lengths[index][1] + 1 for index in batch)
+            assert cells <= batch_tokens or len(batch) == 1
+            assert max_sentences is None or 1 <= len(batch) <= max_sentences
+
+
+def test_batches_are_as_large_as_the_limit_allows(store: Store) -> None:
+    batches = epoch_batches(store, BatchingConfig(batch_tokens=500), seed=1, epoch=0)
+    tokens = int((store.target_lengths + 1).sum())
+    assert len(batches) <= 1.25 * tokens / 500
+
+
+def test_order_is_a_function_of_seed_and_epoch(store: Store, tmp_path: Path) -> None:
+    config = BatchingConfig(batch_tokens=300, pool=400)
+
+    def lists(seed: int, epoch: int) -> list[list[int]]:
+        return [batch.tolist() for batch in epoch_batches(store, config, seed=seed, epoch=epoch)]
+
+    first = lists(1, 0)
+    assert lists(1, 0) == first
+    assert lists(2, 0) != first
+    assert lists(1, 1) != first
+    assert {tuple(sorted(batch)) for batch in lists(1, 1)} != {tuple(sorted(batch)) for batch in first}
+    code = (
+        "import sys, json, pathlib; from nmt.data.batching import *; from nmt.data.store import Store\n"
+        "store = Store.open(pathlib.Path(sys.argv[1])); config = BatchingConfig(batch_tokens=300, pool=400)\n"
+        "print(json.dumps([b.tolist() for b in epoch_batches(store, config, seed=1, epoch=0)]))"
+    )
+    command = [sys.executable, "-c", code, str(store.folder)]
+    assert json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) == first
+
+
+def test_a_resume_goes_on_where_it_was(store: Store) -> None:
+    batches = epoch_batches(store, BatchingConfig(batch_tokens=300), seed=1, epoch=2)
+    rest = batches[5:]
+    assert len(rest) == len(batches) - 5
+    assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in batches][5:]
+    assert batches[-1].tolist() == rest[len(rest) - 1].tolist()
+    with pytest.raises(IndexError):
+        batches[len(batches)]
+
+
+def test_batch_order_does_not_follow_length(store: Store) -> None:
+    batches = epoch_batches(store, BatchingConfig(batch_tokens=300), seed=1, epoch=0)
+    means = [store.target_lengths[batch].mean() for batch in batches]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.4
+    assert np.std(means) > 3
+
+
+def test_weights_are_how_often_a_pair_comes(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "train", random_lengths(350), [(100, 2.0), (200, 0.5), (50, 1.25)])
+    halves = []
+    for epoch in range(3):
+        counts = counted(epoch_batches(store, BatchingConfig(batch_tokens=200), seed=1, epoch=epoch))
+        assert [counts[index] for index in range(100)] == [2] * 100
+        half = [index for index in range(100, 300) if counts[index]]
+        assert len(half) == 100
+        assert max(counts[index] for index in half) == 1
+        assert sorted(counts[index] for index in range(300, 350)) == [1] * 38 + [2] * 12  # round(12.5), to even
+        halves.append(half)
+    assert halves[0] != halves[1] != halves[2]
+    seen = {
+        index for epoch in range(20) for index in counted(epoch_batches(store, BatchingConfig(), seed=1, epoch=epoch))
+    }
+    assert seen == set(range(350))
+
+
+def test_collate_pads_behind_the_end(store: Store) -> None:
+    pairs = np.array([3, 999, 0])
+    batch = collate(store, pairs)
+    assert batch.pairs_B.tolist() == [3, 999, 0]
+    for rows, lengths, look in (
+        (batch.source_BS, batch.source_length_B, store.source),
+        (batch.target_BT, batch.target_length_B, store.target),
+    ):
+        assert rows.dtype == lengths.dtype == np.int64
+        assert rows.shape == (3, lengths.max())
+        for row, length, index in zip(rows.tolist(), lengths.tolist(), pairs.tolist(), strict=True):
+            assert row == [*look(index).tolist(), EOS] + [PAD] * (rows.shape[1] - length)
+
+
+def test_pad_takes_empty_rows_and_none() -> None:
+    padded, lengths = pad([[], [5, 6]])
+    assert padded.tolist() == [[EOS, PAD, PAD], [5, 6, EOS]]
+    assert lengths.tolist() == [1, 3]
+    assert pad([])[0].shape[0] == 0
+
+
+def test_padding_waste_by_hand() -> None:
+    lengths = np.array([2, 4, 9])
+    waste = padding_waste([np.array([0, 1]), np.array([2])], lengths, np.array([0, 0, 0]))
+    assert waste == PaddingWaste(pytest.approx(1 - 18 / 20), 0.0)
+
+
+def test_sampling_draws_anew_each_epoch(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+    tokenizers = train_tokenizers(pairs, SubwordsConfig(size=120))
+    texts = [Text(*pair) for pair in pairs[:50]]
+    lengths = [(3, 3)] * 50
+    store = make_store(tmp_path / "train", lengths, [(50, 1.0)], texts)
+
+    def draw(seed: int, epoch: int, indices: list[int]) -> list[list[int]]:
+        batch = collate(store, np.array(indices), sampling=SubwordSampling(tokenizers, 0.2, seed, epoch))
+        return [row[:length].tolist() for row, length in zip(batch.source_BS, batch.source_length_B, strict=True)]
+
+    everything = list(range(50))
+    first = draw(1, 0, everything)
+    assert draw(1, 1, everything) != first != draw(2, 0, everything)
+    assert draw(1, 0, everything[::-1]) == first[::-1]  # whatever else the batch holds
+    for index, row in enumerate(first):
+        assert tokenizers.source.decode(row) == tokenizers.source.decode(tokenizers.source.encode(texts[index].source))
+
+
+@pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"Multi30k is not at {MULTI30K}")
+def test_less_than_8_percent_of_multi30k_is_padding(tmp_path: Path) -> None:
+    from nmt.data.corpus import read_lines
+
+    sides = [list(read_lines(MULTI30K / f"train.{language}.gz")) for language in ("de", "en")]
+    tokenizers: TokenizerPair = train_tokenizers(list(zip(*sides, strict=True)), SubwordsConfig(kind="bpe", size=8000))
+    lengths = [[len(ids) for ids in tokenizers.source.encode_batch(side, threads=2)] for side in sides]
+    store = make_store(tmp_path / "train", list(zip(*lengths, strict=True)), [(len(sides[0]), 1.0)])
+    for epoch in range(2):
+        batches = epoch_batches(store, BatchingConfig(batch_tokens=4096), seed=1, epoch=epoch)
+        waste = padding_waste(batches, store.source_lengths, store.target_lengths)
+        assert waste.source < 0.08
+        assert waste.target < 0.08
+        assert len(counted(batches)) == len(store)

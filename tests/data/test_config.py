@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from nmt.data.config import DataConfig, SubwordsConfig
+
+
+def config(**data: Any) -> DataConfig:
+    return DataConfig.model_validate_json(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a/${SET}/b", "a/value/b"),
+        ("${SET:-other}/b", "value/b"),
+        ("${UNSET:-../shared/x}/b", "../shared/x/b"),
+        ("${EMPTY:-other}/b", "other/b"),
+        ("~/b", "/home/someone/b"),
+        ("a~/$SET/{b}", "a~/$SET/{b}"),
+    ],
+)
+def test_paths_are_expanded(path: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET", "value")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.delenv("UNSET", raising=False)
+    assert config(train={"pairs": path}).train_corpora[0].files == (Path(expected),)
+
+
+def test_unset_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UNSET", raising=False)
+    with pytest.raises(ValidationError, match=r"UNSET is not set; set it or write \$\{UNSET:-default\}"):
+        config(train={"pairs": "${UNSET}/a"})
+
+
+def test_one_corpus_and_a_list_are_alike() -> None:
+    corpus = {"source": "a", "target": "b", "weight": 2}
+    assert config(train=corpus).train_corpora == config(train=[corpus]).train_corpora
+    assert config(train=corpus).test_corpora == ()
+    assert len(config(train=corpus, test={"pairs": "c"}).test_corpora) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"train": {"source": "a"}}, "target is missing"),
+        ({"train": {"target": "a"}}, "source is missing"),
+        ({"train": {}}, "needs source and target, or pairs; both are missing"),
+        ({"train": {"source": "a", "target": "b", "pairs": "c"}}, "either pairs or source and target"),
+        ({"train": []}, "name a corpus"),
+        ({"train": {"pairs": "a", "weight": 0}}, "greater than 0"),
+        ({"train": {"pairs": "a"}, "valid": {"pairs": "a", "weight": 2}}, "Extra inputs"),
+        ({"train": {"pairs": "a"}, "subwords": {"kind": "word", "sampling": 0.1}}, "needs kind unigram or bpe"),
+        ({"train": {"pairs": "a"}, "subwords": {"kind": "word", "byte_fallback": True}}, "byte_fallback needs kind"),
+        ({"train": {"pairs": "a"}, "subwords": {"size": 100, "byte_fallback": True}}, "bytes alone take 256"),
+        ({"train": {"pairs": "a"}, "filters": {"max_ratio": 0.5}}, "greater than or equal to 1"),
+    ],
+)
+def test_errors_say_what_is_wrong(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        config(**data)
+
+
+def test_errors_of_a_corpus_are_not_mixed_with_those_of_a_list() -> None:
+    with pytest.raises(ValidationError) as error:
+        config(train={"source": "a", "targt": "b"})
+    assert error.value.error_count() == 1
+
+
+def test_every_field_is_described() -> None:
+    for cls in (DataConfig, SubwordsConfig):
+        assert all(field.description for field in cls.model_fields.values())
+
+
+def test_torch_is_not_imported() -> None:
+    code = "import sys, nmt.data.batching, nmt.workflows.prepare; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
