@@ -1,0 +1,24 @@
+"""From attention weights to word alignments: words, links, symmetrization, files, error rate and figures.
+
+Everything here is a plain function of numpy arrays and records; nothing imports torch. The conventions, everywhere:
+
+- A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
+  distribution over the source and sums to 1.
+- A hard alignment is a tuple of links (source index, target index), counted from 0, sorted, without repeats.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Link: TypeAlias = tuple[int, int]
+"""(source index, target index), counted from 0: the order of the Pharaoh format."""
+
+Links: TypeAlias = tuple[Link, ...]
+"""The links of one sentence pair, sorted, without repeats."""
+
+Weights: TypeAlias = NDArray[np.floating]
+"""A soft alignment: rows are target tokens, columns are source tokens."""

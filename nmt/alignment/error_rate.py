@@ -1,0 +1,124 @@
+"""How good links are: alignment error rate, precision and recall against sure and possible gold links.
+
+Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models". With A the predicted links, S the
+sure and P the possible gold links (P includes S), each summed over all sentence pairs before anything is divided:
+
+    precision = |A ∩ P| / |A|
+    recall    = |A ∩ S| / |S|
+    AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+    F1        = 2 |A ∩ S| / (|A| + |S|)             on sure links alone: a possible link counts as wrong
+
+Nothing to find and nothing wrongly found is no error. So where a denominator is 0: precision is 1 without predicted
+links, recall is 1 without sure links, and without either AER is 0 and F1 is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from nmt.alignment import Link
+from nmt.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The reference links of one sentence pair. `possible` is made to include `sure`, as the formulas have it."""
+
+    sure: frozenset[Link] = frozenset()
+    possible: frozenset[Link] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "possible", self.possible | self.sure)
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """Counts over a corpus, and the rates they give, each a fraction from 0 to 1. Scores of parts add up with `+`."""
+
+    sentences: int = 0
+    predicted: int = 0
+    """|A|"""
+    sure: int = 0
+    """|S|"""
+    predicted_sure: int = 0
+    """|A ∩ S|"""
+    predicted_possible: int = 0
+    """|A ∩ P|"""
+
+    def __add__(self, other: AlignmentScore) -> AlignmentScore:
+        return AlignmentScore(
+            self.sentences + other.sentences,
+            self.predicted + other.predicted,
+            self.sure + other.sure,
+            self.predicted_sure + other.predicted_sure,
+            self.predicted_possible + other.predicted_possible,
+        )
+
+    @property
+    def aer(self) -> float:
+        """Alignment error rate; lower is better."""
+        total = self.predicted + self.sure
+        return 1 - (self.predicted_sure + self.predicted_possible) / total if total else 0.0
+
+    @property
+    def precision(self) -> float:
+        """The part of the predicted links that is at least possible."""
+        return self.predicted_possible / self.predicted if self.predicted else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The part of the sure links that is predicted."""
+        return self.predicted_sure / self.sure if self.sure else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall where both count sure links alone."""
+        total = self.predicted + self.sure
+        return 2 * self.predicted_sure / total if total else 1.0
+
+    def line(self) -> str:
+        """One line for people, in per cent."""
+        return (
+            f"AER {100 * self.aer:.1f}  precision {100 * self.precision:.1f}  recall {100 * self.recall:.1f}  "
+            f"F1 (sure) {100 * self.f1:.1f}  [{self.sentences} sentences, {self.predicted} links, {self.sure} sure]"
+        )
+
+    def as_dict(self) -> dict[str, float | int]:
+        """The rates (fractions, not rounded) and the counts, for JSON; the keys are stable."""
+        return {
+            "aer": self.aer,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "sentences": self.sentences,
+            "predicted": self.predicted,
+            "sure": self.sure,
+            "predicted_sure": self.predicted_sure,
+            "predicted_possible": self.predicted_possible,
+        }
+
+
+def score_pair(links: Iterable[Link], gold: Gold) -> AlignmentScore:
+    """The counts of one sentence pair."""
+    predicted = frozenset(links)
+    return AlignmentScore(
+        sentences=1,
+        predicted=len(predicted),
+        sure=len(gold.sure),
+        predicted_sure=len(predicted & gold.sure),
+        predicted_possible=len(predicted & gold.possible),
+    )
+
+
+def score(predicted: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> AlignmentScore:
+    """The score of a corpus: one set of links and one gold record per sentence pair.
+
+    Raises InputError when their numbers differ.
+    """
+    if len(predicted) != len(gold):
+        raise InputError(
+            f"{len(predicted)} aligned sentence pairs but {len(gold)} gold lines: "
+            "give one gold line per pair, an empty one for a pair without links"
+        )
+    return sum((score_pair(links, each) for links, each in zip(predicted, gold, strict=True)), AlignmentScore())

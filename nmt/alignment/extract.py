@@ -1,0 +1,142 @@
+"""From a soft alignment to links: which cells of the matrix count.
+
+Every rule is a frozen configuration with a method `links(weights_TS)`; its `kind` is its name in a config:
+
+    argmax     each target word with its best source word
+    share      each target word with every source word that has at least a share of the best one's weight
+    threshold  every cell with at least a given weight
+    mutual     cells that are the best of their row and of their column
+    grow       mutual, grown towards all row and column maxima (grow-diag-final-and)
+
+`argmax` lets one source word answer for several target words (a German compound for several English words), but never
+several source words for one target word. `share` does both: for "Er steht früh auf" - "He gets up early" the rows of
+"gets" and of "up" divide their weight between "steht" and "auf", and both halves of the verb are linked. `mutual` is
+precise and gives one-to-one links only; `grow` recovers some of what it misses.
+
+In all rules a row whose weights are all equal, so that no source word stands out, gives no link unless the source has
+but one word; for column maxima the same holds of columns. Of equal maxima the word that comes first wins.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from nmt.alignment import Links
+from nmt.alignment.symmetrize import symmetrize
+from nmt.core.structure import Structure
+
+Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+"""A weight or a ratio of weights, from 0 to 1."""
+
+
+class Argmax(Structure):
+    """Each target word with the source word of the highest weight, provided that weight is at least `threshold`."""
+
+    kind: Literal["argmax"] = "argmax"
+    threshold: Fraction = 0.0
+
+    def links(self, weights_TS: ArrayLike) -> Links:
+        """The links of one sentence pair."""
+        weights_TS = _checked(weights_TS)
+        return _links(_row_best(weights_TS) & (weights_TS >= self.threshold))
+
+
+class Share(Structure):
+    """Each target word with every source word whose weight is at least `share` times the highest of the row.
+
+    Rows whose highest weight is below `threshold` give no link: where the weight is spread thin over a long sentence,
+    many words have a share of a maximum that means nothing. With `share` 1 only equal maxima are linked together.
+    """
+
+    kind: Literal["share"] = "share"
+    share: Annotated[float, Field(gt=0, le=1)] = 0.4
+    threshold: Fraction = 0.2
+
+    def links(self, weights_TS: ArrayLike) -> Links:
+        """The links of one sentence pair."""
+        weights_TS = _checked(weights_TS)
+        best_T1 = weights_TS.max(axis=1, keepdims=True, initial=0)
+        return _links(_stands_out(weights_TS) & (best_T1 >= self.threshold) & (weights_TS >= self.share * best_T1))
+
+
+class Threshold(Structure):
+    """Every cell whose weight is at least `threshold`; a target word may get any number of links."""
+
+    kind: Literal["threshold"] = "threshold"
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.25
+
+    def links(self, weights_TS: ArrayLike) -> Links:
+        """The links of one sentence pair."""
+        weights_TS = _checked(weights_TS)
+        return _links(_stands_out(weights_TS) & (weights_TS >= self.threshold))
+
+
+class Mutual(Structure):
+    """Cells that are the maximum of their row and of their column, with a weight of at least `threshold`."""
+
+    kind: Literal["mutual"] = "mutual"
+    threshold: Fraction = 0.0
+
+    def links(self, weights_TS: ArrayLike) -> Links:
+        """The links of one sentence pair."""
+        weights_TS = _checked(weights_TS)
+        return _links(_row_best(weights_TS) & _row_best(weights_TS.T).T & (weights_TS >= self.threshold))
+
+
+class Grow(Structure):
+    """Row maxima and column maxima of one matrix, symmetrized like the two directions of a statistical aligner.
+
+    The row maxima stand for the forward alignment and the column maxima for the backward one; a maximum counts if it is
+    at least `threshold`. See `nmt.alignment.symmetrize` for the rule, grow-diag-final-and.
+    """
+
+    kind: Literal["grow"] = "grow"
+    threshold: Fraction = 0.0
+
+    def links(self, weights_TS: ArrayLike) -> Links:
+        """The links of one sentence pair."""
+        weights_TS = _checked(weights_TS)
+        # A row that knows nothing could still hold the maximum of a column.
+        counts_TS = (weights_TS >= self.threshold) & _stands_out(weights_TS)
+        forward = _links(_row_best(weights_TS) & counts_TS)
+        backward = _links(_row_best(weights_TS.T).T & counts_TS)
+        return symmetrize(forward, backward, "grow-diag-final-and")
+
+
+Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind")]
+"""The choice of a rule in a configuration."""
+
+
+def _checked(weights_TS: ArrayLike) -> NDArray[np.float64]:
+    weights_TS = np.asarray(weights_TS, dtype=np.float64)
+    if weights_TS.ndim != 2:
+        raise ValueError(f"a soft alignment is a matrix, target x source, not of shape {weights_TS.shape}")
+    if np.isnan(weights_TS).any():
+        raise ValueError("a soft alignment must not hold NaN")
+    return weights_TS
+
+
+def _stands_out(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Per row, shape (T, 1): whether some source word has more weight than another, or is the only one."""
+    T, S = weights_TS.shape
+    if S <= 1:
+        return np.ones((T, 1), dtype=np.bool_)
+    distinct_T1: NDArray[np.bool_] = weights_TS.max(axis=1, keepdims=True) > weights_TS.min(axis=1, keepdims=True)
+    return distinct_T1
+
+
+def _row_best(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """True at the first maximum of each row that stands out."""
+    best_TS = np.zeros(weights_TS.shape, dtype=np.bool_)
+    if weights_TS.size:
+        best_TS[np.arange(len(weights_TS)), weights_TS.argmax(axis=1)] = True
+    return best_TS & _stands_out(weights_TS)
+
+
+def _links(chosen_TS: NDArray[np.bool_]) -> Links:
+    # Column-major order of the matrix is the sorted order of (source, target).
+    return tuple((int(source), int(target)) for source, target in np.argwhere(chosen_TS.T))

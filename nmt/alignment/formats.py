@@ -1,0 +1,405 @@
+"""Alignments in files: Pharaoh lines, gold lines, JSON lines and numpy archives; writers that stream, readers for each.
+
+    pharaoh  one line per sentence pair: `0-0 1-2`, source index first
+    gold     the same with sure `3-4` and possible `3p4` links
+    jsonl    one JSON object per sentence pair: words, links, tokens and the soft matrix
+    npz      one archive for all pairs, read with plain `numpy.load`
+
+A pair with an empty side keeps its place: an empty line, an object with empty lists, a matrix of size 0. Lines end in
+LF (CR LF is read too) and are UTF-8 with or without a byte order mark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, TextIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self
+
+from nmt.alignment import Link, Links, Weights
+from nmt.alignment.error_rate import Gold
+from nmt.core.errors import InputError
+
+Level: TypeAlias = Literal["word", "subword"]
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The alignment of one sentence pair.
+
+    `links` are always between words. `weights_TS` has one row per target token and one column per source token, where
+    the tokens are the words at level "word", and the tokenizer's pieces (with the end of the sentence, where the model
+    sees it) at level "subword".
+
+    Raises ValueError when the matrix does not fit the tokens or a link lies outside its sentence.
+    """
+
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    links: Links
+    weights_TS: Weights
+    level: Level = "word"
+    source_tokens: tuple[str, ...] = field(default=())
+    target_tokens: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.level == "word":
+            object.__setattr__(self, "source_tokens", self.source_words)
+            object.__setattr__(self, "target_tokens", self.target_words)
+        tokens = (len(self.target_tokens), len(self.source_tokens))
+        if self.weights_TS.shape != tokens:
+            raise ValueError(f"a matrix of shape {self.weights_TS.shape} for {tokens[0]} x {tokens[1]} tokens")
+        for source, target in self.links:
+            if not (0 <= source < len(self.source_words) and 0 <= target < len(self.target_words)):
+                words = f"{len(self.source_words)} source and {len(self.target_words)} target words"
+                raise ValueError(f"link {source}-{target} lies outside a pair of {words}")
+
+
+# ------------------------------------------------------------------------------------------------- Pharaoh and gold
+
+_LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
+
+
+def pharaoh_line(links: Iterable[Link]) -> str:
+    """`0-0 1-2`: source index first, counted from 0, sorted, no newline. No links give an empty line."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(set(links)))
+
+
+def gold_line(gold: Gold) -> str:
+    """`0-0 1p2`: sure links with a hyphen, merely possible ones with a p; sorted, no newline."""
+    return " ".join(f"{s}-{t}" if (s, t) in gold.sure else f"{s}p{t}" for s, t in sorted(gold.possible))
+
+
+def parse_gold(
+    line: str,
+    *,
+    place: str = "gold line",
+    source_length: int | None = None,
+    target_length: int | None = None,
+) -> Gold:
+    """One gold line. `place` ("dev.align:17") names it in errors; lengths, in words, bound the indices where given.
+
+    A link that is written both ways is sure. Raises InputError for a token that is no link or an index out of range.
+    """
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for token in line.split():
+        match = _LINK.fullmatch(token)
+        if match is None:
+            raise InputError(
+                f"{place}: {token!r} is not a link: write 3-4 (sure) or 3p4 (possible), "
+                "source index first, counted from 0"
+            )
+        link = (int(match[1]), int(match[3]))
+        for side, index, length in (("source", link[0], source_length), ("target", link[1], target_length)):
+            if length is not None and index >= length:
+                raise InputError(
+                    f"{place}: link {token!r} points at {side} word {index}, but that sentence has {length} words: "
+                    "write the source index first, and count from 0"
+                )
+        (sure if match[2] == "-" else possible).add(link)
+    return Gold(frozenset(sure), frozenset(possible))
+
+
+def parse_pharaoh(
+    line: str,
+    *,
+    place: str = "alignment line",
+    source_length: int | None = None,
+    target_length: int | None = None,
+) -> Links:
+    """One Pharaoh line; as `parse_gold`, but a possible link is an error."""
+    gold = parse_gold(line, place=place, source_length=source_length, target_length=target_length)
+    if gold.possible != gold.sure:
+        source, target = min(gold.possible - gold.sure)
+        raise InputError(f"{place}: {source}p{target} is a possible link, but only sure links (3-4) can stand here")
+    return tuple(sorted(gold.sure))
+
+
+def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None) -> tuple[Gold, ...]:
+    """A gold file, one line per sentence pair; `lengths` holds the (source, target) lengths of the pairs, in words.
+
+    Raises InputError for a malformed line or index, and when the numbers of lines and pairs differ.
+    """
+    lines = list(_lines(path))
+    bounds: Sequence[tuple[int | None, int | None]] = lengths if lengths is not None else [(None, None)] * len(lines)
+    if len(lines) != len(bounds):
+        raise InputError(
+            f"{path}: {len(lines)} lines for {len(bounds)} sentence pairs: "
+            "give one line per pair, an empty one for a pair without links"
+        )
+    return tuple(
+        parse_gold(line, place=f"{path}:{number}", source_length=source, target_length=target)
+        for number, (line, (source, target)) in enumerate(zip(lines, bounds, strict=True), 1)
+    )
+
+
+def read_pharaoh(path: Path) -> Iterator[Links]:
+    """The links of each line. Raises InputError for a malformed one."""
+    for number, line in enumerate(_lines(path), 1):
+        yield parse_pharaoh(line, place=f"{path}:{number}")
+
+
+class AlignmentWriter(ABC):
+    """Takes alignments one by one, in order; leaving its `with` block completes the output."""
+
+    @abstractmethod
+    def write(self, alignment: Alignment) -> None:
+        """Write the alignment of the next sentence pair."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        return None
+
+
+class PharaohWriter(AlignmentWriter):
+    """Writes one Pharaoh line per alignment to a text stream, which stays the caller's to close."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, alignment: Alignment) -> None:
+        self._stream.write(pharaoh_line(alignment.links) + "\n")
+
+
+# ------------------------------------------------------------------------------------------------------- JSON lines
+
+_WEIGHT_DECIMALS = 6
+"""Rows of 40 words still sum to 1 within 2e-5."""
+
+_LINE_BREAKS = str.maketrans({0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"})
+"""What JSON leaves as it is but some readers take for the end of a line."""
+
+
+def json_line(alignment: Alignment) -> str:
+    """One JSON object without newline, keys always the same: see docs/align.md."""
+    record = {
+        "source_words": alignment.source_words,
+        "target_words": alignment.target_words,
+        "links": sorted(set(alignment.links)),
+        "level": alignment.level,
+        "source_tokens": alignment.source_tokens,
+        "target_tokens": alignment.target_tokens,
+        "weights": np.asarray(alignment.weights_TS, dtype=np.float64).round(_WEIGHT_DECIMALS).tolist(),
+    }
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_BREAKS)
+
+
+class JsonlWriter(AlignmentWriter):
+    """Writes one JSON object per alignment and line to a text stream, which stays the caller's to close."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, alignment: Alignment) -> None:
+        self._stream.write(json_line(alignment) + "\n")
+
+
+def read_jsonl(path: Path) -> Iterator[Alignment]:
+    """The alignments of a file that `JsonlWriter` wrote, one at a time. Raises InputError for any other line."""
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            record = json.loads(line)
+            source_tokens, target_tokens = tuple(record["source_tokens"]), tuple(record["target_tokens"])
+            yield Alignment(
+                source_words=tuple(record["source_words"]),
+                target_words=tuple(record["target_words"]),
+                links=tuple((int(source), int(target)) for source, target in record["links"]),
+                weights_TS=np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
+                level=record["level"],
+                source_tokens=source_tokens,
+                target_tokens=target_tokens,
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{path}:{number}: not an alignment that nmt align --format jsonl wrote: {error}"
+            ) from None
+
+
+# ------------------------------------------------------------------------------------------------------ npz archives
+
+_TEXTS = ("source_words", "target_words", "source_tokens", "target_tokens")
+
+_COLUMNS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "weights": ("<f4", ()),
+    "shapes": ("<i8", (2,)),
+    "links": ("<i8", (2,)),
+    "link_counts": ("<i8", ()),
+    "word_counts": ("<i8", (2,)),
+    **dict.fromkeys(_TEXTS, ("|u1", ())),
+}
+"""The arrays of an archive: element type, and shape after the first dimension."""
+
+
+class NpzWriter(AlignmentWriter):
+    """Writes alignments into one numpy archive in bounded memory, whatever their number.
+
+    The arrays grow in temporary files in the folder of `path`; leaving the `with` block packs them and renames the
+    archive into place, so that there is never half an archive under that name. After an exception nothing is written.
+
+        weights       float32        all matrices, row by row, one after the other
+        shapes        (pairs, 2)     rows (target tokens) and columns (source tokens) of each matrix
+        links         (links, 2)     source and target word index of all links
+        link_counts   (pairs,)       number of links of each pair
+        word_counts   (pairs, 2)     number of target and of source words of each pair
+        source_words, target_words, source_tokens, target_tokens
+                      uint8          UTF-8 text, one word or token per line, all pairs one after the other
+        level         text           "word" or "subword"
+
+    Text is stored as bytes because a numpy text array pads every word to the longest of the corpus: one stray URL
+    would make it many times larger. Raises ValueError when levels are mixed or a token holds a newline.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._level: Level | None = None
+        try:
+            self._columns = {name: _Column(path.parent, *kind) for name, kind in _COLUMNS.items()}
+        except OSError as error:
+            raise InputError(f"{path}: cannot write there: {error.strerror}") from None
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._pack()
+        finally:
+            for column in self._columns.values():
+                column.close()
+
+    def write(self, alignment: Alignment) -> None:
+        if self._level not in (None, alignment.level):
+            raise ValueError(f"alignments at levels {self._level!r} and {alignment.level!r} in one archive")
+        self._level = alignment.level
+        columns = self._columns
+        columns["weights"].add(alignment.weights_TS.ravel())
+        columns["shapes"].add([alignment.weights_TS.shape])
+        columns["links"].add(np.array(sorted(set(alignment.links)), dtype=np.int64).reshape(-1, 2))
+        columns["link_counts"].add([len(set(alignment.links))])
+        columns["word_counts"].add([(len(alignment.target_words), len(alignment.source_words))])
+        for name in _TEXTS:
+            tokens: tuple[str, ...] = getattr(alignment, name)
+            if any("\n" in token for token in tokens):
+                raise ValueError(f"a newline in {name} {tokens!r}")
+            columns[name].add(np.frombuffer("".join(token + "\n" for token in tokens).encode(), dtype=np.uint8))
+
+    def _pack(self) -> None:
+        partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
+        try:
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, column in self._columns.items():
+                    with archive.open(_member(name), "w", force_zip64=True) as member:
+                        column.copy(member)
+                with archive.open(_member("level"), "w") as member:
+                    np.lib.format.write_array(member, np.array(self._level or "word"), allow_pickle=False)
+            partial.replace(self._path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+class _Column:
+    """An array that grows in a temporary file."""
+
+    def __init__(self, folder: Path, kind: str, row_shape: tuple[int, ...]) -> None:
+        self._kind = kind
+        self._row_shape = row_shape
+        self._rows = 0
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+
+    def add(self, rows: Any) -> None:
+        array = np.ascontiguousarray(rows, dtype=self._kind)
+        assert array.shape[1:] == self._row_shape
+        self._rows += len(array)
+        self._file.write(array.tobytes())
+
+    def copy(self, member: IO[bytes]) -> None:
+        shape = (self._rows, *self._row_shape)
+        np.lib.format.write_array_header_1_0(member, {"descr": self._kind, "fortran_order": False, "shape": shape})
+        self._file.seek(0)
+        shutil.copyfileobj(self._file, member, 1 << 20)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    # With the default date of ZipInfo equal alignments give equal files.
+    info = zipfile.ZipInfo(f"{name}.npy")
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
+
+
+def read_npz(path: Path) -> Iterator[Alignment]:
+    """The alignments of an archive that `NpzWriter` wrote; the whole archive is read into memory. Never unpickles.
+
+    Raises InputError for a file that is missing or no such archive.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in (*_COLUMNS, "level")}
+        _check_sizes(arrays)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, EOFError, ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not an archive that nmt align --format npz wrote: {error}") from None
+    texts = {name: iter(arrays[name].tobytes().decode().split("\n")) for name in _TEXTS}
+
+    def take(name: str, count: int) -> tuple[str, ...]:
+        return tuple(next(texts[name]) for _ in range(count))
+
+    weight = link = 0
+    counts = zip(arrays["shapes"].tolist(), arrays["word_counts"].tolist(), arrays["link_counts"].tolist(), strict=True)
+    for (rows, columns), (target_words, source_words), links in counts:
+        yield Alignment(
+            source_words=take("source_words", source_words),
+            target_words=take("target_words", target_words),
+            links=tuple((source, target) for source, target in arrays["links"][link : link + links].tolist()),
+            weights_TS=arrays["weights"][weight : weight + rows * columns].reshape(rows, columns),
+            level=str(arrays["level"]),  # type: ignore[arg-type]
+            source_tokens=take("source_tokens", columns),
+            target_tokens=take("target_tokens", rows),
+        )
+        weight += rows * columns
+        link += links
+
+
+def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
+    shapes, words = arrays["shapes"].reshape(-1, 2), arrays["word_counts"].reshape(-1, 2)
+    lines = {name: np.count_nonzero(arrays[name] == ord("\n")) for name in _TEXTS}
+    fits = (
+        len(shapes) == len(words) == len(arrays["link_counts"])
+        and shapes.prod(axis=1).sum() == arrays["weights"].size
+        and arrays["link_counts"].sum() == len(arrays["links"].reshape(-1, 2))
+        and (lines["target_words"], lines["source_words"]) == tuple(words.sum(axis=0))
+        and (lines["target_tokens"], lines["source_tokens"]) == tuple(shapes.sum(axis=0))
+    )
+    if not fits:
+        raise ValueError("its arrays do not fit together")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines split on LF alone; the line number of an invalid byte is named."""
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    yield line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
+                except UnicodeDecodeError:
+                    raise InputError(f"{path}:{number}: not valid UTF-8: convert the file to UTF-8") from None
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+        raise InputError(f"{path}: {reason}") from None

@@ -1,0 +1,246 @@
+"""A soft alignment as a picture: a heatmap with the source along the top and the target down the side."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nmt.alignment import Link
+from nmt.alignment.error_rate import Gold
+from nmt.alignment.formats import Alignment, AlignmentWriter
+from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
+"""From weight 0, the colour of the paper, to weight 1."""
+
+_GOLD_COLOUR = "#d9480f"
+_LINK_COLOUR = "#111111"
+_FRAME_COLOUR = "#555555"
+_GRID_COLOUR = "#e4e4e4"
+_LONGEST_SIDE = 8000
+"""Pixels; a sentence of several hundred words is drawn coarser rather than larger."""
+_LABEL_LIMIT = 24
+"""Characters of a label; a longer one is cut, for it would take the place of the picture."""
+
+_FONTS = (
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Arial Unicode MS",
+    "Noto Emoji",
+    "Symbola",
+)
+"""Fonts asked in turn for each character, of those that are installed; matplotlib brings the first."""
+
+
+def plot(
+    weights_TS: ArrayLike,
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+    path: Path,
+    *,
+    title: str = "",
+    gold: Gold | None = None,
+    links: Iterable[Link] | None = None,
+) -> None:
+    """Write the heatmap of one soft alignment as a PNG file.
+
+    Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
+    weight on a fixed scale from 0 to 1, so that pictures can be compared. `links` are drawn as dots, `gold` as squares:
+    solid where sure, dashed where only possible. The picture grows with the sentence and keeps its labels legible.
+    Any text can stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's
+    matplotlib style is set aside, and pyplot is not used.
+
+    Raises InputError when matplotlib is not installed or the file cannot be written, ValueError when the matrix does
+    not fit the words.
+    """
+    weights_TS = np.asarray(weights_TS, dtype=np.float64)
+    if weights_TS.shape != (len(target_words), len(source_words)):
+        words = f"{len(target_words)} target and {len(source_words)} source words"
+        raise ValueError(f"a matrix of shape {weights_TS.shape} for {words}")
+    try:
+        from matplotlib import style
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("pictures need matplotlib: pip install 'nmt[plot]'") from None
+
+    rows, columns = max(len(target_words), 1), max(len(source_words), 1)
+    cell = float(np.clip(6 / max(rows, columns), 0.23, 0.42))  # inches
+    width, height = columns * cell, rows * cell
+    bar_height = float(np.clip(height, 1.4, 2.4))
+    with style.context("default"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = Figure(figsize=(width, height))
+        FigureCanvasAgg(figure)
+        # The axes fill the figure, so that every cell has its size; saving adds the room that the labels need.
+        axes = figure.add_axes((0, 0, 1, 1))
+        bar_axes = figure.add_axes((1 + 0.22 / width, 1 - bar_height / height, 0.13 / width, bar_height / height))
+        _draw_heatmap(axes, bar_axes, weights_TS)
+        _draw_labels(axes, source_words, target_words, title, size=float(np.clip(32 * cell, 8, 11)))
+        marks = _draw_marks(axes, gold, links, cell)
+        if marks:
+            _draw_legend(axes, marks, below=min(0, 1 - bar_height / height), columns=3 if width > 3.2 else 1)
+        try:
+            dpi = min(200, _LONGEST_SIDE / (max(width, height) + 4))
+            figure.savefig(path, format="png", dpi=dpi, bbox_inches="tight", pad_inches=0.12)
+        except OSError as error:
+            raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
+
+
+class PngWriter(AlignmentWriter):
+    """Writes one picture per alignment into a folder: 000001.png for the first pair, and so on, blank pairs too.
+
+    The folder is made if it is missing. `gold` holds one record per pair, in order. Links and gold are drawn at word
+    level only, for they are between words. Raises InputError when the folder cannot be made or gold runs out.
+    """
+
+    def __init__(self, folder: Path, gold: Sequence[Gold] | None = None) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot make this folder for the pictures: {error.strerror}") from None
+        self._folder = folder
+        self._gold = gold
+        self._number = 0
+
+    def write(self, alignment: Alignment) -> None:
+        self._number += 1
+        gold = None
+        if self._gold is not None:
+            if self._number > len(self._gold):
+                raise InputError(f"more than {len(self._gold)} sentence pairs but {len(self._gold)} gold lines")
+            gold = self._gold[self._number - 1]
+        at_words = alignment.level == "word"
+        plot(
+            alignment.weights_TS,
+            alignment.source_tokens,
+            alignment.target_tokens,
+            self._folder / f"{self._number:06d}.png",
+            gold=gold if at_words else None,
+            links=alignment.links if at_words else None,
+        )
+
+
+def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64]) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    T, S = weights_TS.shape
+    # An image needs a cell; a pair with an empty side shows one white row or column.
+    shown_TS = weights_TS if weights_TS.size else np.zeros((max(T, 1), max(S, 1)))
+    image = axes.imshow(
+        shown_TS,
+        cmap=LinearSegmentedColormap.from_list("weight", _COLOURS),
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    for edge in np.arange(1, shown_TS.shape[1]) - 0.5:
+        axes.axvline(edge, color=_GRID_COLOUR, linewidth=0.5)
+    for edge in np.arange(1, shown_TS.shape[0]) - 0.5:
+        axes.axhline(edge, color=_GRID_COLOUR, linewidth=0.5)
+    for axes_with_frame in (axes, bar_axes):
+        axes_with_frame.spines[:].set(color=_FRAME_COLOUR, linewidth=0.8)
+    bar = axes.figure.colorbar(image, cax=bar_axes, ticks=[0, 0.25, 0.5, 0.75, 1])
+    bar.outline.set(edgecolor=_FRAME_COLOUR, linewidth=0.8)
+    bar.ax.tick_params(labelsize=8, length=2.5, width=0.8, color=_FRAME_COLOUR)
+    bar.set_label("attention weight", size=9, labelpad=5)
+
+
+def _draw_labels(
+    axes: Axes, source_words: Sequence[str], target_words: Sequence[str], title: str, *, size: float
+) -> None:
+    from matplotlib.font_manager import fontManager
+
+    installed = set(fontManager.get_font_names())
+    # Without parse_math=False and usetex=False a word such as $x_1$ would be set as a formula, or fail as one.
+    plain: dict[str, Any] = {
+        "parse_math": False,
+        "usetex": False,
+        "family": [name for name in _FONTS if name in installed],
+    }
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.tick_params(length=0, pad=4)
+    axes.set_xticks(
+        range(len(source_words)),
+        [_label(word) for word in source_words],
+        size=size,
+        rotation=60,
+        rotation_mode="anchor",
+        ha="left",
+        va="center",
+        **plain,
+    )
+    axes.set_yticks(range(len(target_words)), [_label(word) for word in target_words], size=size, **plain)
+    axes.set_xlabel("source", size=size + 1, style="italic", labelpad=6)
+    axes.set_ylabel("target", size=size + 1, style="italic", labelpad=6)
+    if title:
+        axes.set_title(_printable(title), size=size + 2, loc="left", pad=10, **plain)
+
+
+def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float) -> list[Artist]:
+    """Draw gold links and links; return one sample of each kind for the legend."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
+
+    samples: list[Artist] = []
+    look: dict[str, Any]
+    if gold is not None:
+        line = 0.9 + 2 * cell
+        for kind, squares, style in (
+            ("sure", gold.sure, "-"),
+            ("possible", gold.possible - gold.sure, (0, (2.2, 1.4))),
+        ):
+            look = {"fill": False, "edgecolor": _GOLD_COLOUR, "linewidth": line, "linestyle": style}
+            for source, target in sorted(squares):
+                axes.add_patch(Rectangle((source - 0.42, target - 0.42), 0.84, 0.84, **look))
+            samples.append(Rectangle((0, 0), 1, 1, label=f"gold, {kind}", **look))
+    if links is not None:
+        look = {"color": _LINK_COLOUR, "marker": "o", "markersize": 15 * cell, "linestyle": "none"}
+        look |= {"markeredgecolor": "white", "markeredgewidth": 0.8}
+        points = sorted(links)
+        axes.plot([source for source, _ in points], [target for _, target in points], **look)
+        samples.append(Line2D([], [], label="link", **look))
+    return samples
+
+
+def _draw_legend(axes: Axes, samples: list[Artist], *, below: float, columns: int) -> None:
+    axes.legend(
+        handles=samples,
+        loc="upper left",
+        bbox_to_anchor=(0, below),
+        borderaxespad=0.6,
+        borderpad=0,
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.1,
+        handleheight=1.1,
+        handletextpad=0.5,
+        columnspacing=1.4,
+    )
+
+
+def _label(word: str) -> str:
+    word = _printable(word)
+    return word if len(word) <= _LABEL_LIMIT else word[: _LABEL_LIMIT - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """Control characters, surrogates and the like as a replacement character: fonts have no picture of them."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text
+    )

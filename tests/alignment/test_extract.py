@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from nmt.alignment.extract import Argmax, Extraction, Grow, Mutual, Share, Threshold
+
+RULES = [Argmax(), Share(), Threshold(), Mutual(), Grow()]
+
+SEPARABLE = [  # "Er steht früh auf" - "He gets up early"
+    [0.90, 0.05, 0.03, 0.02],
+    [0.05, 0.55, 0.05, 0.35],
+    [0.02, 0.35, 0.03, 0.60],
+    [0.02, 0.03, 0.90, 0.05],
+]
+COMPOUND = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]]  # "Jeanskleid ." - "jean dress ."
+
+
+def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
+    """Each rule in plain loops over the matrix (grow is tested through its parts)."""
+    links = []
+    target_words, source_words = weights.shape
+    for t in range(target_words):
+        row = list(weights[t])
+        if source_words > 1 and len(set(row)) == 1:
+            continue
+        for s in range(source_words):
+            column = list(weights[:, s])
+            keep = {
+                "argmax": s == row.index(max(row)) and row[s] >= rule.threshold,
+                "share": max(row) >= rule.threshold and row[s] >= getattr(rule, "share", 1) * max(row),
+                "threshold": row[s] >= rule.threshold,
+                "mutual": s == row.index(max(row))
+                and t == column.index(max(column))
+                and (target_words == 1 or len(set(column)) > 1)
+                and row[s] >= rule.threshold,
+            }[rule.kind]
+            if keep:
+                links.append((s, t))
+    return sorted(links)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [Argmax(), Argmax(threshold=0.4), Share(), Share(share=0.7, threshold=0.3), Threshold(), Mutual(threshold=0.2)],
+)
+def test_equals_plain_loops(rule: Any) -> None:
+    random = np.random.default_rng(3)
+    for _ in range(60):
+        # Few distinct values make many ties; few words make constant rows.
+        weights = random.integers(0, 4, (random.integers(1, 6), random.integers(1, 6))) / 4
+        assert list(rule.links(weights)) == plain(rule, weights)
+
+
+def test_a_compound_answers_for_several_target_words() -> None:
+    assert Argmax().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
+    assert Mutual().links(COMPOUND) == ((0, 0), (1, 2))
+
+
+def test_share_links_both_parts_of_a_separable_verb() -> None:
+    assert Share().links(SEPARABLE) == ((0, 0), (1, 1), (1, 2), (2, 3), (3, 1), (3, 2))
+    assert Argmax().links(SEPARABLE) == ((0, 0), (1, 1), (2, 3), (3, 2))
+
+
+def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
+    assert Grow().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
+    assert Grow(threshold=0.85).links(COMPOUND) == ((0, 0),)
+
+
+def test_share_gives_no_link_where_the_weight_is_spread_thin() -> None:
+    thin = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
+    assert Share().links(thin) == ()
+    assert len(Share(threshold=0).links(thin)) == 20
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
+def test_a_row_in_which_nothing_stands_out_gives_no_link(rule: Any) -> None:
+    assert rule.links(np.full((1, 2), 0.5)) == ()
+    assert rule.links([[0.5, 0.5], [0.9, 0.1]]) == ((0, 1),)
+    assert rule.links([[1.0]]) == ((0, 0),)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+def test_an_empty_side_gives_no_links(rule: Any, shape: tuple[int, int]) -> None:
+    assert rule.links(np.zeros(shape)) == ()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
+def test_links_are_sorted_plain_integers_inside_the_matrix(rule: Any) -> None:
+    weights = np.random.default_rng(0).dirichlet(np.full(7, 0.2), size=9).astype(np.float32)
+    links = rule.links(weights)
+    assert links == tuple(sorted(set(links)))
+    assert all(type(index) is int for link in links for index in link)
+    assert links
+    assert all(0 <= source < 7 and 0 <= target < 9 for source, target in links)
+
+
+def test_the_kind_chooses_the_rule_in_a_configuration() -> None:
+    adapter: TypeAdapter[Any] = TypeAdapter(Extraction)
+    assert adapter.validate_python({"kind": "share", "share": 0.5}) == Share(share=0.5)
+    for wrong in ({"kind": "share", "treshold": 0.5}, {"kind": "argmax", "threshold": 2.0}, {"kind": "best"}):
+        with pytest.raises(ValidationError):
+            adapter.validate_python(wrong)
+
+
+def test_bad_matrices_raise() -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        Argmax().links([[np.nan, 1]])
+    with pytest.raises(ValueError, match="matrix"):
+        Argmax().links([0.5, 0.5])

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.alignment.words import NO_WORD, to_words
+
+
+def oracle(weights, target_of, source_of, target_words, source_words):  # type: ignore[no-untyped-def]
+    """The definition in plain loops: sum over source pieces, mean over target pieces, rows rescaled."""
+    rows = []
+    for i in range(target_words):
+        row = []
+        for j in range(source_words):
+            sums = [
+                sum(weights[t][s] for s in range(len(source_of)) if source_of[s] == j)
+                for t in range(len(target_of))
+                if target_of[t] == i
+            ]
+            row.append(sum(sums) / len(sums) if sums else 0.0)
+        total = sum(row)
+        rows.append([each / total for each in row] if total > 0 else [1 / source_words] * source_words)
+    return rows
+
+
+@st.composite
+def cases(draw):  # type: ignore[no-untyped-def]
+    target_words, source_words = draw(st.integers(0, 4)), draw(st.integers(1, 4))
+    target_of = draw(st.lists(st.integers(NO_WORD, target_words - 1), max_size=7))
+    source_of = draw(st.lists(st.integers(NO_WORD, source_words - 1), max_size=7))
+    seed = draw(st.integers(0, 9))
+    scores = np.random.default_rng(seed).normal(0, 3, (len(target_of), len(source_of)))
+    weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return weights, target_of, source_of, target_words, source_words
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_equals_plain_loops_and_rows_sum_to_one(case) -> None:  # type: ignore[no-untyped-def]
+    words = to_words(*case)
+    assert words.shape == (case[3], case[4])
+    np.testing.assert_allclose(words, np.array(oracle(*case)).reshape(words.shape), atol=1e-12)
+    np.testing.assert_allclose(words.sum(axis=1), 1, atol=1e-12)
+
+
+def test_a_case_by_hand() -> None:
+    # Source: "Schwebe" "balken" </s>; target: "balance" "be" "am" </s>.
+    weights = [[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.6, 0.0, 0.4], [0.0, 0.0, 1.0]]
+    words = to_words(weights, [0, 1, 1, NO_WORD], [0, 1, NO_WORD], 2, 2)
+    # Second row: means (0.35, 0.4), rescaled by 0.75.
+    np.testing.assert_allclose(words, [[0.625, 0.375], [0.35 / 0.75, 0.4 / 0.75]])
+
+
+def test_a_row_that_looks_only_at_the_end_is_uniform() -> None:
+    words = to_words([[0.0, 0.0, 1.0], [0.25, 0.75, 0.0]], [0, 1], [0, 1, NO_WORD], 2, 2)
+    np.testing.assert_array_equal(words, [[0.5, 0.5], [0.25, 0.75]])
+
+
+def test_words_without_pieces() -> None:
+    words = to_words([[0.25, 0.75]], [1], [0, 2], 2, 3)
+    np.testing.assert_allclose(words, [[1 / 3, 1 / 3, 1 / 3], [0.25, 0, 0.75]])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_an_empty_side(shape: tuple[int, int]) -> None:
+    weights = np.ones((shape[0] + 1, shape[1] + 1)) / (shape[1] + 1)
+    words = to_words(weights, [*range(shape[0]), NO_WORD], [*range(shape[1]), NO_WORD], *shape)
+    assert words.shape == shape
+
+
+def test_float32_rows_sum_to_one_in_float64() -> None:
+    weights = np.full((1, 3000), 1 / 3000, dtype=np.float32)
+    assert math.isclose(to_words(weights, [0], range(3000), 1, 3000).sum(), 1, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "target_of", "source_of", "message"),
+    [
+        ([[1.0]], [0, 0], [0], r"shape \(1, 1\) for 2 target and 1 source pieces"),
+        ([[1.0]], [1], [0], "word indices from 1 to 1, but there are 1 words"),
+        ([[1.0]], [0], [-2], "word indices from -2"),
+        ([[math.nan]], [0], [0], "finite"),
+        ([[-0.1]], [0], [0], "negative"),
+    ],
+)
+def test_disagreements_raise(weights: object, target_of: list[int], source_of: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        to_words(weights, target_of, source_of, 1, 1)  # type: ignore[arg-type]
