@@ -1,0 +1,220 @@
+"""What every model must keep, whatever its parts."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.core.errors import InputError
+from nmt.models.feed import FreeRunning, TeacherForcing
+from nmt.models.seq2seq import Seq2Seq
+from nmt.search.beam import beam_search
+from nmt.search.greedy import greedy
+from nmt.search.scoring import length_penalty
+from nmt.training import checkpoint
+from tests.models.variants import make, tree, variants
+
+EOS = 3
+SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
+TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
+
+every_model = pytest.mark.parametrize("config", list(variants()))
+
+
+def log_prob(model: Seq2Seq[Any, Any], source_S: torch.Tensor, tokens: tuple[int, ...]) -> float:
+    """Under teacher forcing, end-of-sentence included."""
+    target = torch.tensor([[*tokens, EOS]])
+    decoded = model.forced(target, model.encode(source_S[None]))
+    chosen = model.output(decoded.readout_BTR).log_softmax(-1).gather(2, target[:, :, None])
+    return float(chosen.sum())
+
+
+@every_model
+@torch.no_grad()
+def test_forced_equals_stepwise(config: dict[str, Any]) -> None:
+    model = make(config)
+    memory = model.encode(SOURCE_BS)
+    decoded = model.forced(TARGET_BT, memory)
+    state, token = model.start(memory), model.first_token(3, SOURCE_BS.device)
+    for time in range(TARGET_BT.shape[1]):
+        logits, weights, state = model.step(token, memory, state)
+        torch.testing.assert_close(logits, model.output(decoded.readout_BTR[:, time]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(weights, decoded.weights_BHTS[:, :, time], atol=1e-6, rtol=1e-4)
+        token = TARGET_BT[:, time]
+
+
+@every_model
+@torch.no_grad()
+def test_padding_gets_no_weight_and_weights_sum_to_one(config: dict[str, Any]) -> None:
+    model = make(config)
+    weights_BHTS = model.forced(TARGET_BT, model.encode(SOURCE_BS)).weights_BHTS
+    is_pad_BHTS = (SOURCE_BS == 0)[:, None, None].expand_as(weights_BHTS)
+    assert (weights_BHTS[is_pad_BHTS] == 0).all()
+    torch.testing.assert_close(weights_BHTS.sum(-1), torch.ones(weights_BHTS.shape[:-1]))
+
+
+@every_model
+@torch.no_grad()
+def test_a_sentence_does_not_depend_on_its_batch(config: dict[str, Any]) -> None:
+    model = make(config)
+    together = model.output(model.forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR)
+    for row, (source, target) in enumerate([((4, 5, 1, 4, 3), (4, 5, 4, 3)), ((5, 3), (5, 3)), ((5, 5, 4, 3), (1, 4, 5, 3))]):
+        alone = model.output(
+            model.forced(torch.tensor([target]), model.encode(torch.tensor([source]))).readout_BTR
+        )
+        torch.testing.assert_close(together[row, : len(target)], alone[0], atol=1e-5, rtol=1e-4)
+
+
+@every_model
+@torch.no_grad()
+def test_decoding_step_by_step_with_gold_tokens_equals_forced(config: dict[str, Any]) -> None:
+    class Gold(TeacherForcing.__mro__[1]):  # type: ignore[misc]
+        def next(self, gold_B: torch.Tensor, logits_BV: torch.Tensor) -> torch.Tensor:
+            return gold_B
+
+    model = make(config)
+    memory = model.encode(SOURCE_BS)
+    unrolled, at_once = model.decode(TARGET_BT, memory, Gold()), model.decode(TARGET_BT, memory, TeacherForcing())
+    torch.testing.assert_close(unrolled.readout_BTR, at_once.readout_BTR, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(unrolled.weights_BHTS, at_once.weights_BHTS, atol=1e-6, rtol=1e-4)
+
+
+@every_model
+def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
+    model = make(config)
+    memory = model.encode(SOURCE_BS)
+    decoded = model.decode(TARGET_BT, memory, FreeRunning())
+    guesses = model.output(decoded.readout_BTR).argmax(-1)
+    torch.testing.assert_close(
+        decoded.readout_BTR, model.forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4
+    )
+
+
+@every_model
+@torch.no_grad()
+def test_states_follow_their_rows(config: dict[str, Any]) -> None:
+    model = make(config)
+    memory = model.encode(SOURCE_BS)
+    _, _, state = model.step(TARGET_BT[:, 0], memory, model.start(memory))
+    rows = torch.tensor([2, 0, 2])
+    expected = model.step(TARGET_BT[:, 1], memory, state)
+    chosen = model.step(TARGET_BT[rows, 1], memory.select(rows), state.select(rows))
+    torch.testing.assert_close(chosen.logits_NV, expected.logits_NV[rows])
+    for one, other in zip(chosen.state.tensors(), expected.state.select(rows).tensors(), strict=True):
+        torch.testing.assert_close(one, other)
+    assert len(state.select(rows)) == len(memory.select(rows)) == 3
+
+
+@every_model
+def test_every_hypothesis_scores_as_its_teacher_forced_rescoring(config: dict[str, Any]) -> None:
+    model = make(config)
+    limits = torch.tensor([6, 3, 9])
+    found = beam_search(model, SOURCE_BS, limits, beam=4, eos=EOS, exponent=0.7, n_best=4)
+    for row, hypotheses in enumerate(found):
+        assert hypotheses
+        assert sorted(hypotheses, key=lambda each: -each.score) == list(hypotheses)
+        assert len({each.tokens for each in hypotheses}) == len(hypotheses)
+        for each in hypotheses:
+            length = int((SOURCE_BS[row] != 0).sum())
+            assert each.log_prob == pytest.approx(log_prob(model, SOURCE_BS[row, :length], each.tokens), abs=1e-4)
+            assert each.score == pytest.approx(each.log_prob / length_penalty(len(each.tokens) + 1, 0.7))
+            assert len(each.tokens) + 1 <= limits[row]
+
+
+@every_model
+def test_beam_one_equals_greedy(config: dict[str, Any]) -> None:
+    limits = torch.tensor([12, 3, 12])
+    for seed in range(3):
+        model = make(config, seed=seed)
+        beam = beam_search(model, SOURCE_BS, limits, beam=1, eos=EOS, exponent=1.0)
+        for one, (other,) in zip(greedy(model, SOURCE_BS, limits, eos=EOS, exponent=1.0), beam, strict=True):
+            assert one.tokens == other.tokens
+            assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0])
+@every_model
+def test_a_beam_as_wide_as_the_space_finds_what_brute_force_finds(config: dict[str, Any], exponent: float) -> None:
+    model = make(config)
+    limits = torch.tensor([3, 2, 3])
+    found = beam_search(model, SOURCE_BS, limits, beam=6**3, eos=EOS, exponent=exponent, n_best=3)
+    for row in range(3):
+        length = int((SOURCE_BS[row] != 0).sum())
+        every = [
+            (log_prob(model, SOURCE_BS[row, :length], tokens) / length_penalty(size + 1, exponent), tokens)
+            for size in range(int(limits[row]))
+            for tokens in itertools.product([0, 1, 2, 4, 5], repeat=size)
+        ]
+        best = sorted(every, reverse=True)[:3]
+        assert [each.tokens for each in found[row]] == [tokens for _, tokens in best]
+        assert [each.score for each in found[row]] == pytest.approx([score for score, _ in best], abs=1e-4)
+
+
+@every_model
+def test_saved_and_loaded_weights_are_the_same_bits(config: dict[str, Any], tmp_path: Path) -> None:
+    model, other = make(config, seed=1), make(config, seed=2)
+    checkpoint.save(tmp_path, 7, model, {}, {})
+    checkpoint.load_weights(tmp_path / "latest", other)
+    for (name, one), (_, two) in zip(model.named_parameters(), other.named_parameters(), strict=True):
+        assert torch.equal(one, two), name
+
+
+@every_model
+def test_every_parameter_learns(config: dict[str, Any]) -> None:
+    model = make(config, scale=1.0).train()
+    decoded = model.forced(TARGET_BT, model.encode(SOURCE_BS))
+    loss = model.output.loss(decoded.readout_BTR.flatten(0, 1), TARGET_BT.flatten())
+    loss.objective.backward()  # type: ignore[no-untyped-call]
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@every_model
+def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
+    """The batched pass with its deferred weight gradients, against autograd through one step after the other."""
+    model = make(config, scale=1.0).double()
+    weights = torch.randn(*TARGET_BT.shape, 6, dtype=torch.float64)
+
+    def gradients(logits_BTV: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad((logits_BTV * weights).sum(), list(model.parameters()))
+
+    at_once = gradients(model.output(model.forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR))
+    memory = model.encode(SOURCE_BS)
+    state, token, logits = model.start(memory), model.first_token(3, SOURCE_BS.device), []
+    for time in range(TARGET_BT.shape[1]):
+        step = model.step(token, memory, state)
+        state, token = step.state, TARGET_BT[:, time]
+        logits.append(step.logits_NV)
+    stepwise = gradients(torch.stack(logits, dim=1))
+    for (name, _), one, other in zip(model.named_parameters(), at_once, stepwise, strict=True):
+        # attention weights pass through float32
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_tying_shares_one_tensor() -> None:
+    assert sum(p.numel() for p in make(tree(tie="all")).parameters()) < sum(
+        p.numel() for p in make(tree(tie="output")).parameters()
+    )
+    model = make(tree(tie="all"))
+    assert model.output.weight_VD is model.encoder.embedding.weight_VD is model.decoder.embedding.weight_VD
+
+
+def test_tie_all_needs_a_joint_vocabulary() -> None:
+    from nmt.models.build import build
+    from nmt.models.config import ModelConfig
+
+    with pytest.raises(InputError, match=r"tie: all needs one vocabulary"):
+        build(ModelConfig.model_validate(tree(tie="all")), source_tokens=6, target_tokens=6, joint=False, pad=0, bos=2)
+
+
+def test_tied_widths_must_agree() -> None:
+    from nmt.models.config import ModelConfig
+
+    with pytest.raises(ValueError, match=r"readout_size \(7\) to equal embedding.size \(8\)"):
+        ModelConfig.model_validate(tree(tie="output", decoder={"readout_size": 7}))

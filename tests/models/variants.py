@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.models.build import build
+from nmt.models.config import ModelConfig
+from nmt.models.seq2seq import Seq2Seq
+
+VOCABULARY = 6
+
+
+def tree(
+    *, score: str = "additive", weights: str = "softmax", tie: str = "none", encoder: Any = None, decoder: Any = None
+) -> dict[str, Any]:
+    return {
+        "embedding": {"size": 8, "tie": tie},
+        "encoder": {"kind": "rnn", "size": 5, **(encoder or {})},
+        "decoder": {"kind": "rnn", "size": 7, **(decoder or {})},
+        "attention": {"score": score, "weights": weights},
+    }
+
+
+def variants() -> Iterator[Any]:
+    """Every option of encoder, decoder and attention at least once, those that meet in code together."""
+    for cell in ("elman", "gru", "lstm"):
+        for layers in (1, 2):
+            for query in ("previous", "current"):
+                for feeding in (True, False):
+                    decoder = {"cell": cell, "layers": layers, "query": query, "input_feeding": feeding}
+                    encoder = {"cell": cell, "layers": layers}
+                    yield pytest.param(
+                        tree(encoder=encoder, decoder=decoder), id=f"{cell}-{layers}-{query}-{'feeding' * feeding}"
+                    )
+    for score in SCORES:
+        for weights in WEIGHTS:
+            for query in ("previous", "current"):
+                yield pytest.param(
+                    tree(score=score, weights=weights, decoder={"query": query}), id=f"{score}-{weights}-{query}"
+                )
+    yield pytest.param(tree(encoder={"bidirectional": False, "layers": 2}), id="one direction")
+    yield pytest.param(tree(tie="output"), id="tied output")
+    yield pytest.param(tree(tie="all"), id="tied all")
+    yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
+    yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+
+
+def make(config: dict[str, Any], *, seed: int = 0, tokens: int = VOCABULARY, scale: float = 2.5) -> Seq2Seq[Any, Any]:
+    """A model with weights scaled up: tiny random ones agree on everything."""
+    torch.manual_seed(seed)
+    model = build(
+        ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, joint=True, pad=0, bos=2
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model.eval()
