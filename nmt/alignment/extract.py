@@ -27,7 +27,7 @@ from pydantic import Field
 
 from nmt.alignment import Links
 from nmt.alignment.symmetrize import symmetrize
-from nmt.core.structure import Structure
+from nmt.core.structure import BareKind, Structure
 
 Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 """A weight or a ratio of weights, from 0 to 1."""
@@ -107,7 +107,7 @@ class Grow(Structure):
         return symmetrize(forward, backward, "grow-diag-final-and")
 
 
-Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind")]
+Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
 """The choice of a rule in a configuration."""
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar, Union
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from nmt.attention import scores, weights
 from nmt.attention.mechanism import Mechanism, Score, Weighting
+from nmt.core.structure import BareKind
 
 Kind = TypeVar("Kind", bound=Mechanism)
 
@@ -31,11 +32,6 @@ def _discover(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
     return dict(sorted(found.items()))
 
 
-def _named(value: Any) -> Any:
-    """A bare name stands for the mechanism with all its defaults."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 SCORES: dict[str, type[Score]] = _discover(scores, Score)  # type: ignore[type-abstract]
 WEIGHTS: dict[str, type[Weighting]] = _discover(weights, Weighting)  # type: ignore[type-abstract]
 
@@ -44,5 +40,5 @@ if TYPE_CHECKING:
     AnyWeighting: TypeAlias = Weighting
 else:
     _SCORE, _WEIGHTING = Union[tuple(SCORES.values())], Union[tuple(WEIGHTS.values())]  # noqa: UP007
-    AnyScore = Annotated[_SCORE, Field(discriminator="kind"), BeforeValidator(_named)]
-    AnyWeighting = Annotated[_WEIGHTING, Field(discriminator="kind"), BeforeValidator(_named)]
+    AnyScore = Annotated[_SCORE, Field(discriminator="kind"), BareKind]
+    AnyWeighting = Annotated[_WEIGHTING, Field(discriminator="kind"), BareKind]

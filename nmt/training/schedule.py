@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from nmt.core.structure import Structure
+from nmt.core.structure import BareKind, Structure
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -100,10 +100,4 @@ class Plateau(Schedule):
         return self.decay**plateaus
 
 
-def _named(value: Any) -> Any:
-    return {"kind": value} if isinstance(value, str) else value
-
-
-AnySchedule = Annotated[
-    Constant | InverseSqrt | Cosine | Linear | Plateau, Field(discriminator="kind"), BeforeValidator(_named)
-]
+AnySchedule = Annotated[Constant | InverseSqrt | Cosine | Linear | Plateau, Field(discriminator="kind"), BareKind]

@@ -19,7 +19,9 @@ B, T, S, Q, K = 2, 3, 5, 4, 6
 
 def make(score: str, *, query: int = Q, key: int = K) -> Attention:
     torch.manual_seed(1)
-    attention = Attention(validate(AttentionConfig, parse_document(f"score: {score}", "test")), query_size=query, key_size=key)
+    attention = Attention(
+        validate(AttentionConfig, parse_document(f"score: {score}", "test")), query_size=query, key_size=key
+    )
     for parameter in attention.parameters():
         nn.init.normal_(parameter)
     return attention.double()
@@ -79,7 +81,7 @@ def test_attention_equals_plain_loops(name: str, key: int) -> None:
 @pytest.mark.parametrize("name", list(SCORES))
 def test_beams_share_their_sentences_memory(name: str) -> None:
     attention = make(name)
-    query_BTQ, states_BSK, is_pad_BS = inputs()
+    _, states_BSK, is_pad_BS = inputs()
     memory = attention.memory(states_BSK, is_pad_BS)
     beams_NTQ = torch.randn(B * 3, T, Q, dtype=torch.float64)
     together = attention(beams_NTQ, memory)

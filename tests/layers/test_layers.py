@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout, random_bytes
 from nmt.layers.output import OutputLayer
-from nmt.layers.recurrent import CELLS, CellKind, LSTM, CellState, RecurrentStack, StackState
+from nmt.layers.recurrent import CELLS, LSTM, CellKind, CellState, RecurrentStack, StackState
 
 
 @pytest.fixture(autouse=True)

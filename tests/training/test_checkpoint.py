@@ -1,0 +1,88 @@
+"""Checkpoints are whole or not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.core.errors import InputError
+from nmt.training import checkpoint
+from nmt.training.metrics import Metrics, read
+
+
+def model(width: int = 3) -> nn.Module:
+    return nn.Linear(width, 2)
+
+
+def test_latest_best_and_prune(tmp_path: Path) -> None:
+    folders = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (1, 2, 3, 4)]
+    assert (tmp_path / "latest").resolve() == folders[3]
+    assert (tmp_path / "latest").readlink() == Path("checkpoints/step-00000004")
+    checkpoint.point(tmp_path, "best", folders[0])
+    (tmp_path / "checkpoints" / ".step-00000005.unfinished").mkdir()
+    checkpoint.prune(tmp_path, keep=2)
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["step-00000001", "step-00000003", "step-00000004"]
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "state.json"])
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    old = checkpoint.save(tmp_path, 1, model(), {}, {"update": 1})
+
+    def fail(path: Path) -> None:
+        if path.name == file:
+            raise OSError("the disk is full")
+
+    monkeypatch.setattr(checkpoint, "_sync", fail)
+    with pytest.raises(OSError, match="full"):
+        checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
+    assert checkpoint.latest(tmp_path) == old
+    assert (tmp_path / "latest").resolve() == old
+
+
+def test_a_whole_checkpoint_counts_even_before_it_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint.save(tmp_path, 1, model(), {}, {})
+    monkeypatch.setattr(checkpoint, "point", lambda *_: None)
+    new = checkpoint.save(tmp_path, 2, model(), {}, {})
+    assert checkpoint.latest(tmp_path) == new
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    folder = checkpoint.save(tmp_path, 1, model(), {}, {"update": 1})
+    with pytest.raises(InputError, match=r"weight is \(2, 3\), but config.yaml and vocabulary make it \(2, 4\)"):
+        checkpoint.load_weights(folder, model(4))
+    with pytest.raises(InputError, match=r"misses 0.bias: it is of another model"):
+        checkpoint.load_weights(folder, nn.Sequential(model()))
+    (folder / "model.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00broken!!")
+    with pytest.raises(InputError, match=r"model.safetensors: unreadable checkpoint"):
+        checkpoint.load_weights(folder, model())
+    (folder / "state.json").write_text("{")
+    with pytest.raises(InputError, match=r"state.json: unreadable checkpoint"):
+        checkpoint.read_state(folder)
+
+
+def test_shared_weights_are_saved_once_and_stay_shared(tmp_path: Path) -> None:
+    one = nn.Linear(3, 3)
+    shared = nn.Sequential(one, one)
+    folder = checkpoint.save(tmp_path, 1, shared, {}, {})
+    assert set(checkpoint.read_tensors(folder / "model.safetensors")) == {"0.weight", "0.bias"}
+    other = nn.Linear(3, 3)
+    loaded = nn.Sequential(other, other)
+    checkpoint.load_weights(folder, loaded)
+    assert torch.equal(loaded[1].weight, one.weight)
+
+
+def test_metrics_of_updates_that_will_be_made_again_are_dropped(tmp_path: Path) -> None:
+    with Metrics(tmp_path, after=0, tensorboard=False) as metrics:
+        for update in (1, 2, 3):
+            metrics.write("train", update, {"loss": 1.0 / update})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "upd')  # killed while writing
+    with Metrics(tmp_path, after=2, tensorboard=False) as metrics:
+        metrics.write("train", 3, {"loss": 9.0})
+    assert [(line["update"], line["loss"]) for line in read(tmp_path)] == [(1, 1.0), (2, 0.5), (3, 9.0)]
+    assert all(json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())

@@ -1,0 +1,58 @@
+"""Learning-rate schedules at hand-computed points."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from nmt.core.errors import InputError
+from nmt.core.structure import parse_document, validate
+from nmt.training.config import StoppingConfig, TrainingConfig
+from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
+from nmt.training.stopping import Standing
+
+
+@pytest.mark.parametrize(
+    ("schedule", "update", "expected"),
+    [
+        (Constant(), 1, 1.0),
+        (Constant(warmup=10), 5, 0.5),
+        (Constant(warmup=10), 11, 1.0),
+        (InverseSqrt(warmup=100), 50, 0.5),
+        (InverseSqrt(warmup=100), 100, 1.0),
+        (InverseSqrt(warmup=100), 400, 0.5),
+        (Cosine(warmup=100), 100, 1.0),
+        (Cosine(warmup=100), 600, 0.5),
+        (Cosine(warmup=100, final=0.2), 1100, 0.2),
+        (Cosine(warmup=100), 350, 0.5 * (1 + math.cos(math.pi / 4))),
+        (Linear(warmup=10), 1100, 0.0),
+        (Linear(warmup=10, hold=0.5), 550, 1.0),
+        (Linear(warmup=10, hold=0.5, final=0.02), 825, 0.51),
+        (Plateau(decay=0.5), 7, 0.25),
+    ],
+)
+def test_factor(schedule: Schedule, update: int, expected: float) -> None:
+    assert schedule.factor(update, last=1100, plateaus=2) == pytest.approx(expected)
+
+
+def test_standing_counts_gains_patience_and_plateaus() -> None:
+    standing = Standing()
+    seen = []
+    for update, value in enumerate([5.0, 4.0, 4.5, 4.0, 4.1, 3.0, 3.5], 1):
+        standing = standing.after(value, update, higher_is_better=False, patience=2)
+        seen.append((standing.best_update, standing.without_gain, standing.plateaus))
+    assert seen == [(1, 0, 0), (2, 0, 0), (2, 1, 0), (2, 2, 1), (2, 3, 1), (6, 0, 1), (6, 1, 1)]
+
+
+def test_higher_is_better_for_bleu() -> None:
+    standing = Standing().after(10.0, 1, higher_is_better=True, patience=None)
+    assert standing.after(11.0, 2, higher_is_better=True, patience=None).best_update == 2
+    assert standing.after(9.0, 2, higher_is_better=True, patience=None).best_update == 1
+
+
+def test_a_run_must_end_and_a_falling_schedule_must_know_when() -> None:
+    with pytest.raises(ValueError, match="one of updates, epochs, minutes or patience"):
+        StoppingConfig()
+    with pytest.raises(InputError, match=r"^c.yaml:1: schedule: cosine falls until the last update: set stopping"):
+        validate(TrainingConfig, parse_document("schedule: cosine\nstopping: {epochs: 3}", "c.yaml"))

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.workflows.runs import trained
+
+__all__ = ["trained"]

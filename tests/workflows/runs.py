@@ -1,0 +1,75 @@
+"""A tiny run that the tests of the commands share."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """Word by word translations of 2 to 6 words, all different."""
+    draw = random.Random(seed)
+    pairs: dict[tuple[str, str], None] = {}
+    while len(pairs) < count:
+        words = draw.choices(list(WORDS), k=draw.randint(2, 6))
+        pairs[" ".join(words) + ".", " ".join(WORDS[word] for word in words) + "."] = None
+    return list(pairs)
+
+
+def write_corpus(folder: Path, *, train: int = 60) -> None:
+    pairs = sentences(train + 20, seed=1)
+    for name, part in (("train", pairs[:train]), ("valid", pairs[train : train + 10]), ("test", pairs[train + 10 :])):
+        (folder / f"{name}.de").write_text("".join(f"{source}\n" for source, _ in part), encoding="utf-8")
+        (folder / f"{name}.en").write_text("".join(f"{target}\n" for _, target in part), encoding="utf-8")
+
+
+CONFIG = """\
+run: run
+data:
+  train: {source: train.de, target: train.en}
+  valid: {source: valid.de, target: valid.en}
+  subwords: {kind: bpe, size: 60, joint: true}
+model:
+  embedding: {size: 16}
+  encoder: {kind: rnn, size: 12}
+  decoder: {kind: rnn, size: 20}
+training:
+  batching: {batch_tokens: 60}
+  stopping: {updates: 2}
+  validation: {every: 2, metric: loss}
+  log_every: 1
+search: {max_length_ratio: 1.5}
+"""
+
+
+def nmt(
+    *arguments: str | Path, folder: Path, stdin: bytes | None = b"", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs the command line in another process."""
+    root = Path(__file__).parents[2]
+    return subprocess.run(
+        [sys.executable, "-m", "nmt", *map(str, arguments)],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **(environment or {})},
+    )
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus, config.yaml and a run of two updates in run/. Read it only."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder

@@ -1,0 +1,339 @@
+"""Each command through the command line, on a tiny run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import nmt as package
+from tests.workflows.runs import CONFIG, nmt, write_corpus
+
+
+def error(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line of a fault of the input."""
+    assert done.returncode == 2, done.stderr.decode()
+    lines = [line for line in done.stderr.decode().splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    return lines[0].removeprefix("error: ")
+
+
+# ------------------------------------------------------------------------------------------------------ training
+
+
+def test_train_leaves_a_complete_run_directory(trained: Path) -> None:
+    run = trained / "run"
+    assert {"config.yaml", "subwords.model", "metrics.jsonl", "checkpoints", "best", "latest"} <= {
+        path.name for path in run.iterdir()
+    }
+    resolved = yaml.safe_load((run / "config.yaml").read_text())
+    assert resolved["training"]["optimizer"]["beta2"] == 0.98  # defaults are written out
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["update"]) for line in lines] == [("train", 1), ("train", 2), ("valid", 2)]
+    assert {"loss", "perplexity", "accuracy", "bleu"} <= lines[-1].keys()
+
+
+def test_train_again_has_nothing_to_do(trained: Path) -> None:
+    before = sorted((path, path.stat().st_mtime_ns) for path in (trained / "run" / "checkpoints").rglob("*"))
+    done = nmt("train", "config.yaml", "--precision", "float32", folder=trained)
+    assert done.returncode == 0
+    assert "nothing to do" in done.stderr.decode()
+    assert before == sorted((path, path.stat().st_mtime_ns) for path in (trained / "run" / "checkpoints").rglob("*"))
+
+
+def test_another_config_is_refused_with_the_keys_that_differ(trained: Path) -> None:
+    done = nmt("train", "config.yaml", "--set", "model.decoder.size=24", "--set", "seed=9", folder=trained)
+    assert error(done) == (
+        "run: was made by a configuration with other model.decoder.size, seed; set another run, or delete this one"
+        if "model.decoder.size, seed" in done.stderr.decode()
+        else "run: was made by a configuration with other seed, model.decoder.size; set another run, or delete this one"
+    )
+
+
+def test_more_updates_are_no_other_config(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    done = nmt(
+        "train", "config.yaml", "--precision", "float32", "--set", "training.stopping.updates=3", folder=tmp_path
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert "going on from update 2" in done.stderr.decode()
+    assert (tmp_path / "run" / "latest").readlink().name == "step-00000003"
+
+
+def test_a_changed_corpus_is_refused(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    with (tmp_path / "train.de").open("a") as source, (tmp_path / "train.en").open("a") as target:
+        source.write("eins eins eins eins zwei.\n")
+        target.write("one one one one two.\n")
+    done = nmt("train", "config.yaml", "--set", "training.stopping.updates=3", folder=tmp_path)
+    assert "was trained on another corpus" in error(done)
+
+
+def test_a_loss_that_is_not_finite_names_the_lines(trained: Path, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    done = nmt(
+        "train", "config.yaml", "--set", "training.optimizer.learning_rate=1e38", "--set", "training.clip_norm=null",
+        "--set", "training.stopping.updates=9", "--set", "training.validation.every=99", folder=tmp_path,
+    )  # fmt: skip
+    message = error(done)
+    assert "is not finite at update" in message
+    assert "train.de + train.en lines " in message
+
+
+def test_cuda_without_one_is_a_clear_error(trained: Path) -> None:
+    done = nmt("train", "config.yaml", "--device", "cuda", folder=trained, environment={"CUDA_VISIBLE_DEVICES": ""})
+    assert error(done) == "--device cuda: no CUDA device is there; use --device cpu or auto"
+
+
+def test_an_unknown_device_is_a_clear_error(trained: Path) -> None:
+    assert "is none of auto, cpu, cuda, cuda:N" in error(nmt("translate", "run", "--device", "tpu", folder=trained))
+
+
+# --------------------------------------------------------------------------------------------------- translation
+
+
+def test_one_line_out_for_each_line_in_whatever_comes(trained: Path) -> None:
+    long = b"Hund " * 20_000
+    lines = [
+        b"eins zwei.", b"", b"   ", b"\t", b"Hund\r", b"bad \xff byte", b"nul \x00 here", "emoji 🙂 é".encode(),
+        "line\u2028separator\u0085next".encode(), b"vertical\x0btab", long, b"\r", "\u00a0".encode(), b"no newline",
+    ]  # fmt: skip
+    done = nmt("translate", "run", "--beam", "2", folder=trained, stdin=b"\n".join(lines))
+    assert done.returncode == 0, done.stderr.decode()
+    out = done.stdout.decode().split("\n")
+    assert out[-1] == ""
+    assert len(out) - 1 == len(lines)
+    assert [number for number, line in enumerate(out[:-1], 1) if not line.strip()] == [2, 3, 4, 12, 13]
+    warnings = [line for line in done.stderr.decode().splitlines() if line.startswith("warning: ")]
+    assert any("line 6" in line for line in warnings)
+    assert any("line 11" in line for line in warnings)
+
+
+def test_an_empty_input_gives_an_empty_output(trained: Path) -> None:
+    done = nmt("translate", "run", folder=trained, stdin=b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_files_give_what_pipes_give(trained: Path, tmp_path: Path) -> None:
+    source = (trained / "test.de").read_bytes()
+    piped = nmt("translate", "run", "--beam", "3", folder=trained, stdin=source).stdout
+    out = tmp_path / "out.txt"
+    nmt("translate", "run", "--beam", "3", "--input", "test.de", "--output", out, folder=trained)
+    assert out.read_bytes() == piped
+
+
+@pytest.mark.parametrize("beam", ["1", "4"])
+def test_a_translation_does_not_depend_on_its_company(trained: Path, beam: str) -> None:
+    lines = (trained / "train.de").read_text().splitlines()[:12]
+    together = package.load(trained / "run", overrides=[f"search.beam={beam}"], precision="float32").translate(lines)
+    alone = package.load(
+        trained / "run", overrides=[f"search.beam={beam}", "search.batch_tokens=1"], precision="float32"
+    ).translate(lines)
+    assert [each.text for each in together] == [each.text for each in alone]
+    assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=1e-4)
+
+
+def test_a_line_over_the_limit_is_cut_with_a_warning(trained: Path) -> None:
+    done = nmt(
+        "translate", "run", "--set", "search.max_source_tokens=5", folder=trained, stdin=b"Hund und Katze und Hund.\n"
+    )
+    assert done.stdout.count(b"\n") == 1
+    assert b"line 1: its last " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("nowhere", "nowhere: no such run directory, checkpoint or config"),
+        ("train.de", "train.de: name a run directory, a checkpoint folder, or a config that ends in .yaml"),
+        (".", ".: holds no checkpoint yet"),
+        ("other.yaml", "other.yaml: its run untrained has not been trained yet; nmt train other.yaml"),
+    ],
+)
+def test_a_model_that_is_none_is_named(trained: Path, model: str, message: str) -> None:
+    (trained / "other.yaml").write_text(CONFIG.replace("run: run", "run: untrained"))
+    assert error(nmt("translate", model, folder=trained)).startswith(message)
+
+
+def test_a_model_is_found_by_run_checkpoint_or_config(trained: Path) -> None:
+    wanted = nmt("translate", "run", folder=trained, stdin=b"eins zwei.\n").stdout
+    for model in ("run/best", "run/latest", "run/checkpoints/step-00000002", "config.yaml"):
+        assert nmt("translate", model, folder=trained, stdin=b"eins zwei.\n").stdout == wanted
+
+
+def test_without_a_name_the_last_run_is_taken_and_named(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(trained / "run", tmp_path / "runs" / "old", symlinks=True)
+    shutil.copytree(trained / "run", tmp_path / "runs" / "new", symlinks=True)
+    (tmp_path / "runs" / "new" / "latest").unlink()
+    (tmp_path / "runs" / "new" / "latest").symlink_to("checkpoints/step-00000002")
+    done = nmt("translate", folder=tmp_path, stdin=b"eins zwei.\n")
+    assert done.returncode == 0, done.stderr.decode()
+    assert "runs/new" in done.stderr.decode()
+    (tmp_path / "empty").mkdir()
+    assert "no trained model under runs/" in error(nmt("translate", folder=tmp_path / "empty"))
+
+
+def test_damaged_and_foreign_checkpoints_are_named(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    weights = tmp_path / "run" / "best" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    assert "model.safetensors: unreadable checkpoint" in error(nmt("translate", "run", folder=tmp_path))
+    weights.write_bytes(whole)
+    other = tmp_path / "other"
+    other.mkdir()
+    write_corpus(other)
+    (other / "config.yaml").write_text(CONFIG.replace("size: 60", "size: 50"))
+    assert nmt("prepare", "config.yaml", folder=other).returncode == 0
+    shutil.copy(other / "run" / "prepared" / "subwords.model", tmp_path / "run" / "subwords.model")
+    assert "was trained with another vocabulary" in error(nmt("translate", "run", folder=tmp_path))
+
+
+# ----------------------------------------------------------------------------------------- evaluation, alignment
+
+
+def test_evaluate_equals_sacrebleu_and_reports_both_modes(trained: Path) -> None:
+    done = nmt("evaluate", "run", "--source", "test.de", "--reference", "test.en", "--json", folder=trained)
+    assert done.returncode == 0, done.stderr.decode()
+    tree = json.loads(done.stdout)
+    assert tree["teacher_forcing"]["perplexity"] > 1
+    hypothesis = trained / "hypothesis.en"
+    hypothesis.write_bytes(nmt("translate", "run", "--input", "test.de", folder=trained).stdout)
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        "test.en",
+        "-i",
+        "hypothesis.en",
+        "-m",
+        "bleu",
+        "chrf",
+        "ter",
+        "-w",
+        "12",
+    ]
+    theirs = {
+        each["name"]: each
+        for each in json.loads(subprocess.run(command, cwd=trained, capture_output=True, check=True).stdout)
+    }
+    for name in ("BLEU", "chrF2", "TER"):
+        assert tree[name]["value"] == pytest.approx(theirs[name]["score"], abs=1e-9)
+    scored = nmt("evaluate", "--hypothesis", hypothesis, "--reference", "test.en", folder=trained)
+    assert scored.stdout.decode().splitlines()[0].startswith("BLEU|nrefs:1|case:mixed")
+
+
+def test_evaluate_refuses_files_of_different_lengths(trained: Path) -> None:
+    done = nmt("evaluate", "run", "--source", "test.de", "--reference", "train.en", folder=trained)
+    assert error(done) == "test.de has 10 lines, but train.en has 60: they must go together line by line"
+
+
+def test_perplexity_is_that_of_plain_loops(trained: Path) -> None:
+    import torch
+
+    translator = package.load(trained / "run", precision="float32")
+    sources, targets = ((trained / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
+    model, tokenizers = translator.trained.model, translator.trained.tokenizers
+    total, right, count = 0.0, 0, 0
+    for source, target in zip(sources, targets, strict=True):
+        memory = model.encode(torch.tensor([[*tokenizers.source.encode(source), 3]]))
+        state, token = model.start(memory), torch.tensor([2])
+        for gold in [*tokenizers.target.encode(target), 3]:
+            logits, _, state = model.step(token, memory, state)
+            total -= float(logits[0].log_softmax(-1)[gold])
+            right += int(logits[0].argmax()) == gold
+            count += 1
+            token = torch.tensor([gold])
+    prediction = translator.predict(sources, targets)
+    assert prediction.tokens == count
+    assert prediction.loss == pytest.approx(total / count, rel=1e-4)
+    assert prediction.accuracy == pytest.approx(100 * right / count)
+
+
+def test_align_formats_agree_and_keep_every_line(trained: Path, tmp_path: Path) -> None:
+    sources = [*(trained / "test.de").read_text().splitlines()[:4], "", "Hund"]
+    targets = [*(trained / "test.en").read_text().splitlines()[:4], "dog", "  "]
+    (tmp_path / "s").write_text("".join(f"{line}\n" for line in sources))
+    (tmp_path / "t").write_text("".join(f"{line}\n" for line in targets))
+    arguments = ("align", trained / "run", "--source", "s", "--target", "t", "--set", "alignment=argmax")
+    links = nmt(*arguments, folder=tmp_path).stdout.decode().split("\n")
+    assert len(links) == 7
+    assert links[4:] == ["", "", ""]
+    records = [json.loads(line) for line in nmt(*arguments, "--format", "jsonl", folder=tmp_path).stdout.splitlines()]
+    for record, line, source, target in zip(records, links, sources, targets, strict=False):
+        assert " ".join(f"{s}-{t}" for s, t in record["links"]) == line
+        assert record["source_words"] == source.split()
+        assert record["target_words"] == target.split()
+        weights = np.array(record["weights"])
+        if source.strip() and target.strip():
+            assert weights.shape == (len(target.split()), len(source.split()))
+            np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+            assert all(0 <= s < len(source.split()) and 0 <= t < len(target.split()) for s, t in record["links"])
+    assert nmt(*arguments, "--format", "npz", "--output", "a.npz", folder=tmp_path).returncode == 0
+    with np.load(tmp_path / "a.npz") as file:
+        assert file["shapes"].shape == (6, 2)
+        np.testing.assert_allclose(
+            file["weights"][: weights_of(records[0])], np.ravel(records[0]["weights"]), atol=1e-5
+        )
+    assert nmt(*arguments, "--format", "png", "--output", "pictures", folder=tmp_path).returncode == 0
+    assert len(list((tmp_path / "pictures").iterdir())) == 6
+
+
+def weights_of(record: dict[str, list[list[float]]]) -> int:
+    return int(np.size(record["weights"]))
+
+
+def test_align_by_subwords_shows_the_pieces_and_their_end(trained: Path, tmp_path: Path) -> None:
+    done = nmt(
+        "align",
+        "run",
+        "--source",
+        "test.de",
+        "--target",
+        "test.en",
+        "--format",
+        "jsonl",
+        "--level",
+        "subword",
+        folder=trained,
+    )
+    record = json.loads(done.stdout.splitlines()[0])
+    assert record["source_tokens"][-1] == record["target_tokens"][-1] == "</s>"
+    np.testing.assert_allclose(np.sum(record["weights"], axis=1), 1, atol=1e-4)
+
+
+def test_gold_prints_the_error_rate_and_names_bad_links(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "gold").write_text("0-0\n" * 10)
+    arguments = ("align", "run", "--source", "test.de", "--target", "test.en", "--gold")
+    done = nmt(*arguments, tmp_path / "gold", folder=trained)
+    assert done.stderr.decode().splitlines()[-1].startswith("AER ")
+    (tmp_path / "gold").write_text("0-0\n" * 9 + "0-99\n")
+    assert "gold:10" in error(nmt(*arguments, tmp_path / "gold", folder=trained))
+
+
+def test_free_running_aligns_the_models_own_words(trained: Path) -> None:
+    done = nmt("align", "run", "--source", "test.de", "--free-running", "--format", "jsonl", folder=trained)
+    own = nmt("translate", "run", "--input", "test.de", folder=trained).stdout.decode().splitlines()
+    assert [json.loads(line)["target_words"] for line in done.stdout.splitlines()] == [line.split() for line in own]
+
+
+def test_align_refuses_files_of_different_lengths(trained: Path) -> None:
+    done = nmt("align", "run", "--source", "test.de", "--target", "train.en", folder=trained)
+    assert error(done) == "test.de has 10 lines, but train.en has more: they must go together line by line"
+
+
+def test_the_library_in_five_lines(trained: Path) -> None:
+    translator = package.load(trained / "run")
+    (translation,) = translator.translate(["Hund und Katze."])
+    (alignment,) = translator.align(["Hund und Katze."], [translation.text])
+    assert alignment.source_words == ("Hund", "und", "Katze.")
+    assert alignment.target_words == tuple(translation.text.split())
