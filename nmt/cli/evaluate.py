@@ -49,12 +49,12 @@ def evaluate(
     """Score translations.
 
     BLEU, chrF and TER with their sacreBLEU signatures. With a model, also perplexity and token accuracy under teacher
-    forcing, beside the scores of its own translations.
+    forcing, beside the scores of its own translations. Without files it scores the test corpora of the configuration.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
-    if reference is None:
+    if reference is None and (source, hypothesis) != (None, None):
         raise InputError("--reference is missing; name the file with the reference translations")
-    if source is None and hypothesis is None:
+    if reference is not None and source is None and hypothesis is None:
         raise InputError("there is nothing to score; give --source for a model to translate, or --hypothesis")
     if hypothesis is not None and (model, source) != (None, None):
         raise InputError("--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis")

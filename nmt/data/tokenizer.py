@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,6 +21,8 @@ import sentencepiece
 
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
+from nmt.data.sampling import SegmentationSampler, make_sampler
+from nmt.data.subword_model import read_model
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
 _MARK = "\u2581"
@@ -101,17 +104,19 @@ class Tokenizer:
         return cast("list[npt.NDArray[np.int32]]", encoded)
 
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
-        """A random segmentation, a function of its arguments alone.
+        """A random segmentation, a function of model and arguments alone, in any process and on any machine.
+
+        For char and word models it is the only one there is.
 
         Args:
             text: The sentence.
             alpha: For unigram, segmentations are drawn from P(segmentation)^alpha (Kudo 2018, "Subword
                 Regularization"); for BPE, the rate at which merges are dropped (Provilkov et al. 2020).
-            seed: Reduced modulo 2^32.
+            seed: 0 or more.
         """
-        sentencepiece.set_random_generator_seed(seed % 2**32)
-        drawn = self._processor.encode(_clean(text), enable_sampling=True, nbest_size=-1, alpha=alpha)
-        return cast("list[int]", drawn)
+        if self._sampler is None:
+            return self.encode(text)
+        return self._sampler.sample(self._processor.normalize(_clean(text)), strength=alpha, seed=seed)
 
     def encode_words(self, text: str) -> EncodedWords:
         """As `encode`, with the word that each subword lies in.
@@ -152,6 +157,10 @@ class Tokenizer:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The subwords as they stand in the vocabulary, with U+2581 where a word begins."""
         return [str(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
+
+    @cached_property
+    def _sampler(self) -> SegmentationSampler | None:
+        return make_sampler(read_model(self.model))
 
     def _words(self, cleaned: str) -> list[tuple[int, tuple[int, int]]]:
         """Ids and places in the text of whole words, each one token."""

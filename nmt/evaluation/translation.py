@@ -77,12 +77,14 @@ def scores(
     return tuple(_score(_metric(name, lowercase, tokenize), prepared, prepared_streams) for name in metrics)
 
 
+def as_tree(results: Sequence[Score]) -> dict[str, dict[str, float | str]]:
+    """For JSON: for each metric name its `value` (not rounded), `signature` and `detail`."""
+    return {each.name: {"value": each.value, "signature": each.signature, "detail": each.detail} for each in results}
+
+
 def as_json(results: Sequence[Score]) -> str:
-    """One JSON object on one line: for each metric name its `value` (not rounded), `signature` and `detail`."""
-    return json.dumps(
-        {each.name: {"value": each.value, "signature": each.signature, "detail": each.detail} for each in results},
-        ensure_ascii=False,
-    )
+    """`as_tree` as one JSON object on one line."""
+    return json.dumps(as_tree(results), ensure_ascii=False)
 
 
 def _metric(name: str, lowercase: bool, tokenize: str) -> Metric:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.core.errors import InputError
-from nmt.data.corpus import read_lines
-from nmt.evaluation.translation import Score, scores
+from nmt.data.config import DataConfig
+from nmt.data.corpus import read_blocks, read_lines
+from nmt.evaluation.translation import Score, as_tree, scores
+
+if TYPE_CHECKING:
+    from nmt.evaluation.perplexity import Prediction
+    from nmt.workflows.translator import Translator
 
 
 def evaluate(
@@ -17,7 +23,7 @@ def evaluate(
     overrides: Sequence[str],
     *,
     source: Path | None,
-    reference: Path,
+    reference: Path | None,
     hypothesis: Path | None,
     json: bool,
     device: str,
@@ -28,18 +34,22 @@ def evaluate(
     batch_tokens: int | None,
 ) -> None:
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own beside its perplexity and token
-    accuracy on the references. Raises InputError for files that cannot be read or do not have the same lines."""
-    references = read_text(reference)
+    accuracy on the references; without any file, of each of ``data.test`` in the model's config.
+
+    Raises InputError for files that cannot be read or do not have the same lines.
+    """
     if hypothesis is not None:
-        hypotheses = read_text(hypothesis)
+        assert reference is not None
+        hypotheses, references = read_text(hypothesis), read_text(reference)
         _same_lines(hypothesis, hypotheses, reference, references)
-        _print(scores(hypotheses, references), {}, json)
+        _print({"": Evaluation(scores(hypotheses, references), None)}, json)
         return
-    assert source is not None
-    sources = read_text(source)
-    _same_lines(source, sources, reference, references)
-    if not sources:
-        raise InputError(f"{source}: holds no line to translate")
+    given = None
+    if source is not None and reference is not None:
+        given = read_text(source), read_text(reference)
+        _same_lines(source, given[0], reference, given[1])
+        if not given[0]:
+            raise InputError(f"{source}: holds no line to translate")
     from nmt.workflows.translator import load_with_search  # torch is not needed to score a file
 
     translator = load_with_search(
@@ -52,13 +62,54 @@ def evaluate(
         max_length_ratio=max_length_ratio,
         batch_tokens=batch_tokens,
     )
-    translations = [translation.text for translation in translator.translate(sources)]
-    prediction = translator.predict(sources, references)
-    _print(
-        scores(translations, references),
-        {"perplexity": prediction.perplexity, "token_accuracy": prediction.accuracy, "tokens": prediction.tokens},
-        json,
-    )
+    corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)
+    _print({name: _of_model(translator, *lines) for name, lines in corpora.items()}, json)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All figures of one corpus."""
+
+    scores: tuple[Score, ...]
+    prediction: Prediction | None
+    """Under teacher forcing; None where there is no model."""
+
+    def lines(self) -> list[str]:
+        """For people."""
+        lines = [score.line() for score in self.scores]
+        if self.prediction is not None:
+            lines.append(
+                f"teacher forcing: perplexity {self.prediction.perplexity:.3f}, token accuracy "
+                f"{self.prediction.accuracy:.1f}% of {self.prediction.tokens:,} tokens"
+            )
+        return lines
+
+    def tree(self) -> dict[str, Any]:
+        """For JSON, not rounded, with stable keys."""
+        tree: dict[str, Any] = dict(as_tree(self.scores))
+        if self.prediction is not None:
+            tree["teacher_forcing"] = {
+                "perplexity": self.prediction.perplexity,
+                "token_accuracy": self.prediction.accuracy,
+                "tokens": self.prediction.tokens,
+            }
+        return tree
+
+
+def _of_model(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Evaluation:
+    hypotheses = [translation.text for translation in translator.translate(sources)]
+    return Evaluation(scores(hypotheses, references), translator.predict(sources, references))
+
+
+def _test_corpora(data: DataConfig) -> dict[str, tuple[list[str], list[str]]]:
+    if not data.test_corpora:
+        raise InputError("--source and --reference are missing, and the config has no data.test; give one or the other")
+    corpora = {}
+    for corpus in data.test_corpora:
+        blocks = list(read_blocks(corpus))
+        sources = [line for block in blocks for line in block.sources]
+        corpora[corpus.name] = (sources, [line for block in blocks for line in block.targets])
+    return corpora
 
 
 def read_text(path: Path) -> list[str]:
@@ -73,20 +124,11 @@ def _same_lines(a: Path, a_lines: Sequence[str], b: Path, b_lines: Sequence[str]
         )
 
 
-def _print(translation: Sequence[Score], forced: dict[str, float], json: bool) -> None:
+def _print(evaluations: dict[str, Evaluation], json: bool) -> None:
+    """Corpora without a name come without a heading."""
     if json:
-        tree: dict[str, Any] = {
-            score.name: {"value": score.value, "signature": score.signature, "detail": score.detail}
-            for score in translation
-        }
-        if forced:
-            tree["teacher_forcing"] = forced
-        print(json_format.dumps(tree, indent=1))
+        trees = {name: each.tree() for name, each in evaluations.items()}
+        print(json_format.dumps(trees.get("", trees), indent=1, ensure_ascii=False))
         return
-    for score in translation:
-        print(score.line())
-    if forced:
-        print(
-            f"teacher forcing: perplexity {forced['perplexity']:.3f}, token accuracy {forced['token_accuracy']:.1f}% "
-            f"of {forced['tokens']:,} tokens"
-        )
+    for name, each in evaluations.items():
+        print("\n".join([name] * bool(name) + each.lines()))

@@ -91,7 +91,7 @@ def test_version() -> None:
         (["translate", "--beam", "many"], "error: invalid value for '--beam'"),
         (["translate", "--precision", "int8"], "error: invalid value for '--precision': 'int8' is not one of"),
         (["translate", "--quiet", "-v"], "error: --quiet and --verbose contradict each other; give one of them"),
-        (["evaluate"], "error: --reference is missing; name the file with the reference translations"),
+        (["evaluate", "--source", "x"], "error: --reference is missing; name the file with the reference translations"),
         (
             ["evaluate", "--reference", "x"],
             "error: there is nothing to score; give --source for a model to translate, or --hypothesis",

@@ -137,9 +137,7 @@ class TestSplits:
 
     def test_withheld_combinations_are_of_every_kind(self, corpus: Corpus) -> None:
         kinds = Counter(
-            cell.partition(":")[0]
-            for sentence in corpus.splits["hard"]
-            for cell in withheld_cells(sentence)
+            cell.partition(":")[0] for sentence in corpus.splits["hard"] for cell in withheld_cells(sentence)
         )
         assert set(kinds) == set(WITHHELD_ONE_IN)
         assert min(kinds.values()) >= 50
@@ -157,9 +155,7 @@ class TestSplits:
             words.update(("de", form) for form in forms(sentence.german))
             words.update(("en", form) for form in forms(sentence.english))
         for sentence in corpus.splits["hard"]:
-            assert all(
-                units[unit] >= MIN_TRAIN_COUNT for unit in sentence.lemmas | sentence.patterns
-            )
+            assert all(units[unit] >= MIN_TRAIN_COUNT for unit in sentence.lemmas | sentence.patterns)
             assert all(words["de", form] >= MIN_TRAIN_COUNT for form in forms(sentence.german))
             assert all(words["en", form] >= MIN_TRAIN_COUNT for form in forms(sentence.english))
 
@@ -169,9 +165,7 @@ class TestAlignments:
 
     @pytest.mark.parametrize("split", ["valid", "test", "hard"])
     def test_links_are_within_their_sentences(self, split: str) -> None:
-        triples = zip(
-            lines(f"{split}.de"), lines(f"{split}.en"), lines(f"{split}.align"), strict=True
-        )
+        triples = zip(lines(f"{split}.de"), lines(f"{split}.en"), lines(f"{split}.align"), strict=True)
         for source, target, links in triples:
             pairs = [link.replace("p", "-").split("-") for link in links.split()]
             assert len({tuple(pair) for pair in pairs}) == len(pairs)
@@ -210,21 +204,77 @@ class TestVariety:
     @pytest.mark.parametrize(
         "pattern",
         [
-            "pres", "pret", "perf", "plup", "fut", "prog", "already", "since", "separable",
-            "modal-können", "modal-müssen", "modal-wollen", "modal-sollen", "modal-dürfen",
-            "modal-möchten", "passive-pret", "passive-perf", "passive-pres", "passive-modal",
-            "passive-fut", "front-time", "front-A", "front-D", "front-clause", "front-adverb",
-            "clause-dass", "clause-ob", "clause-weil", "clause-obwohl", "clause-wenn",
-            "clause-bevor", "clause-nachdem", "clause-während", "clause-als", "clause-sobald",
-            "relative-nom", "relative-acc", "relative-dat", "relative-gen", "relative-prep",
-            "relative-place", "infinitive-zu", "infinitive-um-zu", "infinitive-ohne-zu",
-            "infinitive-es-ist", "question-yes-no", "question-who", "question-whom",
-            "question-what", "question-where", "question-when", "question-why",
-            "question-which", "question-how_many", "imperative-du", "imperative-ihr",
-            "imperative-Sie", "negation", "es-gibt", "comparison-als", "comparison-wie",
-            "comparison-superlative", "coordination-predicates", "coordination-clauses",
-            "coordination-adversative", "coordination-phrases", "genitive-of-name",
-            "genitive-of-person", "genitive-of-thing", "numeral", "gern",
+            "pres",
+            "pret",
+            "perf",
+            "plup",
+            "fut",
+            "prog",
+            "already",
+            "since",
+            "separable",
+            "modal-können",
+            "modal-müssen",
+            "modal-wollen",
+            "modal-sollen",
+            "modal-dürfen",
+            "modal-möchten",
+            "passive-pret",
+            "passive-perf",
+            "passive-pres",
+            "passive-modal",
+            "passive-fut",
+            "front-time",
+            "front-A",
+            "front-D",
+            "front-clause",
+            "front-adverb",
+            "clause-dass",
+            "clause-ob",
+            "clause-weil",
+            "clause-obwohl",
+            "clause-wenn",
+            "clause-bevor",
+            "clause-nachdem",
+            "clause-während",
+            "clause-als",
+            "clause-sobald",
+            "relative-nom",
+            "relative-acc",
+            "relative-dat",
+            "relative-gen",
+            "relative-prep",
+            "relative-place",
+            "infinitive-zu",
+            "infinitive-um-zu",
+            "infinitive-ohne-zu",
+            "infinitive-es-ist",
+            "question-yes-no",
+            "question-who",
+            "question-whom",
+            "question-what",
+            "question-where",
+            "question-when",
+            "question-why",
+            "question-which",
+            "question-how_many",
+            "imperative-du",
+            "imperative-ihr",
+            "imperative-Sie",
+            "negation",
+            "es-gibt",
+            "comparison-als",
+            "comparison-wie",
+            "comparison-superlative",
+            "coordination-predicates",
+            "coordination-clauses",
+            "coordination-adversative",
+            "coordination-phrases",
+            "genitive-of-name",
+            "genitive-of-person",
+            "genitive-of-thing",
+            "numeral",
+            "gern",
         ],
     )
     def test_pattern_is_frequent(self, corpus: Corpus, pattern: str) -> None:
@@ -255,9 +305,7 @@ class TestInflection:
         noun = NOUN[lemma]
         for number, expected in (("sg", singular), ("pl", plural)):
             found = [
-                german_noun(
-                    noun.lemma, noun.genitive, noun.plural, noun.gender, noun.weak, number, case
-                )
+                german_noun(noun.lemma, noun.genitive, noun.plural, noun.gender, noun.weak, number, case)
                 for case in CASES
             ]
             assert found == expected.split()
@@ -319,17 +367,37 @@ class TestInflection:
     def test_english(self) -> None:
         plurals = ("city", "bus", "box", "boy", "potato", "watch")
         assert [english_plural(noun) for noun in plurals] == [
-            "cities", "buses", "boxes", "boys", "potatoes", "watches",
+            "cities",
+            "buses",
+            "boxes",
+            "boys",
+            "potatoes",
+            "watches",
         ]
         assert [english_third_person(word) for word in ("go", "carry", "wash", "have", "play")] == [
-            "goes", "carries", "washes", "has", "plays",
+            "goes",
+            "carries",
+            "washes",
+            "has",
+            "plays",
         ]
         assert [english_past(word) for word in ("plan", "carry", "write", "travel", "play")] == [
-            "planned", "carried", "wrote", "travelled", "played",
+            "planned",
+            "carried",
+            "wrote",
+            "travelled",
+            "played",
         ]
         assert [english_ing(word) for word in ("lie", "swim", "write", "see", "carry")] == [
-            "lying", "swimming", "writing", "seeing", "carrying",
+            "lying",
+            "swimming",
+            "writing",
+            "seeing",
+            "carrying",
         ]
         assert [a_or_an(word) for word in ("apple", "university", "honest", "house")] == [
-            "an", "a", "an", "a",
+            "an",
+            "a",
+            "an",
+            "a",
         ]

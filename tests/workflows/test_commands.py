@@ -232,6 +232,17 @@ def test_evaluate_equals_sacrebleu_and_reports_both_modes(trained: Path) -> None
     assert scored.stdout.decode().splitlines()[0].startswith("BLEU|nrefs:1|case:mixed")
 
 
+def test_evaluate_without_files_scores_the_test_corpora_of_the_config(trained: Path) -> None:
+    assert error(nmt("evaluate", "run", folder=trained)) == (
+        "--source and --reference are missing, and the config has no data.test; give one or the other"
+    )
+    test = "data.test=[{source: test.de, target: test.en}, {source: valid.de, target: valid.en}]"
+    by_config = json.loads(nmt("evaluate", "run", "--set", test, "--json", folder=trained).stdout)
+    given = nmt("evaluate", "run", "--source", "valid.de", "--reference", "valid.en", "--json", folder=trained)
+    assert list(by_config) == ["test.de + test.en", "valid.de + valid.en"]
+    assert by_config["valid.de + valid.en"] == json.loads(given.stdout)
+
+
 def test_evaluate_refuses_files_of_different_lengths(trained: Path) -> None:
     done = nmt("evaluate", "run", "--source", "test.de", "--reference", "train.en", folder=trained)
     assert error(done) == "test.de has 10 lines, but train.en has 60: they must go together line by line"

@@ -1,0 +1,228 @@
+"""Random segmentations of text into the pieces of a SentencePiece model: subword regularization and BPE-dropout.
+
+SentencePiece samples too, but mixes a salt of the process into its seed, so that another process draws otherwise. Here a
+segmentation is a function of text, strength and seed: Python keeps `random.Random(seed).random()` the same everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
+from itertools import accumulate
+from typing import NamedTuple, final
+
+from nmt.data.subword_model import ModelKind, Piece, PieceType, SubwordModel
+from nmt.data.vocabulary import UNK
+
+_MARK = "\u2581"
+_SPELLS_ITSELF = (PieceType.NORMAL, PieceType.USER_DEFINED)
+# How far SentencePiece puts the log probability of an unknown character below that of the rarest piece.
+_UNKNOWN_PENALTY = 10.0
+# The lattices of that many words are kept, of words of up to that many characters: some 40 MB.
+_CACHED_WORDS = 1 << 14
+_CACHED_LENGTH = 32
+
+Tokens = tuple[int, ...]
+
+
+class SegmentationSampler(ABC):
+    """Draws segmentations of normalised text. Safe to share between threads.
+
+    Pieces that are unused, or neither normal nor user-defined, are never drawn. A character that no piece spells is
+    unknown, and a run of unknown ones is one token; with byte_fallback it is its UTF-8 bytes instead.
+    """
+
+    def __init__(self, model: SubwordModel) -> None:
+        self._tokens: dict[str, Tokens] = {
+            piece.text: (index,) for index, piece in enumerate(model.pieces) if piece.type in _SPELLS_ITSELF
+        }
+        self._bytes: dict[str, int] | None = None
+        if model.byte_fallback:
+            self._bytes = {piece.text: i for i, piece in enumerate(model.pieces) if piece.type == PieceType.BYTE}
+        # Where no piece has the mark but in front, none crosses from one word to the next, and words are independent.
+        across = any(_MARK in text[1:] for text in self._tokens)
+        self._words = re.compile(".+" if across else f"{_MARK}?[^{_MARK}]+|{_MARK}", re.DOTALL)
+
+    @final
+    def sample(self, normalized: str, *, strength: float, seed: int) -> list[int]:
+        """Subword ids of one segmentation.
+
+        Args:
+            normalized: As SentencePiece normalises text, with U+2581 for spaces.
+            strength: See the class.
+            seed: 0 or more.
+        """
+        uniform = random.Random(seed).random
+        ids: list[int] = []
+        for word in self._words.findall(normalized):
+            for tokens in self._draw(word, strength, uniform):
+                if tokens[0] != UNK or not ids or ids[-1] != UNK:
+                    ids += tokens
+        return ids
+
+    @abstractmethod
+    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
+        """The ids of each piece of a random segmentation of `word`. `uniform` draws from [0, 1)."""
+
+    def _spell(self, text: str) -> Tokens:
+        """The ids of a piece or of a character that is none."""
+        known = self._tokens.get(text)
+        if known is not None:
+            return known
+        if self._bytes is None:
+            return (UNK,)
+        return tuple(self._bytes[f"<0x{byte:02X}>"] for byte in text.encode())
+
+
+class _Arrivals(NamedTuple):
+    """The pieces that can end at one place of a word, one entry each."""
+
+    cumulative: tuple[float, ...]
+    """Running sum of their probabilities, times a constant."""
+    starts: tuple[int, ...]
+    tokens: tuple[Tokens, ...]
+
+
+@final
+class UnigramSampler(SegmentationSampler):
+    """Segmentations x of a unigram model, drawn exactly from P(x)^strength / sum over x' of P(x')^strength.
+
+    Forward filtering, backward sampling over the lattice of all segmentations (Kudo 2018, "Subword Regularization",
+    section 3.2, without the n-best approximation). Strength 0 is uniform; a large one leaves the most probable only.
+    """
+
+    def __init__(self, model: SubwordModel) -> None:
+        super().__init__(model)
+        self._scores = {piece.text: _log_probability(piece) for piece in model.pieces if piece.type in _SPELLS_ITSELF}
+        self._longest = max(map(len, self._scores), default=0)
+        normal = [piece.score for piece in model.pieces if piece.type == PieceType.NORMAL]
+        self._unknown_score = min(normal, default=0.0) - _UNKNOWN_PENALTY
+        self._cached_lattice = lru_cache(_CACHED_WORDS)(self._lattice)
+
+    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
+        lattice = (self._cached_lattice if len(word) <= _CACHED_LENGTH else self._lattice)(word, strength)
+        drawn = []
+        place = len(word)
+        while place > 0:
+            cumulative, starts, tokens = lattice[place - 1]
+            last = len(cumulative) - 1
+            # The bound on the index: a product of uniform() can round up to the sum itself.
+            chosen = bisect_right(cumulative, uniform() * cumulative[last], 0, last) if last else 0
+            drawn.append(tokens[chosen])
+            place = starts[chosen]
+        drawn.reverse()
+        return drawn
+
+    def _lattice(self, word: str, strength: float) -> tuple[_Arrivals, ...]:
+        """For the places behind each character of `word`, the pieces that end there and how probable each is."""
+        log_sums = [0.0]  # by place, log of the sum over segmentations of the text before it of P^strength
+        lattice = []
+        for end in range(1, len(word) + 1):
+            starts, tokens, weights = [], [], []
+            for start in range(max(0, end - self._longest), end):
+                score = self._scores.get(word[start:end])
+                if score is not None:
+                    starts.append(start)
+                    tokens.append(self._tokens[word[start:end]])
+                    weights.append(log_sums[start] + strength * score)
+            if not starts or starts[-1] < end - 1:  # no piece spells the last character alone
+                starts.append(end - 1)
+                tokens.append(self._spell(word[end - 1]))
+                weights.append(log_sums[end - 1] + strength * self._unknown_score)
+            highest = max(weights)
+            cumulative = tuple(accumulate(math.exp(weight - highest) for weight in weights))
+            log_sums.append(highest + math.log(cumulative[-1]))
+            lattice.append(_Arrivals(cumulative, tuple(starts), tuple(tokens)))
+        return tuple(lattice)
+
+
+@final
+class BpeSampler(SegmentationSampler):
+    """BPE-dropout (Provilkov et al. 2020, algorithm 1), with the probability of dropping a merge as strength.
+
+    Of all places where two neighbours can merge, each is dropped with that probability, anew at each step; the first
+    merge by priority of what remains is made, leftmost first among equals; when nothing remains, the word is done.
+    Strength 0 is the segmentation of SentencePiece itself, 1 leaves characters. User-defined pieces are never cut nor
+    merged.
+
+    SentencePiece drops a merge once and for all, which the paper does not.
+    """
+
+    def __init__(self, model: SubwordModel) -> None:
+        super().__init__(model)
+        self._ranks = {piece.text: -piece.score for piece in model.pieces if piece.type in _SPELLS_ITSELF}
+        whole = [piece.text for piece in model.pieces if piece.type == PieceType.USER_DEFINED]
+        longest_first = sorted(whole, key=len, reverse=True)
+        self._fixed = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if whole else None
+
+    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
+        return [self._spell(symbol) for symbol in self._symbols(word, strength, uniform)]
+
+    def _symbols(self, word: str, dropout: float, uniform: Callable[[], float]) -> Iterator[str]:
+        if self._fixed is None:
+            yield from self._merge(word, dropout, uniform)
+            return
+        for index, part in enumerate(self._fixed.split(word)):
+            if index % 2:  # what the pattern's group has matched
+                yield part
+            else:
+                yield from self._merge(part, dropout, uniform)
+
+    def _merge(self, text: str, dropout: float, uniform: Callable[[], float]) -> list[str]:
+        """The symbols that are left of the characters of `text`."""
+        symbols = list(text)  # by the place of their first character; empty where one has been merged into another
+        before, after = list(range(-1, len(text) - 1)), list(range(1, len(text) + 1))
+        ranks = self._ranks
+        candidates = [
+            (ranks[pair], left, pair)
+            for left, pair in enumerate(map(str.__add__, text, text[1:]))
+            if pair in ranks
+        ]  # fmt: skip
+        heapify(candidates)
+        dropped = []
+        while candidates:
+            candidate = heappop(candidates)
+            _, left, merged = candidate
+            right = after[left]
+            # Made before one of the two has merged elsewhere?
+            if not symbols[left] or right == len(symbols) or len(symbols[left]) + len(symbols[right]) != len(merged):
+                continue
+            if dropout > 0.0 and uniform() < dropout:
+                dropped.append(candidate)
+                continue
+            symbols[left], symbols[right] = merged, ""
+            following = after[left] = after[right]
+            if following < len(symbols):
+                before[following] = left
+                pair = merged + symbols[following]
+                if pair in ranks:
+                    heappush(candidates, (ranks[pair], left, pair))
+            previous = before[left]
+            if previous >= 0:
+                pair = symbols[previous] + merged
+                if pair in ranks:
+                    heappush(candidates, (ranks[pair], previous, pair))
+            for again in dropped:
+                heappush(candidates, again)
+            dropped.clear()
+        return [symbol for symbol in symbols if symbol]
+
+
+def make_sampler(model: SubwordModel) -> SegmentationSampler | None:
+    """The sampler for a model's kind; None where a text has one segmentation only."""
+    if model.kind == ModelKind.UNIGRAM:
+        return UnigramSampler(model)
+    if model.kind == ModelKind.BPE:
+        return BpeSampler(model)
+    return None
+
+
+def _log_probability(piece: Piece) -> float:
+    """Of a unigram piece. User-defined ones, which have none, SentencePiece counts so that they nearly always win."""
+    return 0.1 * (len(piece.text) - 1) if piece.type == PieceType.USER_DEFINED else piece.score

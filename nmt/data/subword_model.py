@@ -1,0 +1,116 @@
+"""What a SentencePiece model file says of its pieces.
+
+The file is a protobuf message (`sentencepiece_model.proto`). SentencePiece's own Python reader tells neither the kind of
+model nor which pieces are user-defined, and its generated classes need the protobuf package; four fields need neither.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+# Field numbers of the messages ModelProto, ModelProto.SentencePiece and TrainerSpec.
+_PIECES, _TRAINER = 1, 2
+_TEXT, _SCORE, _TYPE = 1, 2, 3
+_KIND, _BYTE_FALLBACK = 3, 35
+
+
+class ModelKind(IntEnum):
+    """TrainerSpec.ModelType."""
+
+    UNIGRAM = 1
+    BPE = 2
+    WORD = 3
+    CHAR = 4
+
+
+class PieceType(IntEnum):
+    """ModelProto.SentencePiece.Type."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class Piece(NamedTuple):
+    """An entry of the vocabulary; its id is its place in `SubwordModel.pieces`.
+
+    Attributes:
+        text: As it stands in normalised text, with U+2581 for a space.
+        score: For unigram the log probability, for BPE the priority of the merge that makes it: higher goes first.
+        type: Only normal and user-defined pieces stand for their text.
+    """
+
+    text: str
+    score: float
+    type: PieceType
+
+
+class SubwordModel(NamedTuple):
+    """The kind and the vocabulary of a model.
+
+    Attributes:
+        kind: Which segmentation it is.
+        pieces: By id.
+        byte_fallback: Whether unknown characters are spelled as the byte pieces of their UTF-8.
+    """
+
+    kind: ModelKind
+    pieces: tuple[Piece, ...]
+    byte_fallback: bool
+
+
+def read_model(model: bytes) -> SubwordModel:
+    """Parse a serialised model that SentencePiece has accepted."""
+    kind, byte_fallback, pieces = ModelKind.UNIGRAM, False, []
+    for number, value in _fields(model):
+        if number == _PIECES:
+            pieces.append(_piece(_message(value)))
+        elif number == _TRAINER:
+            options = dict(_fields(_message(value)))
+            kind = ModelKind(options.get(_KIND, kind))
+            byte_fallback = bool(options.get(_BYTE_FALLBACK, byte_fallback))
+    return SubwordModel(kind, tuple(pieces), byte_fallback)
+
+
+def _piece(message: bytes) -> Piece:
+    fields = dict(_fields(message))
+    (score,) = struct.unpack("<f", _message(fields.get(_SCORE, bytes(4))))
+    return Piece(_message(fields[_TEXT]).decode(), score, PieceType(fields.get(_TYPE, PieceType.NORMAL)))
+
+
+def _message(value: int | bytes) -> bytes:
+    assert isinstance(value, bytes), "a field of another type than the schema says"
+    return value
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each field of a protobuf message; https://protobuf.dev/programming-guides/encoding."""
+    place = 0
+    while place < len(message):
+        tag, place = _varint(message, place)
+        wire = tag & 7
+        if wire == 0:
+            value, place = _varint(message, place)
+            yield tag >> 3, value
+            continue
+        if wire == 2:
+            size, place = _varint(message, place)
+        else:
+            size = {1: 8, 5: 4}[wire]
+        yield tag >> 3, message[place : place + size]
+        place += size
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    """The integer of 7 bits a byte, lowest first, that begins at `place`, and the place behind it."""
+    value, shift = 0, 0
+    while message[place] & 0x80:
+        value |= (message[place] & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+    return value | message[place] << shift, place + 1

@@ -1,0 +1,109 @@
+"""Training speed: target tokens/s of a configuration's model on its own data, beside the machine's limit.
+
+    python scripts/benchmark_training.py configs/multi30k-de-en.yaml [--set key=value] [--precision float32]
+
+Prints a JSON line for each figure. The first updates warm up and do not count; the figure is the median of five runs
+of ``--updates`` updates on real batches. The limit is the rate of a 2048 x 2048 x 2048 matrix product in the same
+precision, measured between the runs, because a machine's speed drifts; the model's work counts its matrix products
+only, forward once and backward twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from measuring import matrix_rate, report
+from torch import nn
+
+from nmt import experiment as experiments
+from nmt.core import log
+from nmt.core.device import compute
+from nmt.core.seed import seed_everything
+from nmt.data.batching import collate, epoch_batches
+from nmt.models.feed import TeacherForcing
+from nmt.models.likelihood import token_loss
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.optimizer import NamedOptimizer
+from nmt.workflows.loading import build_model
+from nmt.workflows.prepare import prepare
+
+RUNS = 5
+WARM_UP = 3
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--updates", type=int, default=5, help="updates in each of the five runs")
+    arguments = parser.parse_args()
+    log.set_verbosity(log.Verbosity.QUIET)
+    experiment = experiments.load(arguments.config, arguments.overrides)
+    chosen = compute(arguments.device, arguments.precision)
+    with tempfile.TemporaryDirectory() as folder:
+        data = prepare(experiment.data, run=Path(folder), seed=experiment.seed)
+        seed_everything(experiment.seed)
+        model = build_model(experiment, data.tokenizers).to(chosen.device).train()
+        optimizer = NamedOptimizer(model, experiment.training.optimizer, chosen)
+        order = epoch_batches(data.train, experiment.training.batching, seed=experiment.seed, epoch=0)
+        batches = [collate(data.train, pairs_B) for pairs_B in order[: WARM_UP + RUNS * arguments.updates]]
+
+    def update(index: int) -> tuple[int, int]:
+        batch = batches[index % len(batches)]
+        source_BS = torch.from_numpy(batch.source_BS).to(chosen.device)
+        target_BT = torch.from_numpy(batch.target_BT).to(chosen.device)
+        with chosen.autocast():
+            loss = token_loss(
+                model, source_BS, target_BT, TeacherForcing(), smoothing=experiment.training.label_smoothing
+            )
+        tokens = int(batch.target_length_B.sum())
+        optimizer.scaled(loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
+        optimizer.unscale()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True).item()
+        optimizer.step(0.01)
+        return int(batch.source_length_B.sum()), tokens
+
+    for index in range(WARM_UP):
+        update(index)
+    speeds, rates, shares = [], [], []
+    source_work, target_work = work_per_token(model)
+    for run in range(RUNS):
+        rates.append(matrix_rate(chosen))
+        started = time.perf_counter()
+        counts = [update(WARM_UP + run * arguments.updates + each) for each in range(arguments.updates)]
+        seconds = time.perf_counter() - started
+        source, target = (sum(column) for column in zip(*counts, strict=True))
+        speeds.append(target / seconds)
+        shares.append((source * source_work + target * target_work) / seconds / rates[-1])
+    report("training_tokens_per_second", statistics.median(speeds), "target tokens/s", chosen)
+    report("training_tokens_per_second_best", max(speeds), "target tokens/s", chosen)
+    report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
+    report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
+
+
+def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:
+    """Floating-point operations of forward and backward matrix products, for each source and each target token."""
+    source, target = 0, 0
+    for name, parameter in model.named_parameters():
+        if parameter.dim() != 2:
+            continue
+        if "key_projection" in name or (name.startswith("encoder.") and "embedding" not in name):
+            source += parameter.numel()
+        elif name.startswith("output.") or "embedding" not in name:
+            target += parameter.numel()
+    if "output.weight_VD" not in dict(model.named_parameters()):  # tied: it counts where it is multiplied
+        target += model.output.weight_VD.numel()
+    return 6.0 * source, 6.0 * target
+
+
+if __name__ == "__main__":
+    main()

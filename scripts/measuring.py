@@ -1,0 +1,35 @@
+"""What the benchmarks share: how a figure is printed, and the limit that the machine sets."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+
+import torch
+
+from nmt.core.device import Compute
+
+
+def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:
+    """Floating-point operations per second of a square matrix product in the compute precision."""
+    dtype = getattr(torch, chosen.precision)
+    one = torch.randn(size, size, device=chosen.device).to(dtype)
+    one @ one
+    if chosen.device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    for _ in range(repeats):
+        one @ one
+    if chosen.device.type == "cuda":
+        torch.cuda.synchronize()
+    return repeats * 2 * size**3 / (time.perf_counter() - started)
+
+
+def report(name: str, value: float, unit: str, chosen: Compute) -> None:
+    """One JSON line on stdout."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    machine = f"{platform.machine()}, {chosen.label}, torch {torch.__version__}"
+    figure = {"name": name, "value": float(f"{value:.4g}"), "unit": unit, "commit": commit.stdout.strip()}
+    print(json.dumps({**figure, "machine": machine}), flush=True)
