@@ -1,7 +1,7 @@
 """What a SentencePiece model file says of its pieces.
 
-The file is a protobuf message (`sentencepiece_model.proto`). SentencePiece's own Python reader tells neither the kind of
-model nor which pieces are user-defined, and its generated classes need the protobuf package; four fields need neither.
+The file is a protobuf message (`sentencepiece_model.proto`). SentencePieceProcessor tells neither the kind of model nor
+which pieces are user-defined; the generated classes need the protobuf package, which five fields are not worth.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read_model(model: bytes) -> SubwordModel:
             pieces.append(_piece(_message(value)))
         elif number == _TRAINER:
             options = dict(_fields(_message(value)))
-            kind = ModelKind(options.get(_KIND, kind))
+            kind = ModelKind(_integer(options.get(_KIND, kind)))
             byte_fallback = bool(options.get(_BYTE_FALLBACK, byte_fallback))
     return SubwordModel(kind, tuple(pieces), byte_fallback)
 
@@ -81,11 +81,16 @@ def read_model(model: bytes) -> SubwordModel:
 def _piece(message: bytes) -> Piece:
     fields = dict(_fields(message))
     (score,) = struct.unpack("<f", _message(fields.get(_SCORE, bytes(4))))
-    return Piece(_message(fields[_TEXT]).decode(), score, PieceType(fields.get(_TYPE, PieceType.NORMAL)))
+    return Piece(_message(fields[_TEXT]).decode(), score, PieceType(_integer(fields.get(_TYPE, PieceType.NORMAL))))
 
 
 def _message(value: int | bytes) -> bytes:
     assert isinstance(value, bytes), "a field of another type than the schema says"
+    return value
+
+
+def _integer(value: int | bytes) -> int:
+    assert isinstance(value, int), "a field of another type than the schema says"
     return value
 
 

@@ -104,7 +104,7 @@ class Tokenizer:
         return cast("list[npt.NDArray[np.int32]]", encoded)
 
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
-        """A random segmentation, a function of model and arguments alone, in any process and on any machine.
+        """A random segmentation, a function of model and arguments alone, in any process.
 
         For char and word models it is the only one there is.
 

@@ -83,10 +83,13 @@ def beam_search(
 ) -> list[tuple[Hypothesis, ...]]:
     """The ``n_best`` best hypotheses found for each source row, best first, ranked by ``log_prob / length_penalty``.
 
-    ``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length is made to take. A sentence
-    is done when K hypotheses are finished, or earlier when no unfinished one can still get among the ``n_best``: its
-    log-probability can only fall, and its length penalty is at most that of the longest. There may be fewer than
-    ``n_best`` where the beam or the space is smaller.
+    ``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length is made to take. There may be
+    fewer than ``n_best`` where the beam or the space is smaller.
+
+    A sentence is done when no unfinished hypothesis can still get among the ``n_best`` (its log-probability can only
+    fall, and its length penalty is at most that of the longest), or when K finished ones rank above every unfinished
+    one as that stands. To stop at any K finished ones, as is common, would be wrong where the model is sure of itself:
+    then the second best extension is an early end at every step, and K of those are there before the right one is.
     """
     assert 1 <= n_best <= beam
     batch = len(source_BS)
@@ -119,7 +122,13 @@ def beam_search(
         staying = [
             place
             for place, row in enumerate(at_work)
-            if not _is_done(found[row], best_going_on[place] / longest[row], beam=beam, n_best=n_best)
+            if not _is_done(
+                found[row],
+                as_it_stands=best_going_on[place] / penalty,
+                at_best=best_going_on[place] / longest[row],
+                beam=beam,
+                n_best=n_best,
+            )
         ]
         if not staying:
             break
@@ -141,9 +150,11 @@ def _only(log_probs_BKV: Tensor, places: Tensor, token: int) -> None:
     log_probs_BKV[places, :, token] = kept
 
 
-def _is_done(found: list[Hypothesis], best_possible: float, *, beam: int, n_best: int) -> bool:
-    if best_possible == -torch.inf or len(found) >= beam:
-        return True
-    if len(found) < n_best:
-        return False
-    return sorted((each.score for each in found), reverse=True)[n_best - 1] >= best_possible
+def _is_done(found: list[Hypothesis], *, as_it_stands: float, at_best: float, beam: int, n_best: int) -> bool:
+    """Whether to stop, given the score of the best unfinished hypothesis and the best that it could become."""
+    scores = sorted((each.score for each in found), reverse=True)
+    return (
+        at_best == -torch.inf
+        or (len(scores) >= n_best and scores[n_best - 1] >= at_best)
+        or (len(scores) >= beam and scores[beam - 1] >= as_it_stands)
+    )

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data" / "de-en"
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from corpus_de_en.clauses import Chain, Clause  # noqa: E402
 from corpus_de_en.corpus import (  # noqa: E402
     MAX_WORDS,
     MIN_TRAIN_COUNT,
@@ -27,6 +29,7 @@ from corpus_de_en.corpus import (  # noqa: E402
     Corpus,
     forms,
     generate,
+    length,
     withheld_cells,
     write,
 )
@@ -45,6 +48,8 @@ from corpus_de_en.morphology import (  # noqa: E402
     english_third_person,
     german_noun,
 )
+from corpus_de_en.phrases import Enumeration, Name, Nominal, Rejected  # noqa: E402
+from corpus_de_en.tokens import Token, align, finish  # noqa: E402
 
 SPLITS = ("train", "valid", "test", "hard")
 
@@ -160,6 +165,39 @@ class TestSplits:
             assert all(words["en", form] >= MIN_TRAIN_COUNT for form in forms(sentence.english))
 
 
+class TestLengths:
+    """The lengths: many short sentences, and enough long ones in every split."""
+
+    def test_length_is_that_of_the_longer_side(self) -> None:
+        sentence = Sentence("Er geht.", "He is going.", (), frozenset(), frozenset(), frozenset())
+        assert length(sentence) == 3
+
+    @pytest.mark.parametrize("split", SPLITS)
+    def test_shares_of_long_sentences(self, split: str) -> None:
+        longest = line_lengths(split)
+        assert 0.035 <= sum(words > 20 for words in longest) / len(longest) <= 0.065
+        assert 0.012 <= sum(words > 26 for words in longest) / len(longest) <= 0.035
+
+    def test_the_longest_come_close_to_the_limit(self) -> None:
+        longest = line_lengths("train")
+        assert max(longest) >= 36
+        assert sum(words > 35 for words in longest) >= 36
+
+    @pytest.mark.parametrize("split", SPLITS)
+    def test_none_is_longer_than_the_limit(self, split: str) -> None:
+        assert max(line_lengths(split)) <= 40
+
+    def test_short_sentences_remain(self) -> None:
+        shares = [words <= 8 for words in line_lengths("train")]
+        assert sum(shares) / len(shares) >= 0.25
+
+
+def line_lengths(split: str) -> list[int]:
+    """The words of the longer side of every pair of a shipped split."""
+    pairs = zip(lines(f"{split}.de"), lines(f"{split}.en"), strict=True)
+    return [max(len(source.split()), len(target.split())) for source, target in pairs]
+
+
 class TestAlignments:
     """The gold links."""
 
@@ -177,6 +215,85 @@ class TestAlignments:
         for split in ("valid", "test", "hard"):
             for sentence in corpus.splits[split]:
                 assert not unlinked(sentence), sentence
+
+
+class TestChains:
+    """Several predicates of one subject: word order and what is said only once."""
+
+    @staticmethod
+    def chain(tense: str, *lemmas: str, modal: str = "") -> Chain:
+        """Anna with some verbs that need no object."""
+        subject = Name("Anna", "Anna", "f")
+        return Chain([Clause(verb(lemma), subject, tense=tense, modal=modal) for lemma in lemmas])
+
+    @pytest.mark.parametrize(
+        ("tense", "modal", "main", "final", "english"),
+        [
+            (
+                "pret",
+                "",
+                "Anna las, sah fern und kochte",
+                "Anna las, fernsah und kochte",
+                "Anna read, watched television and cooked",
+            ),
+            (
+                "perf",
+                "",
+                "Anna hat gelesen, ferngesehen und gekocht",
+                "Anna gelesen, ferngesehen und gekocht hat",
+                "Anna read, watched television and cooked",
+            ),
+            (
+                "plup",
+                "",
+                "Anna hatte gelesen, ferngesehen und gekocht",
+                "Anna gelesen, ferngesehen und gekocht hatte",
+                "Anna had read, watched television and cooked",
+            ),
+            (
+                "fut",
+                "",
+                "Anna wird lesen, fernsehen und kochen",
+                "Anna lesen, fernsehen und kochen wird",
+                "Anna will read, watch television and cook",
+            ),
+            (
+                "modal",
+                "müssen",
+                "Anna muss lesen, fernsehen und kochen",
+                "Anna lesen, fernsehen und kochen muss",
+                "Anna has to read, watch television and cook",
+            ),
+        ],
+    )
+    def test_order(self, tense: str, modal: str, main: str, final: str, english: str) -> None:
+        chain = self.chain(tense, "lesen", "fernsehen", "kochen", modal=modal)
+        assert text(chain.german_main()) == main + "."
+        assert text(chain.german_final()) == final + "."
+        assert text(chain.english_declarative()) == english + "."
+
+    def test_different_auxiliaries_are_not_shared(self) -> None:
+        with pytest.raises(Rejected):
+            self.chain("perf", "lesen", "aufstehen")
+
+    def test_links_follow_the_verbs(self) -> None:
+        chain = self.chain("fut", "lesen", "kochen")
+        source, target = finish(chain.german_final(), "."), finish(chain.english_declarative(), ".")
+        # Anna lesen und kochen wird / Anna will read and cook
+        assert " ".join(map(str, align(source, target))) == "0-0 1-2 2-3 3-4 4-1"
+
+    def test_enumeration(self) -> None:
+        people = Enumeration(
+            Nominal(NOUN["Lehrer"]), Nominal(NOUN["Ärztin"]), Nominal(NOUN["Kind"], "num:drei=three", plural=True)
+        )
+        assert text(people.german("nom")) == "Der Lehrer, die Ärztin und drei Kinder."
+        assert text(people.german("dat")) == "Dem Lehrer, der Ärztin und drei Kindern."
+        assert text(people.english()) == "The teacher, the doctor and three children."
+
+
+def text(tokens: Sequence[Token]) -> str:
+    """The words of a finished sentence."""
+    return " ".join(token.text for token in finish(tokens, "."))
 
 
 def unlinked(sentence: Sentence) -> set[str]:
@@ -270,6 +387,11 @@ class TestVariety:
             "coordination-clauses",
             "coordination-adversative",
             "coordination-phrases",
+            "coordination-three",
+            "chain",
+            "enumeration",
+            "enumeration-places",
+            "clause-denn",
             "genitive-of-name",
             "genitive-of-person",
             "genitive-of-thing",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -115,6 +116,40 @@ def test_sampling_is_a_function_of_its_arguments(
     assert first != [tokenizer.encode(text) for text in texts]
     decoded = [tokenizer.decode(ids) for ids in first]
     assert decoded == [tokenizer.decode(tokenizer.encode(text)) for text in texts]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_sampling_is_the_same_in_every_process(
+    tmp_path: Path, tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
+) -> None:
+    tokenizer = tokenizers[kind].source
+    (tmp_path / "subwords.model").write_bytes(tokenizer.model)
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from nmt.data.tokenizer import Tokenizer\n"
+        "tokenizer = Tokenizer.load(Path(sys.argv[1]))\n"
+        "print([tokenizer.sample(text, alpha=0.2, seed=7) for text in sys.argv[2:]])"
+    )
+    texts = [source for source, _ in pairs[:20]]
+    command = [sys.executable, "-c", code, str(tmp_path / "subwords.model"), *texts]
+    printed = [
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": hash_seed}
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    ]
+    assert printed[0] == printed[1]
+    assert printed[0] == str([tokenizer.sample(text, alpha=0.2, seed=7) for text in texts])
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_characters_and_words_have_one_segmentation(
+    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
+) -> None:
+    tokenizer = tokenizers[kind].source
+    for text in (*(source for source, _ in pairs[:20]), "Ω Xy \0Zw"):
+        assert tokenizer.sample(text, alpha=0.2, seed=7) == tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("joint", [True, False])
