@@ -56,6 +56,7 @@ def write(folder: Path, *, reverse: bool) -> None:
         ("lstm", "current", "true", "additive"),
         ("gru", "previous", "false", "additive"),
         ("lstm", "current", "false", "general"),
+        ("lstm", "current", "false", "additive"),
     ],
 )
 def test_digits(tmp_path: Path, task: str, cell: str, query: str, feeding: str, score_name: str) -> None:

@@ -1,0 +1,1 @@
+"""The sentence patterns, grouped by kind; ``grammar.Grammar`` combines them."""
