@@ -83,8 +83,8 @@ def beam_search(
 ) -> list[tuple[Hypothesis, ...]]:
     """The ``n_best`` best hypotheses found for each source row, best first, ranked by ``log_prob / length_penalty``.
 
-    ``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length is made to take. There may be
-    fewer than ``n_best`` where the beam or the space is smaller.
+    ``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length is made to take. There may
+    be fewer than ``n_best`` where the beam or the space is smaller.
 
     A sentence is done when no unfinished hypothesis can still get among the ``n_best`` (its log-probability can only
     fall, and its length penalty is at most that of the longest), or when K finished ones rank above every unfinished
