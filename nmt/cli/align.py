@@ -18,7 +18,7 @@ from nmt.cli.options import (
     Precision,
     Quiet,
     Verbose,
-    check_configuration,
+    check_model,
     set_verbosity,
 )
 from nmt.core.errors import InputError
@@ -72,7 +72,7 @@ def align(
         raise InputError("--free-running aligns the model's own translations; leave out --target, or --free-running")
     if target is not None and (beam, length_penalty, max_length_ratio) != (None, None, None):
         raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
-    check_configuration(model, overrides or [])
+    check_model(model, overrides or [])
     from nmt.workflows import align as workflow
 
     workflow.align(

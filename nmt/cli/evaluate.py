@@ -18,7 +18,7 @@ from nmt.cli.options import (
     Precision,
     Quiet,
     Verbose,
-    check_configuration,
+    check_model,
     set_verbosity,
 )
 from nmt.core.errors import InputError
@@ -58,7 +58,8 @@ def evaluate(
         raise InputError("there is nothing to score; give --source for a model to translate, or --hypothesis")
     if hypothesis is not None and (model, source) != (None, None):
         raise InputError("--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis")
-    check_configuration(model, overrides or [])
+    if hypothesis is None:
+        check_model(model, overrides or [])
     from nmt.workflows import evaluate as workflow
 
     workflow.evaluate(

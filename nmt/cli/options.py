@@ -97,15 +97,9 @@ def set_verbosity(*, quiet: bool, verbose: bool) -> None:
     log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
 
 
-def check_configuration(model: str | None, overrides: Sequence[str]) -> None:
-    """Meet a fault in the configuration of a model before PyTorch is imported, which takes a second or two.
+def check_model(model: str | None, overrides: Sequence[str]) -> None:
+    """Meet a model that is not there, or a fault in its configuration, before PyTorch is imported: that takes a second
+    or two. The workflow loads it for good."""
+    from nmt.workflows.locate import check
 
-    Looks only where the configuration is plain to find; the workflow loads it for good.
-    """
-    if model is None:
-        return
-    from nmt import experiment
-
-    for path in (Path(model), Path(model) / experiment.FILE):
-        if path.suffix in (".yaml", ".yml") and path.is_file():
-            experiment.load(path, overrides)
+    check(model, overrides)

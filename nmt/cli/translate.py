@@ -18,7 +18,7 @@ from nmt.cli.options import (
     Precision,
     Quiet,
     Verbose,
-    check_configuration,
+    check_model,
     set_verbosity,
 )
 
@@ -45,7 +45,7 @@ def translate(
 
     One sentence per line; every line in gives one line out."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    check_configuration(model, overrides or [])
+    check_model(model, overrides or [])
     from nmt.workflows import translate as workflow
 
     workflow.translate(

@@ -90,7 +90,7 @@ class SubwordsConfig(Structure):
     )  # fmt: skip
     joint: bool = Field(True, description="one vocabulary for both languages, or one each")
     character_coverage: float = Field(
-        1.0, gt=0, le=1, description="share of the text's characters to spell; the rarest beyond it become unknown"
+        1.0, ge=0.98, le=1, description="share of the text's characters to spell; the rarest beyond it become unknown"
     )
     normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"] = Field(
         "nmt_nfkc", description="SentencePiece's Unicode normalization; cf folds case"

@@ -1,15 +1,8 @@
-"""Checkpoints: folders that are whole or not there, and that hold nothing that can be executed.
-
-checkpoints/step-00012000/model.safetensors     the weights
-                          training.safetensors  optimizer state, generator states
-                          state.json            where training stood
-best -> checkpoints/step-…    latest -> checkpoints/step-…
-"""
+"""What a checkpoint holds: tensors and numbers, nothing that can be executed. ``folders`` tells where it stands."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.core.errors import InputError
-
-MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+from nmt.training.folders import MODEL, STATE, TRAINING, point, sync
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
@@ -36,40 +28,14 @@ def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor
     safetensors.torch.save_file({name: each.contiguous() for name, each in training.items()}, beside / TRAINING)
     (beside / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
     for name in (MODEL, TRAINING, STATE):
-        _sync(beside / name)
-    _sync(beside)
+        sync(beside / name)
+    sync(beside)
     if final.exists():  # an interrupted run may come by the same update again
         shutil.rmtree(final)
     beside.rename(final)
-    _sync(final.parent)
+    sync(final.parent)
     point(run, "latest", final)
     return final
-
-
-def point(run: Path, name: str, checkpoint: Path) -> None:
-    """Makes the link ``name`` of a run lead to a checkpoint, in one step."""
-    beside = run / f".{name}.unfinished"
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(checkpoint.relative_to(run))
-    beside.replace(run / name)
-    _sync(run)
-
-
-def latest(run: Path) -> Path | None:
-    """The newest whole checkpoint, whatever ``latest`` says: a run may have stopped between writing and linking."""
-    found = sorted((run / "checkpoints").glob("step-*"))
-    return found[-1] if found else None
-
-
-def prune(run: Path, *, keep: int) -> None:
-    """Deletes all but the newest ``keep`` checkpoints and the one that ``best`` leads to, and unfinished ones."""
-    folder = run / "checkpoints"
-    best = (run / "best").resolve() if (run / "best").exists() else None
-    for old in sorted(folder.glob("step-*"))[:-keep]:
-        if old.resolve() != best:
-            shutil.rmtree(old)
-    for unfinished in folder.glob(".step-*.unfinished"):
-        shutil.rmtree(unfinished)
 
 
 def load_weights(checkpoint: Path, model: nn.Module) -> None:
@@ -126,11 +92,3 @@ def _named_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -27,7 +27,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint
+from nmt.training import checkpoint, folders
 from nmt.training.config import TrainingConfig
 from nmt.training.metrics import Metrics
 from nmt.training.optimizer import NamedOptimizer
@@ -94,7 +94,7 @@ class Trainer:
 
     def resume(self) -> bool:
         """Takes up the newest checkpoint of the run directory; False where there is none."""
-        folder = checkpoint.latest(self.run_folder)
+        folder = folders.latest(self.run_folder)
         if folder is None:
             return False
         state = checkpoint.read_state(folder)
@@ -102,9 +102,7 @@ class Trainer:
             position, standing = Position(**state["position"]), Standing(**state["standing"])
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{folder / checkpoint.STATE}: unreadable checkpoint, delete its folder: {error}"
-            ) from None
+            raise InputError(f"{folder / folders.STATE}: unreadable checkpoint, delete its folder: {error}") from None
         if fingerprint != self.data.fingerprint:
             raise InputError(
                 f"{folder}: was trained on another corpus or vocabulary than the files now hold; restore them, or give "
@@ -113,7 +111,7 @@ class Trainer:
         if precision != self.compute.precision:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
         checkpoint.load_weights(folder, self.model)
-        tensors = checkpoint.read_tensors(folder / checkpoint.TRAINING)
+        tensors = checkpoint.read_tensors(folder / folders.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
         self.position, self.standing = position, standing
@@ -184,8 +182,8 @@ class Trainer:
                     meter.pause()
                     folder = self.save()
                     if self.standing.best_update == update:
-                        checkpoint.point(self.run_folder, "best", folder)
-                    checkpoint.prune(self.run_folder, keep=self.config.keep)
+                        folders.point(self.run_folder, "best", folder)
+                    folders.prune(self.run_folder, keep=self.config.keep)
                     meter.resume()
                 if interrupted:
                     log.info(f"interrupted at update {update}; saved, the same command goes on from there")

@@ -19,9 +19,7 @@ from nmt.experiment import Experiment
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-
-RUNS = Path("runs")
-"""Where a run is looked for that the user has not named."""
+from nmt.workflows.locate import find_checkpoint
 
 
 @dataclass(frozen=True)
@@ -74,45 +72,3 @@ def for_inference(model: Seq2Seq[Any, Any], chosen: Compute) -> Seq2Seq[Any, Any
     """The model itself, frozen, in eval mode, its weights in the compute precision: so no step casts them again."""
     dtype: torch.dtype = getattr(torch, chosen.precision)
     return model.to(dtype).requires_grad_(False).eval()
-
-
-def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The checkpoint folder that a user means; see ``load_trained``."""
-    if model is None:
-        return _of_run(_last_run())
-    path = Path(model).expanduser()
-    if path.is_dir():
-        if (path / checkpoints.MODEL).exists():
-            if not (path.resolve().parent.parent / experiments.FILE).exists():
-                raise InputError(
-                    f"{path}: is a checkpoint outside its run directory, whose {experiments.FILE} it needs"
-                )
-            return path
-        if (path / experiments.FILE).exists():
-            return _of_run(path)
-        raise InputError(f"{path}: is no run directory (there is no {experiments.FILE}) and no checkpoint")
-    if path.is_file():
-        if path.suffix not in (".yaml", ".yml"):
-            raise InputError(f"{path}: name a run directory, a checkpoint folder, or a config that ends in .yaml")
-        run = experiments.load(path, overrides).folder
-        if not (run / experiments.FILE).exists():
-            raise InputError(f"{path}: its run {run} has not been trained yet; nmt train {path}")
-        return _of_run(run)
-    raise InputError(f"{path}: no such run directory, checkpoint or config")
-
-
-def _last_run() -> Path:
-    found = [link.parent for link in RUNS.glob("*/latest") if (link.parent / experiments.FILE).exists()]
-    if not found:
-        raise InputError(f"no trained model under {RUNS}/; train one with nmt train, or name a run directory")
-    return max(found, key=lambda run: (run / "latest").lstat().st_mtime_ns)
-
-
-def _of_run(run: Path) -> Path:
-    for name in ("best", "latest"):
-        if (run / name).exists():
-            return run / name
-    newest = checkpoints.latest(run)
-    if newest is None:
-        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
-    return newest

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nmt.core.errors import InputError
-from nmt.training import checkpoint
+from nmt.training import checkpoint, folders
 from nmt.training.metrics import Metrics, read
 
 
@@ -22,9 +22,9 @@ def test_latest_best_and_prune(tmp_path: Path) -> None:
     folders = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (1, 2, 3, 4)]
     assert (tmp_path / "latest").resolve() == folders[3]
     assert (tmp_path / "latest").readlink() == Path("checkpoints/step-00000004")
-    checkpoint.point(tmp_path, "best", folders[0])
+    folders.point(tmp_path, "best", folders[0])
     (tmp_path / "checkpoints" / ".step-00000005.unfinished").mkdir()
-    checkpoint.prune(tmp_path, keep=2)
+    folders.prune(tmp_path, keep=2)
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["step-00000001", "step-00000003", "step-00000004"]
 
@@ -37,10 +37,10 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
         if path.name == file:
             raise OSError("the disk is full")
 
-    monkeypatch.setattr(checkpoint, "_sync", fail)
+    monkeypatch.setattr(checkpoint, "sync", fail)
     with pytest.raises(OSError, match="full"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
-    assert checkpoint.latest(tmp_path) == old
+    assert folders.latest(tmp_path) == old
     assert (tmp_path / "latest").resolve() == old
 
 
@@ -48,7 +48,7 @@ def test_a_whole_checkpoint_counts_even_before_it_is_linked(tmp_path: Path, monk
     checkpoint.save(tmp_path, 1, model(), {}, {})
     monkeypatch.setattr(checkpoint, "point", lambda *_: None)
     new = checkpoint.save(tmp_path, 2, model(), {}, {})
-    assert checkpoint.latest(tmp_path) == new
+    assert folders.latest(tmp_path) == new
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""Finds what a user calls a model. Free of torch, so that a wrong name is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt import experiment as experiments
+from nmt.core.errors import InputError
+from nmt.training import folders
+
+RUNS = Path("runs")
+"""Where a run is looked for that the user has not named."""
+
+
+def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
+    """The checkpoint folder that a user means; see ``nmt.workflows.loading.load_trained``."""
+    if model is None:
+        return _of_run(_last_run())
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if (path / folders.MODEL).exists():
+            if not (path.resolve().parent.parent / experiments.FILE).exists():
+                raise InputError(
+                    f"{path}: is a checkpoint outside its run directory, whose {experiments.FILE} it needs"
+                )
+            return path
+        if (path / experiments.FILE).exists():
+            return _of_run(path)
+        raise InputError(f"{path}: is no run directory (there is no {experiments.FILE}) and no checkpoint")
+    if path.is_file():
+        if path.suffix not in (".yaml", ".yml"):
+            raise InputError(f"{path}: name a run directory, a checkpoint folder, or a config that ends in .yaml")
+        run = experiments.load(path, overrides).folder
+        if not (run / experiments.FILE).exists():
+            raise InputError(f"{path}: its run {run} has not been trained yet; nmt train {path}")
+        return _of_run(run)
+    raise InputError(f"{path}: no such run directory, checkpoint or config")
+
+
+def _last_run() -> Path:
+    found = [link.parent for link in RUNS.glob("*/latest") if (link.parent / experiments.FILE).exists()]
+    if not found:
+        raise InputError(f"no trained model under {RUNS}/; train one with nmt train, or name a run directory")
+    return max(found, key=lambda run: (run / "latest").lstat().st_mtime_ns)
+
+
+def _of_run(run: Path) -> Path:
+    for name in ("best", "latest"):
+        if (run / name).exists():
+            return run / name
+    newest = folders.latest(run)
+    if newest is None:
+        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
+    return newest
+
+
+def check(model: str | Path | None, overrides: Sequence[str] = ()) -> None:
+    """Raises InputError for a model that is not there and for faults in its run's config, before torch is imported."""
+    run = find_checkpoint(model, overrides).resolve().parent.parent
+    experiments.load(run / experiments.FILE, overrides)
