@@ -19,10 +19,10 @@ def model(width: int = 3) -> nn.Module:
 
 
 def test_latest_best_and_prune(tmp_path: Path) -> None:
-    folders = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (1, 2, 3, 4)]
-    assert (tmp_path / "latest").resolve() == folders[3]
+    saved = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (1, 2, 3, 4)]
+    assert (tmp_path / "latest").resolve() == saved[3]
     assert (tmp_path / "latest").readlink() == Path("checkpoints/step-00000004")
-    folders.point(tmp_path, "best", folders[0])
+    folders.point(tmp_path, "best", saved[0])
     (tmp_path / "checkpoints" / ".step-00000005.unfinished").mkdir()
     folders.prune(tmp_path, keep=2)
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
