@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nmt.alignment.extract import Extraction, Share
 from nmt.core.structure import Structure, differences, dump, load_document, validate
@@ -24,14 +24,13 @@ _MAY_CHANGE = (
     "alignment",
     "data.prepared",
     "data.workers",
-    "data.test",
     "training.stopping",
     "training.keep",
     "training.save_every",
     "training.log_every",
     "training.tensorboard",
 )
-"""Keys that a run may be taken up with another value of: they do not enter into what has been trained."""
+"""Keys that a run may be taken up with another value of: they do not enter into the weights."""
 
 
 class Experiment(Structure):
@@ -45,6 +44,16 @@ class Experiment(Structure):
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
     alignment: Extraction = Share()
+
+    @model_validator(mode="after")
+    def _ends_without_valid(self) -> Experiment:
+        stopping, schedule = self.training.stopping, self.training.schedule
+        if self.data.valid is None:
+            if stopping.updates is None and stopping.epochs is None and stopping.minutes is None:
+                raise ValueError("without data.valid, training.stopping needs updates, epochs or minutes")
+            if schedule.kind == "plateau":
+                raise ValueError("without data.valid there is no metric for training.schedule: plateau to follow")
+        return self
 
     @property
     def folder(self) -> Path:

@@ -4,8 +4,8 @@
 
 Prints a JSON line for each figure. The first updates warm up and do not count; the figure is the median of five runs
 of ``--updates`` updates on real batches. The limit is the rate of a 2048 x 2048 x 2048 matrix product in the same
-precision, measured between the runs, because a machine's speed drifts; the model's work counts its matrix products
-only, forward once and backward twice.
+precision, measured between the runs, because a machine's speed drifts; the model's work counts its products with
+weight matrices only, forward once and backward twice.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:
     """Floating-point operations of forward and backward matrix products, for each source and each target token."""
     source, target = 0, 0
     for name, parameter in model.named_parameters():
-        if parameter.dim() != 2:
+        if parameter.dim() != 2 or "bridge" in name:  # the bridge runs once for each sentence
             continue
         if "key_projection" in name or (name.startswith("encoder.") and "embedding" not in name):
             source += parameter.numel()

@@ -17,6 +17,9 @@ from nmt.attention.mechanism import Parameter, Sizes
 from nmt.core.record import BatchRecord
 from nmt.layers.deferred import DeferredLinear
 
+CELLS = 1 << 25
+"""The most numbers, B x T x S x A, that a score may hold at once: 64 MiB in bfloat16."""
+
 
 @dataclass(frozen=True)
 class AttentionMemory(BatchRecord):
@@ -59,8 +62,17 @@ class Attention(nn.Module):
         return AttentionLoop(self, memory)
 
     def forward(self, query_NTQ: Tensor, memory: AttentionMemory) -> Attended:
-        """Attends from T positions at once."""
-        return self.loop(memory)(query_NTQ)
+        """Attends from T positions at once; in parts where a score would need more than ``CELLS`` numbers at once."""
+        attend = self.loop(memory)
+        time = query_NTQ.shape[1]
+        part = max(1, CELLS // max(1, query_NTQ.shape[0] * memory.keys_BHSA[0].numel()))
+        if part >= time:
+            return attend(query_NTQ)
+        parts = [attend(query_NTQ[:, start : start + part]) for start in range(0, time, part)]
+        return Attended(
+            torch.cat([each.context_BTV for each in parts], dim=1),
+            torch.cat([each.weights_BHTS for each in parts], dim=2),
+        )
 
 
 class AttentionLoop:

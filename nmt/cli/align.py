@@ -72,6 +72,11 @@ def align(
         raise InputError("--free-running aligns the model's own translations; leave out --target, or --free-running")
     if target is not None and (beam, length_penalty, max_length_ratio) != (None, None, None):
         raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
+    if gold is not None and target is None:
+        raise InputError("--gold holds links of given translations; give --target as well")
+    if output is None and format_ in ("npz", "png"):
+        kind = "a file" if format_ == "npz" else "a folder for the pictures"
+        raise InputError(f"--format {format_} needs --output, {kind}")
     check_model(model, overrides or [])
     from nmt.workflows import align as workflow
 
@@ -80,7 +85,6 @@ def align(
         overrides or [],
         source=source,
         target=target,
-        free_running=target is None,
         output=output,
         format=format_,
         level=level,

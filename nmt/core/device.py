@@ -111,5 +111,6 @@ def _keep_memory() -> None:
         return
     mmap_threshold, trim_threshold = -3, -1  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h
     libc = ctypes.CDLL(None)
-    libc.mallopt(mmap_threshold, 1 << 30)
+    if not libc.mallopt(mmap_threshold, 1 << 30):
+        libc.mallopt(mmap_threshold, 32 << 20)  # the most that older versions take
     libc.mallopt(trim_threshold, (1 << 31) - 1)

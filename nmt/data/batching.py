@@ -127,13 +127,6 @@ def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int
     return EpochBatches(pairs, boundaries, random.permutation(len(boundaries) - 1))
 
 
-def ordered_batches(store: Store, config: BatchingConfig) -> EpochBatches:
-    """Every pair once, longest targets first, for validation: weights do not count, nothing is random."""
-    pairs = _by_length(store.source_lengths, store.target_lengths, config.batch_tokens)
-    cuts = _cuts(store.target_lengths[pairs] + 1, config)
-    return EpochBatches(pairs, np.concatenate([np.zeros(1, np.int64), cuts]), np.arange(len(cuts))[::-1])
-
-
 def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
     """Pad the pairs of a batch. Sampled segmentations are a little longer than those that batches are measured by."""
     if sampling is None:

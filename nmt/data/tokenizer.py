@@ -204,7 +204,9 @@ class TokenizerPair:
         )
         for name in ("subwords.model", "subwords.source.model", "subwords.target.model"):
             if name in models:
-                (folder / name).write_bytes(models[name].model)
+                beside = folder / f".{name}.unfinished"
+                beside.write_bytes(models[name].model)
+                beside.replace(folder / name)
             else:
                 (folder / name).unlink(missing_ok=True)
 

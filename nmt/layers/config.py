@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nmt.core.structure import Structure
 
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Rate = Annotated[float, Field(ge=0.0, le=0.99)]
 Size = Annotated[int, Field(gt=0)]
 
 

@@ -57,8 +57,6 @@ class _Collect(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, None]:
         notes = ctx.notes
-        if not notes.inputs:
-            return None, None
         weight_gradient = torch.cat(notes.gradients).T @ torch.cat(notes.inputs)
         notes.inputs.clear()
         notes.gradients.clear()

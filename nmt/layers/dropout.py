@@ -26,17 +26,17 @@ class Dropout(nn.Module):
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """``x_BTD`` with elements dropped, in training mode; unchanged otherwise. Dimension 1 is the position."""
-        mask = self.mask(x_BTD)
+        batch, time, width = x_BTD.shape
+        mask = self.mask(batch, time, width, x_BTD.device)
         return x_BTD if mask is None else self.apply_mask(x_BTD, mask)
 
-    def mask(self, like_BTD: Tensor) -> Tensor | None:
-        """True where an element of ``like_BTD`` is to be dropped, or None where nothing is: masks for a whole
-        sequence can so be drawn before a loop over its positions."""
+    def mask(self, batch: int, time: int, width: int, device: torch.device) -> Tensor | None:
+        """True where an element, (B, T, D), is to be dropped, or None where nothing is: masks for a whole sequence can
+        so be drawn before a loop over its positions."""
         if not self.training or self.threshold == 0:
             return None
-        batch, time, width = like_BTD.shape
         shape = (batch, 1, width) if self.variational else (batch, time, width)
-        return (random_bytes(shape, like_BTD.device) < self.threshold).expand(batch, time, width)
+        return (random_bytes(shape, device) < self.threshold).expand(batch, time, width)
 
     def apply_mask(self, x: Tensor, is_dropped: Tensor) -> Tensor:
         """``x`` with the masked elements 0 and the others scaled."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Embedding(nn.Module):
-    """A table of one vector for each token; the padding token's is 0.
+    """A table of one vector for each token. The padding token's starts at 0, and looking it up does not train it.
 
     Initialised N(0, 1/width), so that a tied output layer starts with logits of about unit variance.
     """

@@ -20,7 +20,7 @@ class TokenLoss:
     cross_entropy: Tensor
     """-log p(gold), without smoothing and without gradient; exp of its mean is the perplexity."""
     correct: Tensor
-    """How many times the most probable token was the gold one."""
+    """How many times the gold token was the most probable one, or tied with it."""
 
 
 class OutputLayer(nn.Module):
@@ -44,7 +44,8 @@ class OutputLayer(nn.Module):
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p.
 
-        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into their gradient in place.
+        Logits exist for ``chunk`` rows at a time, in the compute precision; in training they turn into their gradients
+        at once, so that those of all rows are held in that precision until the backward pass, and never in float32.
         """
         device = readout_ND.device.type
         weight: Tensor = self.weight_VD
@@ -88,10 +89,12 @@ class _CrossEntropy(torch.autograd.Function):
             gold_N1 = gold_N[part, None]
             gold_logit_N = logits_NV.gather(1, gold_N1)[:, 0].float()
             best_logit_N = logits_NV.amax(dim=1).float()
-            out = logits_NV if logit_gradients is None else logit_gradients[part]
-            p_NV = torch.softmax(logits_NV, dim=1, out=out)
-            # from the greatest probability, which no precision rounds to 0
-            log_normalizer_N = best_logit_N - p_NV.amax(dim=1).float().log()
+            if logit_gradients is None:
+                log_normalizer_N = logits_NV.float().logsumexp(dim=1)
+            else:
+                p_NV = torch.softmax(logits_NV, dim=1, out=logit_gradients[part])
+                # from the greatest probability, which no precision rounds to 0
+                log_normalizer_N = best_logit_N - p_NV.amax(dim=1).float().log()
             cross_entropy += (log_normalizer_N - gold_logit_N).sum()
             objective += smoothing * (log_normalizer_N - mean_logit_N[part].float()).sum()
             correct += (gold_logit_N == best_logit_N).sum()

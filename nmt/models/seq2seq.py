@@ -42,7 +42,8 @@ class Encoder(nn.Module, ABC):
         """Encodes source tokens. Padding stands at the end of a row and changes no state but its own."""
 
 
-class DecoderStep(NamedTuple, Generic[S]):
+@dataclass(frozen=True)
+class DecoderStep(Generic[S]):
     """What one decoder step yields."""
 
     readout_NR: Tensor
@@ -80,7 +81,8 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         """All steps over given tokens, each the token *before* its position; equal to looping ``step``."""
 
 
-class Step(NamedTuple, Generic[S]):
+@dataclass(frozen=True)
+class Step(Generic[S]):
     """One step of a model."""
 
     logits_NV: Tensor
@@ -110,8 +112,8 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
-        readout_NR, weights_NHS, state = self.decoder.step(token_N, memory, state)
-        return Step(self.output(readout_NR), weights_NHS, state)
+        step = self.decoder.step(token_N, memory, state)
+        return Step(self.output(step.readout_NR), step.weights_NHS, step.state)
 
     def forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
@@ -125,10 +127,11 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         token_B = self._before(target_BT)[:, 0]
         readouts, weights = [], []
         for gold_B in target_BT.unbind(dim=1):
-            readout_BR, weights_BHS, state = self.decoder.step(token_B, memory, state)
-            readouts.append(readout_BR)
-            weights.append(weights_BHS)
-            token_B = feed.next(gold_B, self.output(readout_BR))
+            step = self.decoder.step(token_B, memory, state)
+            state = step.state
+            readouts.append(step.readout_NR)
+            weights.append(step.weights_NHS)
+            token_B = feed.next(gold_B, self.output(step.readout_NR))
         return Decoded(torch.stack(readouts, dim=1), torch.stack(weights, dim=2))
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:

@@ -48,7 +48,7 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int) -> Advan
     rows, vocabulary = log_probs_NV.shape
     batch = rows // beam
     # Of 2K extensions at most K end, one for each beam, so K others are among them.
-    width = min(2 * beam, beam * vocabulary)
+    width = 2 * beam
     total_NV = beams.log_prob_N[:, None] + log_probs_NV
     log_prob_BW, index_BW = total_NV.view(batch, -1).topk(width, dim=1)
     token_BW = index_BW % vocabulary
@@ -62,7 +62,7 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int) -> Advan
         for sentence, rank in finished_BW.nonzero().tolist()
     )
     # The first K that go on, in their order: rank them behind all that end.
-    chosen_BK = (rank_W + width * ends_BW).topk(min(beam, width), dim=1, largest=False, sorted=True).indices
+    chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
@@ -107,8 +107,9 @@ def beam_search(
     found: list[list[Hypothesis]] = [[] for _ in range(batch)]
     at_work = list(range(batch))  # the source row of each sentence still in the batch
     for time in range(max(limits)):
-        logits_NV, _, state = model.step(token_N, memory, state)
-        log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
+        forward = model.step(token_N, memory, state)
+        state = forward.state
+        log_probs_NV = forward.logits_NV.log_softmax(dim=1, dtype=torch.float32)
         last = [place for place, row in enumerate(at_work) if limits[row] == time + 1]
         if last:
             _only(log_probs_NV.view(len(at_work), beam, -1), torch.tensor(last, device=device), eos)

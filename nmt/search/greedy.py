@@ -34,8 +34,8 @@ def greedy(
     token_N = model.first_token(len(source_BS), device)
     at_work_N = torch.ones_like(row_N, dtype=torch.bool)
     for time in range(tokens_BT.shape[1]):
-        logits_NV, _, state = model.step(token_N, memory, state)
-        logits_NV = logits_NV.float()
+        step = model.step(token_N, memory, state)
+        logits_NV, state = step.logits_NV.float(), step.state
         best_N, token_N = logits_NV.max(dim=1)
         is_last_N = max_length_B[row_N] == time + 1
         token_N = torch.where(is_last_N, eos, token_N)

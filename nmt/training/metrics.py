@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -63,5 +64,5 @@ def _events(folder: Path, after: int) -> Any:
     return SummaryWriter(str(folder), purge_step=after + 1)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None  # JSON has no infinity

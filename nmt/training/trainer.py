@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import signal
 import threading
 import time
@@ -89,6 +90,7 @@ class Trainer:
         self.standing = Standing()
         self._validation = validation
         self._saved_at = -1
+        self._batches_per_epoch = 0
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
@@ -105,7 +107,7 @@ class Trainer:
             raise InputError(f"{folder / folders.STATE}: unreadable checkpoint, delete its folder: {error}") from None
         if fingerprint != self.data.fingerprint:
             raise InputError(
-                f"{folder}: was trained on another corpus or vocabulary than the files now hold; restore them, or give "
+                f"{folder}: was trained on another corpus or vocabulary than the files now give; restore them, or give "
                 "the new ones a run directory of their own with run: in the config"
             )
         if precision != self.compute.precision:
@@ -116,6 +118,9 @@ class Trainer:
         restore_generators(_below("generator/", tensors), self.compute.device)
         self.position, self.standing = position, standing
         self._saved_at = position.update
+        best = folder.with_name(f"step-{standing.best_update:08d}")
+        if best.exists():  # training may have stopped between saving the best checkpoint and linking it
+            folders.point(self.run_folder, "best", best)
         return True
 
     def save(self) -> Path:
@@ -163,10 +168,10 @@ class Trainer:
                 self.position = dataclasses.replace(following, tokens=tokens, seconds=seconds)
                 update = self.position.update
                 bar.update()
+                bar.total = self._expected_updates()
                 if update % self.config.log_every == 0:
                     measured = meter.take()
                     metrics.write("train", update, {**measured, "learning_rate": rate, "gradient_norm": norm})
-                    bar.total = self._expected_updates()
                     bar.set_postfix_str(
                         f"loss {measured['loss']:.3f}, {measured['tokens_per_second']:,.0f} tokens/s, rate {rate:.2e}"
                     )
@@ -185,11 +190,11 @@ class Trainer:
                         folders.point(self.run_folder, "best", folder)
                     folders.prune(self.run_folder, keep=self.config.keep)
                     meter.resume()
+                if over:
+                    return
                 if interrupted:
                     log.info(f"interrupted at update {update}; saved, the same command goes on from there")
                     raise KeyboardInterrupt
-                if over:
-                    return
 
     def _updates(self) -> Iterator[tuple[list[Batch], Position]]:
         """For each update its batches and the position after it, for ever."""
@@ -197,6 +202,7 @@ class Trainer:
         while True:
             epoch, store = position.epoch, self.data.train
             order = epoch_batches(store, self.config.batching, seed=self.seed, epoch=epoch)
+            self._batches_per_epoch = len(order)
             if len(order) == 0:
                 raise InputError("data.train: no pair is left to train on; see the report of nmt prepare")
             sampling = None
@@ -241,7 +247,7 @@ class Trainer:
         places = "; ".join(f"{corpus} lines {', '.join(map(str, sorted(each)))}" for corpus, each in lines.items())
         return (
             f"the {what} is not finite at update {self.position.update + 1}: lower training.optimizer.learning_rate or "
-            f"training.clip_norm, or look at the pairs of this batch ({places})"
+            f"training.clip_norm in a new run, or look at the pairs of this batch ({places})"
         )
 
     def _is_over(self) -> bool:
@@ -257,9 +263,10 @@ class Trainer:
         """How many updates there will be by the limits that can be foreseen; None where none can."""
         stopping, position = self.config.stopping, self.position
         limits = [stopping.updates] if stopping.updates is not None else []
-        if stopping.epochs is not None and position.epoch > 0:
-            limits.append(math.ceil(position.update * stopping.epochs / position.epoch))
-        if stopping.minutes is not None:
+        if stopping.epochs is not None:
+            left = (stopping.epochs - position.epoch) * self._batches_per_epoch - position.batch
+            limits.append(position.update + math.ceil(left / self.config.accumulate))
+        if stopping.minutes is not None and position.update > 0:
             limits.append(math.ceil(position.update * stopping.minutes * 60 / position.seconds))
         return min(limits) if limits else None
 
@@ -277,7 +284,8 @@ class Trainer:
         best = " (best)" if self.standing.best_update == update else ""
         shown = ", ".join(f"{name} {each:.2f}" for name, each in measured.items())
         minutes = self.position.seconds / 60
-        log.info(f"update {update}, epoch {self.position.epoch + 1}, {minutes:.1f} min: valid {shown}{best}")
+        epoch = self.position.epoch + (self.position.batch > 0)  # of the last update
+        log.info(f"update {update}, epoch {epoch}, {minutes:.1f} min: valid {shown}{best}")
 
 
 class _Meter:
@@ -335,6 +343,8 @@ def _interruptible() -> Iterator[_Interrupted]:
         if interrupted:
             raise KeyboardInterrupt
         interrupted.asked = True
+        # not through the log: its lock may be held at this very moment
+        os.write(2, b"\nstopping after this update; once more to stop at once\n")
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

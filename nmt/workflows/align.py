@@ -14,8 +14,8 @@ from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter
 from nmt.alignment.plot import PngWriter
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.corpus import read_lines
-from nmt.workflows.translator import load_with_search
+from nmt.core.files import refuse_overwriting
+from nmt.data.corpus import open_bytes, read_lines
 
 Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png"]
 
@@ -29,7 +29,6 @@ def align(
     *,
     source: Path,
     target: Path | None,
-    free_running: bool,
     output: Path | None,
     format: Format,
     level: Level,
@@ -46,12 +45,11 @@ def align(
     With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
     be read, do not have the same lines, or hold links outside their sentences.
     """
-    if free_running == (target is not None):
-        raise InputError("give --target, or --free-running to align the model's own translations")
-    if gold is not None and target is None:
-        raise InputError("--gold: holds links of given translations, so --target is needed")
-    if output is None and format in ("npz", "png"):
-        raise InputError(f"--format {format}: needs --output, a {'file' if format == 'npz' else 'folder'}")
+    for path in filter(None, (source, target, gold)):
+        open_bytes(path).close()
+    refuse_overwriting(output, source, target, gold)
+    from nmt.workflows.translator import load_with_search  # only now: torch takes a second to import
+
     translator = load_with_search(
         model,
         overrides,
@@ -73,8 +71,10 @@ def align(
         for window in _windows(_pairs(source, target)):
             sources = [each for each, _ in window]
             targets = [other for _, other in window]
-            if free_running:
-                targets = [translation.text for translation in translator.translate(sources)]
+            if target is None:
+                translations = translator.translate(sources)
+                translator.warn_of_cuts(translations, first_line=first + 1)
+                targets = [translation.text for translation in translations]
             for number, alignment in enumerate(translator.align(sources, targets, level=level), first):
                 writer.write(alignment)
                 if wanted is not None:

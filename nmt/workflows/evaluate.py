@@ -97,7 +97,9 @@ class Evaluation:
 
 
 def _of_model(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Evaluation:
-    hypotheses = [translation.text for translation in translator.translate(sources)]
+    translations = translator.translate(sources)
+    translator.warn_of_cuts(translations)
+    hypotheses = [translation.text for translation in translations]
     return Evaluation(scores(hypotheses, references), translator.predict(sources, references))
 
 

@@ -17,15 +17,15 @@ from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.store import Store
-from nmt.evaluation.perplexity import predict
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
-from nmt.search.decode import decode
+from nmt.training import folders
 from nmt.training.trainer import Trainer, TrainingData
-from nmt.workflows.loading import build_model, for_inference
+from nmt.workflows.loading import Trained, build_model, for_inference
 from nmt.workflows.prepare import PreparedData, prepare
+from nmt.workflows.translator import Translator
 
 
 def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto") -> Path:
@@ -37,10 +37,9 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
     run = experiment.folder
     run.mkdir(parents=True, exist_ok=True)
     with _alone(run):
-        _claim(run, experiment)
+        _refuse_conflicts(run, experiment)
         chosen = compute(device, precision)
         data = prepare(experiment.data, run=run, seed=experiment.seed)
-        data.tokenizers.save(run)
         seed_everything(experiment.seed)
         model = build_model(experiment, data.tokenizers).to(chosen.device)
         trainer = Trainer(
@@ -53,9 +52,12 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
             validation=_validation(experiment, data, model, chosen),
         )
         resumed = trainer.resume()
+        # only now: a training that is refused leaves the run as it was
+        experiments.save(experiment, run / experiments.FILE)
+        data.tokenizers.save(run)
         log.info(_summary(experiment, data, model, chosen))
         if resumed:
-            log.info(f"going on from update {trainer.position.update:,} in epoch {trainer.position.epoch + 1}")
+            log.info(f"going on from update {trainer.position.update:,}")
         trainer.train()
     return run
 
@@ -71,42 +73,42 @@ def _alone(run: Path) -> Iterator[None]:
         yield
 
 
-def _claim(run: Path, experiment: Experiment) -> None:
+def _refuse_conflicts(run: Path, experiment: Experiment) -> None:
+    """A run that holds a checkpoint goes on with its own configuration only."""
     path = run / experiments.FILE
-    if path.exists():
-        keys = experiments.conflicts(experiments.load(path), experiment)
-        if keys:
-            raise InputError(
-                f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete this one"
-            )
-    experiments.save(experiment, path)
+    if folders.latest(run) is None or not path.exists():
+        return
+    keys = experiments.conflicts(experiments.load(path), experiment)
+    if keys:
+        raise InputError(
+            f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete this one"
+        )
 
 
 def _validation(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute
 ) -> Callable[[], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as its text would be translated."""
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them."""
     store = data.valid
     if store is None:
         return None
     config = experiment.training.validation
     texts = [store.text(index) for index in range(len(store))]
-    sources = [data.tokenizers.source.encode(text.source) for text in texts]
-    targets = [data.tokenizers.target.encode(text.target) for text in texts]
-    references = [text.target for text in texts]
+    sources, references = [text.source for text in texts], [text.target for text in texts]
     search = SearchConfig(**{**experiment.search.model_dump(), "beam": config.beam})
 
     def measure() -> Mapping[str, float]:
         as_used = for_inference(copy.deepcopy(model), chosen)
-        prediction = predict(as_used, sources, targets, chosen, batch_tokens=search.batch_tokens)
+        trained = Trained(experiment.folder, experiment, data.tokenizers, as_used, chosen)
+        translator = Translator(trained, search, experiment.alignment)
+        prediction = translator.predict(sources, references)
         measured = {
             "loss": prediction.loss,
             "perplexity": prediction.perplexity,
             "accuracy": prediction.accuracy,
         }
         if config.bleu:
-            found = decode(as_used, sources, search, chosen)
-            hypotheses = [data.tokenizers.target.decode(best.tokens) for best, *_ in found]
+            hypotheses = [translation.text for translation in translator.translate(sources)]
             (bleu,) = scores(hypotheses, references, metrics=("bleu",))
             measured["bleu"] = bleu.value
         return measured

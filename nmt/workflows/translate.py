@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_overwriting
 from nmt.core.lines import read_lines, windows
 from nmt.workflows.translator import load_with_search
 
@@ -39,6 +40,7 @@ def translate(
     A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
     line number, and the line is translated as far as it goes.
     """
+    refuse_overwriting(output, input)
     translator = load_with_search(
         model,
         overrides,
@@ -57,14 +59,10 @@ def translate(
         started, count = time.monotonic(), 0
         for window in windows(read_lines(source, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=interactive):
             translations = translator.translate([line.text for line in window])
-            for line, translation in zip(window, translations, strict=True):
+            for line in window:
                 if line.warning is not None:
                     log.warning(line.warning)
-                if translation.cut:
-                    log.warning(
-                        f"line {line.number}: its last {translation.cut} subwords are left out: it has more than "
-                        f"search.max_source_tokens ({translator.search.max_source_tokens})"
-                    )
+            translator.warn_of_cuts(translations, first_line=window[0].number)
             sink.write("".join(f"{translation.text}\n" for translation in translations).encode())
             sink.flush()
             count += len(window)

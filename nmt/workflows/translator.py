@@ -20,6 +20,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.words import NO_WORD, to_words
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
@@ -63,6 +64,15 @@ class Translator:
             translations[row] = Translation(tokenizers.target.decode(best.tokens), best.score, best.log_prob, cut[row])
         return translations
 
+    def warn_of_cuts(self, translations: Sequence[Translation], *, first_line: int = 1) -> None:
+        """Says which lines were cut, and why."""
+        for number, translation in enumerate(translations, first_line):
+            if translation.cut:
+                log.warning(
+                    f"line {number}: its last {translation.cut} subwords are left out: it has more than "
+                    f"search.max_source_tokens ({self.search.max_source_tokens})"
+                )
+
     def align(self, sources: Sequence[str], targets: Sequence[str], *, level: Level = "word") -> list[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
@@ -102,11 +112,15 @@ class Translator:
     def _alignment(
         self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level
     ) -> Alignment:
-        if weights_TS is None:
-            shape = (0, len(source.words)) if not target.words else (len(target.words), 0)
-            if source.words and target.words:  # a side without a single piece: nothing is known
-                shape = (len(target.words), len(source.words))
-            return Alignment(source.words, target.words, (), np.full(shape, 1.0 / max(shape[1], 1)))
+        tokenizers = self.trained.tokenizers
+        source_tokens = tuple(tokenizers.source.pieces([*source.ids, EOS]))
+        target_tokens = tuple(tokenizers.target.pieces([*target.ids, EOS]))
+        if weights_TS is None:  # a side has nothing to look at, or nothing to look from
+            words_IJ = np.full((len(target.words), len(source.words)), 1.0 / max(len(source.words), 1))
+            pieces_TS = np.full((len(target_tokens), len(source_tokens)), 1.0 / len(source_tokens))
+            if level == "word":
+                return Alignment(source.words, target.words, (), words_IJ)
+            return Alignment(source.words, target.words, (), pieces_TS, "subword", source_tokens, target_tokens)
         words_IJ = to_words(
             weights_TS,
             [*target.word_of_piece, NO_WORD],
@@ -117,16 +131,8 @@ class Translator:
         links = self.extraction.links(words_IJ)
         if level == "word":
             return Alignment(source.words, target.words, links, words_IJ)
-        tokenizers = self.trained.tokenizers
-        return Alignment(
-            source.words,
-            target.words,
-            links,
-            weights_TS.astype(np.float64),
-            level="subword",
-            source_tokens=tuple(tokenizers.source.pieces([*source.ids, EOS])),
-            target_tokens=tuple(tokenizers.target.pieces([*target.ids, EOS])),
-        )
+        weights_TS = weights_TS.astype(np.float64)
+        return Alignment(source.words, target.words, links, weights_TS, "subword", source_tokens, target_tokens)
 
 
 def load(

@@ -109,3 +109,15 @@ def test_every_mechanism_names_its_formula_and_source(mechanism: type[Mechanism]
 def test_additive_size_is_configurable() -> None:
     attention = make("{kind: additive, size: 9}")
     assert attention.score_parameters["v_A"].shape == (9,)
+
+
+@pytest.mark.parametrize("name", list(SCORES))
+def test_attending_in_parts_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attention = make(name)
+    query_BTQ, states_BSK, is_pad_BS = inputs()
+    memory = attention.memory(states_BSK, is_pad_BS)
+    whole = attention(query_BTQ, memory)
+    monkeypatch.setattr("nmt.attention.attention.CELLS", 2 * B * memory.keys_BHSA[0].numel())
+    in_parts = attention(query_BTQ, memory)  # of two and one positions
+    torch.testing.assert_close(in_parts.context_BTV, whole.context_BTV)
+    torch.testing.assert_close(in_parts.weights_BHTS, whole.weights_BHTS)

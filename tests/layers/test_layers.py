@@ -38,15 +38,6 @@ def test_deferred_gradients_equal_those_of_a_plain_linear_map_in_a_loop() -> Non
         torch.testing.assert_close(one, other)
 
 
-def test_deferred_weight_that_no_step_used_has_no_gradient() -> None:
-    weight = torch.randn(2, 2, requires_grad=True)
-    DeferredLinear(weight)
-    linear = DeferredLinear(weight)
-    linear(torch.ones(1, 2)).sum().backward()  # type: ignore[no-untyped-call]
-    assert weight.grad is not None
-    torch.testing.assert_close(weight.grad, torch.ones(2, 2))
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("chunk", [1, 3, 100])
 def test_cross_entropy_equals_torchs(smoothing: float, chunk: int) -> None:

@@ -41,9 +41,10 @@ def test_forced_equals_stepwise(config: dict[str, Any]) -> None:
     decoded = model.forced(TARGET_BT, memory)
     state, token = model.start(memory), model.first_token(3, SOURCE_BS.device)
     for time in range(TARGET_BT.shape[1]):
-        logits, weights, state = model.step(token, memory, state)
-        torch.testing.assert_close(logits, model.output(decoded.readout_BTR[:, time]), atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(weights, decoded.weights_BHTS[:, :, time], atol=1e-6, rtol=1e-4)
+        step = model.step(token, memory, state)
+        state = step.state
+        torch.testing.assert_close(step.logits_NV, model.output(decoded.readout_BTR[:, time]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(step.weights_NHS, decoded.weights_BHTS[:, :, time], atol=1e-6, rtol=1e-4)
         token = TARGET_BT[:, time]
 
 
@@ -97,7 +98,7 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
 def test_states_follow_their_rows(config: dict[str, Any]) -> None:
     model = make(config)
     memory = model.encode(SOURCE_BS)
-    _, _, state = model.step(TARGET_BT[:, 0], memory, model.start(memory))
+    state = model.step(TARGET_BT[:, 0], memory, model.start(memory)).state
     rows = torch.tensor([2, 0, 2])
     expected = model.step(TARGET_BT[:, 1], memory, state)
     chosen = model.step(TARGET_BT[rows, 1], memory.select(rows), state.select(rows))

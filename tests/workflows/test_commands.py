@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import nmt as package
+from nmt.alignment.formats import read_jsonl, read_npz
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 
@@ -72,8 +73,37 @@ def test_a_changed_corpus_is_refused(trained: Path, tmp_path: Path) -> None:
     with (tmp_path / "train.de").open("a") as source, (tmp_path / "train.en").open("a") as target:
         source.write("eins eins eins eins zwei.\n")
         target.write("one one one one two.\n")
+    before = (tmp_path / "run" / "subwords.model").read_bytes()
     done = nmt("train", "config.yaml", "--set", "training.stopping.updates=3", folder=tmp_path)
     assert "was trained on another corpus" in error(done)
+    assert (tmp_path / "run" / "subwords.model").read_bytes() == before
+    assert nmt("translate", "run", folder=tmp_path, stdin=b"eins zwei.\n").returncode == 0
+
+
+def test_a_config_is_mended_until_there_is_a_checkpoint(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    assert "nowhere.de" in error(nmt("train", "config.yaml", "--set", "data.train.source=nowhere.de", folder=tmp_path))
+    assert "data.subwords.size" in error(
+        nmt("train", "config.yaml", "--set", "data.subwords.size=999", folder=tmp_path)
+    )
+    assert nmt("train", "config.yaml", folder=tmp_path).returncode == 0
+
+
+def test_without_a_valid_corpus_training_must_have_an_end(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("  valid: {source: valid.de, target: valid.en}\n", ""))
+    endless = nmt("train", "config.yaml", "--set", "training.stopping={patience: 3}", folder=tmp_path)
+    assert "without data.valid, training.stopping needs updates, epochs or minutes" in error(endless)
+    assert nmt("train", "config.yaml", folder=tmp_path).returncode == 0
+    assert nmt("translate", "run", folder=tmp_path, stdin=b"eins.\n").stdout.count(b"\n") == 1
+
+
+def test_the_best_link_is_mended(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    (tmp_path / "run" / "best").unlink()  # as after a kill between saving and linking
+    assert nmt("train", "config.yaml", "--precision", "float32", folder=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "best").readlink().name == "step-00000002"
 
 
 def test_a_loss_that_is_not_finite_names_the_lines(trained: Path, tmp_path: Path) -> None:
@@ -130,15 +160,26 @@ def test_files_give_what_pipes_give(trained: Path, tmp_path: Path) -> None:
     assert out.read_bytes() == piped
 
 
+@pytest.mark.parametrize("precision", ["float32", "auto"])
 @pytest.mark.parametrize("beam", ["1", "4"])
-def test_a_translation_does_not_depend_on_its_company(trained: Path, beam: str) -> None:
+def test_a_translation_does_not_depend_on_its_company(trained: Path, beam: str, precision: str) -> None:
     lines = (trained / "train.de").read_text().splitlines()[:12]
-    together = package.load(trained / "run", overrides=[f"search.beam={beam}"], precision="float32").translate(lines)
+    together = package.load(trained / "run", overrides=[f"search.beam={beam}"], precision=precision).translate(lines)
     alone = package.load(
-        trained / "run", overrides=[f"search.beam={beam}", "search.batch_tokens=1"], precision="float32"
+        trained / "run", overrides=[f"search.beam={beam}", "search.batch_tokens=1"], precision=precision
     ).translate(lines)
     assert [each.text for each in together] == [each.text for each in alone]
     assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=1e-4)
+
+
+def test_an_input_is_not_overwritten(trained: Path, tmp_path: Path) -> None:
+    shutil.copy(trained / "test.de", tmp_path / "text")
+    before = (tmp_path / "text").read_bytes()
+    run = trained / "run"
+    done = nmt("translate", run, "--input", "text", "--output", "./text", folder=tmp_path)
+    assert error(done) == "--output text: is an input file of this command; write to another file"
+    assert "is an input file" in error(nmt("align", run, "--source", "text", "--output", "text", folder=tmp_path))
+    assert (tmp_path / "text").read_bytes() == before
 
 
 def test_a_line_over_the_limit_is_cut_with_a_warning(trained: Path) -> None:
@@ -259,7 +300,8 @@ def test_perplexity_is_that_of_plain_loops(trained: Path) -> None:
         memory = model.encode(torch.tensor([[*tokenizers.source.encode(source), 3]]))
         state, token = model.start(memory), torch.tensor([2])
         for gold in [*tokenizers.target.encode(target), 3]:
-            logits, _, state = model.step(token, memory, state)
+            step = model.step(token, memory, state)
+            state, logits = step.state, step.logits_NV
             total -= float(logits[0].log_softmax(-1)[gold])
             right += int(logits[0].argmax()) == gold
             count += 1
@@ -301,6 +343,21 @@ def test_align_formats_agree_and_keep_every_line(trained: Path, tmp_path: Path) 
 
 def weights_of(record: dict[str, list[list[float]]]) -> int:
     return int(np.size(record["weights"]))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "npz"])
+def test_a_blank_line_has_an_empty_alignment_at_the_level_of_subwords_too(
+    trained: Path, tmp_path: Path, format: str
+) -> None:
+    (tmp_path / "s").write_text("Hund.\n\nKatze.\n")
+    (tmp_path / "t").write_text("dog.\ndog.\n\n")
+    arguments = ("--source", "s", "--target", "t", "--level", "subword", "--format", format, "--output", "out")
+    done = nmt("align", trained / "run", *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    records = list((read_jsonl if format == "jsonl" else read_npz)(tmp_path / "out"))
+    assert [each.level for each in records] == ["subword"] * 3
+    assert [each.target_words for each in records] == [("dog.",), ("dog.",), ()]
+    assert records[1].links == records[2].links == ()
 
 
 def test_align_by_subwords_shows_the_pieces_and_their_end(trained: Path, tmp_path: Path) -> None:

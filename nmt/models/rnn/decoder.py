@@ -99,7 +99,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         embedded_NTE = self.embedding_dropout(self.embedding(token_N[:, None]))
         loop = _Loop(self, memory, embedded_NTE)
         state, top_ND, context_NK, weights_NHS = loop.step(0, state)
-        readout_NR = state.feed_NR if state.feed_NR is not None else loop.readout(top_ND, context_NK, 0)
+        readout_NR = state.feed_NR
+        if readout_NR is None:
+            readout_NR = self._readout(embedded_NTE, top_ND[:, None], context_NK[:, None])[:, 0]
         return DecoderStep(readout_NR, weights_NHS, state)
 
     def forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
@@ -144,13 +146,13 @@ class _Loop:
         self._known = self._stepper.known(embedded_BTE).unbind(dim=1)
         self._linear = DeferredLinear(decoder.readout.weight)
         batch, time, _ = embedded_BTE.shape
-        dropout = decoder.dropout
-        state_BTD = embedded_BTE.new_empty(()).expand(batch, time, decoder.stack.size)
-        readout_BTR = embedded_BTE.new_empty(()).expand(batch, time, decoder.readout_size)
-        self._between: list[Sequence[Tensor | None]] = [
-            _steps(dropout.mask(state_BTD), time) for _ in range(decoder.stack.layers - 1)
-        ]
-        self._readout_masks = _steps(dropout.mask(readout_BTR), time) if decoder.input_feeding else ()
+
+        def masks(width: int) -> Sequence[Tensor | None]:
+            mask_BTD = decoder.dropout.mask(batch, time, width, embedded_BTE.device)
+            return [None] * time if mask_BTD is None else mask_BTD.unbind(dim=1)
+
+        self._between = [masks(decoder.stack.size) for _ in range(decoder.stack.layers - 1)]
+        self._readout_masks = masks(decoder.readout_size) if decoder.input_feeding else ()
 
     def step(self, time: int, state: RNNState) -> tuple[RNNState, Tensor, Tensor, Tensor]:
         """The new state, its top layer, the context (N, K) and the weights (N, H, S) of one step."""
@@ -166,20 +168,15 @@ class _Loop:
         if not decoder.attends_first:
             context_N1K, weights_NH1S = self._attend(stack.top_BD[:, None])
         context_NK = context_N1K[:, 0]
-        feed_NR = self.readout(stack.top_BD, context_NK, time) if decoder.input_feeding else None
+        feed_NR = self._readout(stack.top_BD, context_NK, time) if decoder.input_feeding else None
         return RNNState(stack, feed_NR), stack.top_BD, context_NK, weights_NH1S[:, :, 0]
 
-    def readout(self, top_ND: Tensor, context_NK: Tensor, time: int) -> Tensor:
-        """r of one step."""
+    def _readout(self, top_ND: Tensor, context_NK: Tensor, time: int) -> Tensor:
         decoder = self._decoder
         parts = [top_ND, context_NK]
         if decoder.readout_embedding:
             parts.append(self._embedded_BTE[:, time].to(top_ND.dtype))
         product_NR = self._linear(torch.cat(parts, dim=1))
         readout_NR = (product_NR + decoder.readout.bias.to(product_NR.dtype)).tanh()
-        mask = self._readout_masks[time] if self._readout_masks else None
+        mask = self._readout_masks[time]
         return readout_NR if mask is None else decoder.dropout.apply_mask(readout_NR, mask)
-
-
-def _steps(mask_BTD: Tensor | None, time: int) -> Sequence[Tensor | None]:
-    return [None] * time if mask_BTD is None else mask_BTD.unbind(dim=1)
