@@ -111,6 +111,5 @@ def _keep_memory() -> None:
         return
     mmap_threshold, trim_threshold = -3, -1  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h
     libc = ctypes.CDLL(None)
-    if not libc.mallopt(mmap_threshold, 1 << 30):
-        libc.mallopt(mmap_threshold, 32 << 20)  # the most that older versions take
+    libc.mallopt(mmap_threshold, 32 << 20)  # the most that all versions take; more has brought no further speed
     libc.mallopt(trim_threshold, (1 << 31) - 1)

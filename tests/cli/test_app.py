@@ -36,6 +36,8 @@ workflow = types.ModuleType("nmt.workflows.translate")
 exec(os.environ["NMT_TEST_WORKFLOW"], workflow.__dict__)
 import nmt.workflows
 sys.modules["nmt.workflows.translate"] = nmt.workflows.translate = workflow
+import nmt.workflows.locate
+nmt.workflows.locate.check = lambda *_: None
 from nmt.cli.app import main
 main()
 """
@@ -148,6 +150,7 @@ def test_a_fault_of_the_configuration_answers_without_torch(
 
 def test_a_fault_of_a_run_is_met_without_torch(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("rnu: x\n")
+    (tmp_path / "checkpoints" / "step-00000001").mkdir(parents=True)
     result = run(WATCHED, "align", str(tmp_path), "--source", "x")
     assert result.stderr.startswith(f"error: {tmp_path}/config.yaml:1: rnu: unknown key; did you mean 'run'?")
     assert (result.returncode, result.stderr.splitlines()[1:]) == (2, ["no torch"])

@@ -31,7 +31,8 @@ def test_the_documented_config_has_every_key_with_its_default() -> None:
         for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL):
             parse_document(block, page)
             tree |= yaml.safe_load(block.replace("1e-3", "0.001").replace("1e-9", "0.000000001"))
-    data = {"train": {"source": "a", "target": "b"}}
+    corpus = {"source": "a", "target": "b"}
+    data = {"train": corpus, "valid": corpus}
     documented = validate(Experiment, Document({**tree, "data": data}, {(): "docs"}))
     default = validate(Experiment, Document({"run": "runs/my-run", "data": data}, {(): "docs"}))
     assert documented == default

@@ -30,7 +30,7 @@ def log_prob(model: Seq2Seq[Any, Any], source_S: torch.Tensor, tokens: tuple[int
     target = torch.tensor([[*tokens, EOS]])
     decoded = model.forced(target, model.encode(source_S[None]))
     chosen = model.output(decoded.readout_BTR).log_softmax(-1).gather(2, target[:, :, None])
-    return float(chosen.sum())
+    return chosen.sum().item()
 
 
 @every_model
