@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from nmt.alignment.extract import Extraction, Share
+from nmt.alignment.extract import Extraction, Grow
 from nmt.core.structure import Structure, differences, dump, load_document, validate
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
@@ -43,7 +43,7 @@ class Experiment(Structure):
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
-    alignment: Extraction = Share()
+    alignment: Extraction = Grow()
 
     @model_validator(mode="after")
     def _ends_without_valid(self) -> Experiment:
