@@ -2,10 +2,10 @@
 
     python scripts/benchmark_training.py configs/multi30k-de-en.yaml [--set key=value] [--precision float32]
 
-Prints a JSON line for each figure. The first updates warm up and do not count; the figure is the median of five runs
-of ``--updates`` updates on real batches. The limit is the rate of a 2048 x 2048 x 2048 matrix product in the same
-precision, measured between the runs, because a machine's speed drifts; the model's work counts its products with
-weight matrices only, forward once and backward twice.
+Prints a JSON line for each figure, and a table on stderr. The first updates warm up and do not count; the figure is the
+median of five runs of ``--updates`` updates on real batches. The limit is the rate of a 2048 x 2048 x 2048 matrix
+product in the same precision, measured between the runs, because a machine's speed drifts; the model's work counts its
+products with weight matrices only, forward once and backward twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import matrix_rate, report
+from measuring import matrix_rate, print_table, report
 from torch import nn
 
 from nmt import experiment as experiments
@@ -88,6 +88,7 @@ def main() -> None:
     report("training_tokens_per_second_best", max(speeds), "target tokens/s", chosen)
     report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
+    print_table()
 
 
 def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:

@@ -3,7 +3,7 @@
     python scripts/benchmark_translation.py MODEL SOURCE [--beam 1 --beam 5] [--precision float32]
 
 Text goes in and text comes out; loading does not count. One run warms up, the figure is the median of five. Prints a
-JSON line for each figure.
+JSON line for each figure, and a table on stderr.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import statistics
 import time
 from pathlib import Path
 
-from measuring import matrix_rate, report
+from measuring import matrix_rate, print_table, report
 
 import nmt
 from nmt.core import log
@@ -52,6 +52,7 @@ def main() -> None:
         report(f"sentences_per_second_beam_{beam}", statistics.median(speeds), "sentences/s", chosen)
         report(f"sentences_per_second_beam_{beam}_best", max(speeds), "sentences/s", chosen)
         report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
+    print_table()
 
 
 if __name__ == "__main__":

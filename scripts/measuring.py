@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
+import sys
 import time
 
 import torch
@@ -27,9 +28,21 @@ def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:
     return repeats * 2 * size**3 / (time.perf_counter() - started)
 
 
+_ROWS: list[tuple[str, float, str]] = []
+
+
 def report(name: str, value: float, unit: str, chosen: Compute) -> None:
-    """One JSON line on stdout."""
+    """One JSON line on stdout, and a row of ``print_table``."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     machine = f"{platform.machine()}, {chosen.label}, torch {torch.__version__}"
-    figure = {"name": name, "value": float(f"{value:.4g}"), "unit": unit, "commit": commit.stdout.strip()}
-    print(json.dumps({**figure, "machine": machine}), flush=True)
+    rounded = float(f"{value:.4g}")
+    figure = {"name": name, "value": rounded, "unit": unit, "commit": commit.stdout.strip(), "machine": machine}
+    print(json.dumps(figure), flush=True)
+    _ROWS.append((name, rounded, unit))
+
+
+def print_table() -> None:
+    """All that was reported, for people, on stderr."""
+    width = max(len(name) for name, _, _ in _ROWS)
+    for name, value, unit in _ROWS:
+        print(f"{name:<{width}}  {value:>12,g}  {unit}", file=sys.stderr)

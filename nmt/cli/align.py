@@ -20,6 +20,7 @@ from nmt.cli.options import (
     Verbose,
     check_model,
     set_verbosity,
+    with_search,
 )
 from nmt.core.errors import InputError
 
@@ -66,6 +67,7 @@ def align(
     model's own translations are aligned.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
+    changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
     if source is None:
         raise InputError("--source is missing; name the file with the source sentences")
     if target is not None and free_running:
@@ -77,12 +79,12 @@ def align(
     if output is None and format_ in ("npz", "png"):
         kind = "a file" if format_ == "npz" else "a folder for the pictures"
         raise InputError(f"--format {format_} needs --output, {kind}")
-    check_model(model, overrides or [])
+    check_model(model, changes)
     from nmt.workflows import align as workflow
 
     workflow.align(
         model,
-        overrides or [],
+        changes,
         source=source,
         target=target,
         output=output,
@@ -91,8 +93,4 @@ def align(
         gold=gold,
         device=device,
         precision=precision,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_length_ratio=max_length_ratio,
-        batch_tokens=batch_tokens,
     )

@@ -20,6 +20,7 @@ from nmt.cli.options import (
     Verbose,
     check_model,
     set_verbosity,
+    with_search,
 )
 from nmt.core.errors import InputError
 
@@ -52,6 +53,7 @@ def evaluate(
     forcing, beside the scores of its own translations. Without files it scores the test corpora of the configuration.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
+    changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
     if reference is None and (source, hypothesis) != (None, None):
         raise InputError("--reference is missing; name the file with the reference translations")
     if reference is not None and source is None and hypothesis is None:
@@ -59,20 +61,16 @@ def evaluate(
     if hypothesis is not None and (model, source) != (None, None):
         raise InputError("--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis")
     if hypothesis is None:
-        check_model(model, overrides or [])
+        check_model(model, changes)
     from nmt.workflows import evaluate as workflow
 
     workflow.evaluate(
         model,
-        overrides or [],
+        changes,
         source=source,
         reference=reference,
         hypothesis=hypothesis,
         json=json,
         device=device,
         precision=precision,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_length_ratio=max_length_ratio,
-        batch_tokens=batch_tokens,
     )

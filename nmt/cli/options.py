@@ -97,6 +97,23 @@ def set_verbosity(*, quiet: bool, verbose: bool) -> None:
     log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
 
 
+def with_search(
+    overrides: Sequence[str] | None,
+    beam: int | None,
+    length_penalty: float | None,
+    max_length_ratio: float | None,
+    batch_tokens: int | None,
+) -> list[str]:
+    """The user's overrides and the search options as such: ``--beam 3`` is ``--set search.beam=3``."""
+    options = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "max_length_ratio": max_length_ratio,
+        "batch_tokens": batch_tokens,
+    }
+    return [*(overrides or []), *(f"search.{name}={value}" for name, value in options.items() if value is not None)]
+
+
 def check_model(model: str | None, overrides: Sequence[str]) -> None:
     """Meet a model that is not there, or a fault in its configuration, before PyTorch is imported: that takes a second
     or two. The workflow loads it for good."""

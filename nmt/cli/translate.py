@@ -20,6 +20,7 @@ from nmt.cli.options import (
     Verbose,
     check_model,
     set_verbosity,
+    with_search,
 )
 
 
@@ -45,18 +46,15 @@ def translate(
 
     One sentence per line; every line in gives one line out."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    check_model(model, overrides or [])
+    changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
+    check_model(model, changes)
     from nmt.workflows import translate as workflow
 
     workflow.translate(
         model,
-        overrides or [],
+        changes,
         input=input_,
         output=output,
         device=device,
         precision=precision,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_length_ratio=max_length_ratio,
-        batch_tokens=batch_tokens,
     )

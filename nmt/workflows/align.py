@@ -35,10 +35,6 @@ def align(
     gold: Path | None,
     device: str,
     precision: str,
-    beam: int | None,
-    length_penalty: float | None,
-    max_length_ratio: float | None,
-    batch_tokens: int | None,
 ) -> AlignmentScore | None:
     """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
 
@@ -48,18 +44,9 @@ def align(
     for path in filter(None, (source, target, gold)):
         open_bytes(path).close()
     refuse_overwriting(output, source, target, gold)
-    from nmt.workflows.translator import load_with_search  # only now: torch takes a second to import
+    from nmt.workflows.translator import load  # only now: torch takes a second to import
 
-    translator = load_with_search(
-        model,
-        overrides,
-        device=device,
-        precision=precision,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_length_ratio=max_length_ratio,
-        batch_tokens=batch_tokens,
-    )
+    translator = load(model, device=device, precision=precision, overrides=overrides)
     wanted = None
     if gold is not None and target is not None:
         lengths = [(len(each.split()), len(other.split())) for each, other in _pairs(source, target)]

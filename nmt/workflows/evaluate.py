@@ -28,10 +28,6 @@ def evaluate(
     json: bool,
     device: str,
     precision: str,
-    beam: int | None,
-    length_penalty: float | None,
-    max_length_ratio: float | None,
-    batch_tokens: int | None,
 ) -> None:
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own beside its perplexity and token
     accuracy on the references; without any file, of each of ``data.test`` in the model's config.
@@ -50,18 +46,9 @@ def evaluate(
         _same_lines(source, given[0], reference, given[1])
         if not given[0]:
             raise InputError(f"{source}: holds no line to translate")
-    from nmt.workflows.translator import load_with_search  # torch is not needed to score a file
+    from nmt.workflows.translator import load  # torch is not needed to score a file
 
-    translator = load_with_search(
-        model,
-        overrides,
-        device=device,
-        precision=precision,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_length_ratio=max_length_ratio,
-        batch_tokens=batch_tokens,
-    )
+    translator = load(model, device=device, precision=precision, overrides=overrides)
     corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)
     _print({name: _of_model(translator, *lines) for name, lines in corpora.items()}, json)
 

@@ -13,7 +13,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import read_lines, windows
-from nmt.workflows.translator import load_with_search
+from nmt.workflows.translator import load
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
@@ -30,10 +30,6 @@ def translate(
     output: Path | None,
     device: str,
     precision: str,
-    beam: int | None,
-    length_penalty: float | None,
-    max_length_ratio: float | None,
-    batch_tokens: int | None,
 ) -> None:
     """Writes one line for each line read, in order; None stands for stdin and stdout.
 
@@ -41,16 +37,7 @@ def translate(
     line number, and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input)
-    translator = load_with_search(
-        model,
-        overrides,
-        device=device,
-        precision=precision,
-        beam=beam,
-        length_penalty=length_penalty,
-        max_length_ratio=max_length_ratio,
-        batch_tokens=batch_tokens,
-    )
+    translator = load(model, device=device, precision=precision, overrides=overrides)
     with ExitStack() as stack:
         source = stack.enter_context(_reading(input))
         sink = stack.enter_context(_writing(output))

@@ -148,25 +148,3 @@ def load(
     """
     trained = load_trained(model, overrides, device=device, precision=precision)
     return Translator(trained, trained.experiment.search, trained.experiment.alignment)
-
-
-def load_with_search(
-    model: str | None,
-    overrides: Sequence[str],
-    *,
-    device: str,
-    precision: str,
-    beam: int | None,
-    length_penalty: float | None,
-    max_length_ratio: float | None,
-    batch_tokens: int | None,
-) -> Translator:
-    """As ``load``, with the commands' search options, each of which wins over the config unless it is None."""
-    options = {
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "max_length_ratio": max_length_ratio,
-        "batch_tokens": batch_tokens,
-    }
-    chosen = [f"search.{name}={value}" for name, value in options.items() if value is not None]
-    return load(model, device=device, precision=precision, overrides=[*overrides, *chosen])

@@ -191,8 +191,8 @@ def test_options_reach_the_workflow() -> None:
     arguments += "--device cuda:1 --precision bfloat16 --set a.b=1 --set c=[2]"
     result = run(REPLACED, "translate", *arguments.split(), workflow=workflow)
     assert result.stdout == (
-        "('runs/x', ['a.b=1', 'c=[2]']) [('batch_tokens', '99'), ('beam', '3'), ('device', 'cuda:1'), "
-        "('input', 'i'), ('length_penalty', '0.6'), ('max_length_ratio', '2.0'), ('output', 'o'), "
+        "('runs/x', ['a.b=1', 'c=[2]', 'search.beam=3', 'search.length_penalty=0.6', 'search.max_length_ratio=2.0', "
+        "'search.batch_tokens=99']) [('device', 'cuda:1'), ('input', 'i'), ('output', 'o'), "
         "('precision', 'bfloat16')]\n"
     )
 
