@@ -46,7 +46,11 @@ class Experiment(Structure):
     alignment: Extraction = Grow()
 
     @model_validator(mode="after")
-    def _ends_without_valid(self) -> Experiment:
+    def _sections_agree(self) -> Experiment:
+        if self.model.embedding.tie == "all" and not self.data.subwords.joint:
+            raise ValueError(
+                "model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true"
+            )
         stopping, schedule = self.training.stopping, self.training.schedule
         if self.data.valid is None:
             if stopping.updates is None and stopping.epochs is None and stopping.minutes is None:

@@ -12,7 +12,7 @@ from nmt.core.structure import Structure
 class SearchConfig(Structure):
     """How translations are looked for."""
 
-    beam: Annotated[int, Field(gt=0)] = 5
+    beam: Annotated[int, Field(gt=0, le=1000)] = 5
     """Hypotheses kept at each step; 1 is greedy search."""
     length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
     """Exponent of the GNMT length penalty; 0 ranks by plain log-probability. See ``nmt.search.scoring``."""

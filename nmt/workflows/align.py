@@ -62,7 +62,9 @@ def align(
                 translations = translator.translate(sources)
                 translator.warn_of_cuts(translations, first_line=first + 1)
                 targets = [translation.text for translation in translations]
-            for number, alignment in enumerate(translator.align(sources, targets, level=level), first):
+            for number, alignment in enumerate(
+                translator.align(sources, targets, level=level, first_line=first + 1), first
+            ):
                 writer.write(alignment)
                 if wanted is not None:
                     total += score_pair(alignment.links, wanted[number])

@@ -13,6 +13,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
+from nmt.core.structure import differences
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
@@ -46,6 +47,8 @@ def load_trained(
     run = folder.resolve().parent.parent
     log.info(f"model: {folder}")
     experiment = experiments.load(run / experiments.FILE, overrides)
+    if changed := differences(experiments.load(run / experiments.FILE).model, experiment.model):
+        raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
     state = checkpoints.read_state(folder)
     if state.get("vocabulary") != tokenizers.fingerprint:

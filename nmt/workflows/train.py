@@ -35,7 +35,10 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
     another configuration made or another process is training in; KeyboardInterrupt after saving.
     """
     run = experiment.folder
-    run.mkdir(parents=True, exist_ok=True)
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
     with _alone(run):
         _refuse_conflicts(run, experiment)
         chosen = compute(device, precision)

@@ -73,17 +73,27 @@ class Translator:
                     f"search.max_source_tokens ({self.search.max_source_tokens})"
                 )
 
-    def align(self, sources: Sequence[str], targets: Sequence[str], *, level: Level = "word") -> list[Alignment]:
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], *, level: Level = "word", first_line: int = 1
+    ) -> list[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
 
-        Raises InputError for different numbers of sources and targets.
+        Raises InputError for different numbers of sources and targets, and for a side of more subwords than
+        ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first pair's number.
         """
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         tokenizers = self.trained.tokenizers
         source_words = [tokenizers.source.encode_words(text) for text in sources]
         target_words = [tokenizers.target.encode_words(text) for text in targets]
+        for number, pair in enumerate(zip(source_words, target_words, strict=True), first_line):
+            longest = max(len(side.ids) for side in pair)
+            if longest > self.search.max_source_tokens:
+                raise InputError(
+                    f"line {number}: {longest} subwords are more than search.max_source_tokens "
+                    f"({self.search.max_source_tokens}); split the line, or raise the limit with --set"
+                )
         rows = [row for row in range(len(sources)) if source_words[row].ids and target_words[row].ids]
         matrices = forced_weights(
             self.trained.model,

@@ -118,6 +118,32 @@ def test_a_loss_that_is_not_finite_names_the_lines(trained: Path, tmp_path: Path
     assert "train.de + train.en lines " in message
 
 
+@pytest.mark.parametrize("run", ["train.de", "train.de/x"])
+def test_a_run_directory_that_cannot_be_made_is_named(trained: Path, run: str) -> None:
+    assert error(nmt("train", "config.yaml", "--set", f"run={run}", folder=trained)).startswith(
+        f"run: {run}: cannot be"
+    )
+
+
+def test_sections_that_contradict_each_other_are_met_before_any_work(trained: Path, tmp_path: Path) -> None:
+    settings = ("--set", "model.embedding.tie=all", "--set", "data.subwords.joint=false", "--set", "run=other")
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    message = error(nmt("train", "config.yaml", *settings, folder=tmp_path))
+    assert "model.embedding.tie: all needs one vocabulary for both sides" in message
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_trained_model_cannot_be_changed(trained: Path) -> None:
+    message = error(nmt("translate", "run", "--set", "model.encoder.layers=2", folder=trained))
+    assert message == "--set model.encoder.layers: a trained model cannot be changed; train another one"
+
+
+def test_a_line_too_long_to_align_is_named(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("Hund.\n" + "Hund " * 2000 + "\n")
+    done = nmt("align", trained / "run", "--source", "s", "--target", "s", folder=tmp_path)
+    assert error(done).startswith("line 2: ")
+
+
 def test_cuda_without_one_is_a_clear_error(trained: Path) -> None:
     done = nmt("train", "config.yaml", "--device", "cuda", folder=trained, environment={"CUDA_VISIBLE_DEVICES": ""})
     assert error(done) == "--device cuda: no CUDA device is there; use --device cpu or auto"
