@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.core.errors import InputError
 from nmt.layers.embedding import Embedding
 from nmt.layers.output import OutputLayer
 from nmt.models.config import ModelConfig
@@ -13,16 +12,10 @@ from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq
 
 
-def build(
-    config: ModelConfig, *, source_tokens: int, target_tokens: int, joint: bool, pad: int, bos: int
-) -> Seq2Seq[Any, Any]:
-    """A freshly initialised model; draws from torch's generator.
-
-    ``joint`` tells that both sides share one vocabulary. Raises InputError for ``tie: all`` without one.
-    """
+def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: int, bos: int) -> Seq2Seq[Any, Any]:
+    """A freshly initialised model; draws from torch's generator. With ``tie: all`` both sides share one vocabulary."""
     width = config.embedding.size
-    if config.embedding.tie == "all" and not joint:
-        raise InputError("model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true")
+    assert config.embedding.tie != "all" or source_tokens == target_tokens, "tie: all needs one vocabulary"
     target = Embedding(target_tokens, width, pad=pad)
     source = target if config.embedding.tie == "all" else Embedding(source_tokens, width, pad=pad)
     encoder = RNNEncoder(config.encoder, source, width=width, dropout=config.dropout)

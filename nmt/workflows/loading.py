@@ -65,7 +65,6 @@ def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[An
         experiment.model,
         source_tokens=tokenizers.source.size,
         target_tokens=tokenizers.target.size,
-        joint=tokenizers.joint,
         pad=PAD,
         bos=BOS,
     )

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.core.errors import InputError
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import beam_search
@@ -202,14 +201,6 @@ def test_tying_shares_one_tensor() -> None:
     )
     model = make(tree(tie="all"))
     assert model.output.weight_VD is model.encoder.embedding.weight_VD is model.decoder.embedding.weight_VD
-
-
-def test_tie_all_needs_a_joint_vocabulary() -> None:
-    from nmt.models.build import build
-    from nmt.models.config import ModelConfig
-
-    with pytest.raises(InputError, match=r"tie: all needs one vocabulary"):
-        build(ModelConfig.model_validate(tree(tie="all")), source_tokens=6, target_tokens=6, joint=False, pad=0, bos=2)
 
 
 def test_tied_widths_must_agree() -> None:

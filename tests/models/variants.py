@@ -52,9 +52,7 @@ def variants() -> Iterator[Any]:
 def make(config: dict[str, Any], *, seed: int = 0, tokens: int = VOCABULARY, scale: float = 2.5) -> Seq2Seq[Any, Any]:
     """A model with weights scaled up: tiny random ones agree on everything."""
     torch.manual_seed(seed)
-    model = build(
-        ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, joint=True, pad=0, bos=2
-    )
+    model = build(ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, pad=0, bos=2)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(scale)
