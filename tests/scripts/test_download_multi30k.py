@@ -58,7 +58,11 @@ def test_downloads_once_and_mends_what_is_wrong(site: tuple[Path, str], tmp_path
     assert gzip.decompress((target / "a.en.gz").read_bytes()) == TEXTS["a.en.gz"]
 
 
-@pytest.mark.parametrize("data", [gzip.compress(b"another text\n"), b"<html>a login page</html>", b""])
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(b"another text\n", mtime=0), b"<html>a login page</html>", b""],
+    ids=["another text", "a page", "nothing"],
+)
 def test_another_text_is_refused(site: tuple[Path, str], tmp_path: Path, data: bytes) -> None:
     (site[0] / "a.en.gz").write_bytes(data)
     with pytest.raises(script.DownloadError, match="a.en.gz: is not the text that was expected"):
