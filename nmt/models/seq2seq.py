@@ -38,8 +38,12 @@ class Encoder(nn.Module, ABC):
     """D, the width of a state."""
 
     @abstractmethod
-    def forward(self, source_BS: Tensor, is_pad_BS: Tensor) -> Encoded:
-        """Encodes source tokens. Padding stands at the end of a row and changes no state but its own."""
+    def embed(self, source_BS: Tensor) -> Tensor:
+        """The embeddings of source tokens, (B, S, E)."""
+
+    @abstractmethod
+    def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
+        """Encodes embedded tokens. Padding stands at the end of a row and changes no state but its own."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,11 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def encode(self, source_BS: Tensor) -> M:
         """The memory of source tokens, each row ended by end-of-sentence and filled up with padding."""
-        return self.decoder.memory(self.encoder(source_BS, source_BS == self.pad))
+        return self.encode_embedded(self.encoder.embed(source_BS), source_BS == self.pad)
+
+    def encode_embedded(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> M:
+        """The memory of source embeddings (``encoder.embed``), with respect to which gradients may be taken."""
+        return self.decoder.memory(self.encoder(embedded_BSE, is_pad_BS))
 
     def start(self, memory: M) -> S:
         """The decoder's state before the first step, one row for each sentence."""

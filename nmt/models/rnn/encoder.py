@@ -36,12 +36,17 @@ class RNNEncoder(Encoder):
         self.forwards = stacks()
         self.backwards = stacks() if config.bidirectional else None
 
-    def forward(self, source_BS: Tensor, is_pad_BS: Tensor) -> Encoded:
+    def embed(self, source_BS: Tensor) -> Tensor:
+        """See ``Encoder.embed``."""
+        embedded_BSE: Tensor = self.embedding(source_BS)
+        return embedded_BSE
+
+    def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
         """See ``Encoder.forward``."""
         length_B = (~is_pad_BS).sum(dim=1)
-        reversed_BS = _reversal(length_B, source_BS.shape[1])
-        row_B1 = torch.arange(len(source_BS), device=source_BS.device)[:, None]
-        states_BSD = self.embedding_dropout(self.embedding(source_BS))
+        reversed_BS = _reversal(length_B, is_pad_BS.shape[1])
+        row_B1 = torch.arange(len(is_pad_BS), device=is_pad_BS.device)[:, None]
+        states_BSD = self.embedding_dropout(embedded_BSE)
         for layer, forwards in enumerate(self.forwards):
             if layer > 0:
                 states_BSD = self.dropout(states_BSD)
