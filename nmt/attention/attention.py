@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from nmt.attention.config import AttentionConfig
-from nmt.attention.mechanism import Parameter, Sizes
+from nmt.attention.mechanism import Asked, Parameter, Projections, Score, Sizes
+from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.deferred import DeferredLinear
 
@@ -35,43 +37,55 @@ class Attended(NamedTuple):
 
     context_BTV: Tensor
     weights_BHTS: Tensor
-    """float32; sums to 1 over S and is exactly 0 at padding."""
+    """float32; sums to 1 over S and is exactly 0 at padding. H is the weighting's number of heads."""
+    choice: Choice | None
+    """How positions were drawn, where the weighting learns from a reward and is in training."""
 
 
 class Attention(nn.Module):
-    """One head of attention, from whichever score and weighting the configuration names."""
+    """Attention from whichever score and weighting the configuration names."""
 
-    def __init__(self, config: AttentionConfig, *, query_size: int, key_size: int) -> None:
+    def __init__(self, config: AttentionConfig, *, query_size: int, key_size: int, value_size: int) -> None:
         super().__init__()
+        assert isinstance(config.score, Score)
         sizes = Sizes(query=query_size, key=key_size)
         self.score = config.score
         self.weighting = config.weights
+        self.update = 0
+        """Updates of training so far: what mechanisms anneal by."""
         projections = config.score.projections(sizes)
-        self.query_projection = _linear(query_size, projections.query)
-        self.key_projection = _linear(key_size, projections.key)
+        query_weight, key_weight = _weights(projections, sizes)
+        self.query_weight_AQ = query_weight
+        self.key_weight_AK = key_weight
         self.score_parameters = _make(config.score.parameters(sizes))
         self.weighting_parameters = _make(config.weights.parameters(sizes))
+        heads = config.weights.heads
+        self.fusion_VF = _matrix(value_size, heads * value_size) if heads > 1 else None
 
-    def memory(self, states_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
-        """The memory of encoder states, which serve as keys and as values."""
-        keys_BSA = states_BSV if self.key_projection is None else self.key_projection(states_BSV)
-        return AttentionMemory(keys_BSA.unsqueeze(1), states_BSV, is_pad_BS)
+    def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
+        """The memory of a batch of sentences; encoder states serve as keys and as values."""
+        keys_BSA = keys_BSK if self.key_weight_AK is None else F.linear(keys_BSK, self.key_weight_AK)
+        return AttentionMemory(self.score.prepared(keys_BSA.unsqueeze(1)), values_BSV, is_pad_BS)
 
     def loop(self, memory: AttentionMemory) -> AttentionLoop:
         """Attention to one memory from many steps; make one for each loop."""
         return AttentionLoop(self, memory)
 
-    def forward(self, query_NTQ: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
         """Attends from T positions at once; in parts where a score would need more than ``CELLS`` numbers at once."""
         attend = self.loop(memory)
         time = query_NTQ.shape[1]
         part = max(1, CELLS // max(1, query_NTQ.shape[0] * memory.keys_BHSA[0].numel()))
         if part >= time:
-            return attend(query_NTQ)
-        parts = [attend(query_NTQ[:, start : start + part]) for start in range(0, time, part)]
+            return attend(query_NTQ, position_NT)
+        parts = [
+            attend(query_NTQ[:, start : start + part], position_NT[:, start : start + part])
+            for start in range(0, time, part)
+        ]
         return Attended(
             torch.cat([each.context_BTV for each in parts], dim=1),
             torch.cat([each.weights_BHTS for each in parts], dim=2),
+            Choice.joined([each.choice for each in parts]),
         )
 
 
@@ -79,37 +93,78 @@ class AttentionLoop:
     """Attention inside a loop over target steps: what all steps share is prepared once."""
 
     def __init__(self, attention: Attention, memory: AttentionMemory) -> None:
-        self._score = attention.score
-        self._weighting = attention.weighting
+        self._attention = attention
         self._memory = memory
         dtype = memory.keys_BHSA.dtype
         self._score_parameters = {name: each.to(dtype) for name, each in attention.score_parameters.items()}
-        self._weighting_parameters = dict(attention.weighting_parameters.items())
-        projection = attention.query_projection
-        self._project_query = None if projection is None else DeferredLinear(projection.weight)
+        self._weighting_parameters = {name: each.float() for name, each in attention.weighting_parameters.items()}
+        project, fuse = attention.query_weight_AQ, attention.fusion_VF
+        self._project_query = None if project is None else DeferredLinear(project)
+        self._fuse = None if fuse is None else DeferredLinear(fuse)
         self._is_pad_B11S = memory.is_pad_BS[:, None, None, :]
+        self._length_B = (~memory.is_pad_BS).sum(dim=1)
 
-    def __call__(self, query_NTQ: Tensor) -> Attended:
-        """The contexts of queries (N, T, Q), where N is B or a multiple of it: a beam's rows stand side by side and
-        share their sentence's memory as if they were further target positions."""
-        memory = self._memory
+    def __call__(self, query_NTQ: Tensor, position_NT: Tensor) -> Attended:
+        """What queries (N, T, Q) at target positions (N, T) get, where N is B or a multiple of it: a beam's rows stand
+        side by side and share their sentence's memory as if they were further target positions."""
+        memory, attention = self._memory, self._attention
         rows, time, _ = query_NTQ.shape
-        if self._project_query is not None:
-            query_NTQ = self._project_query(query_NTQ)
-        query_BHTA = query_NTQ.reshape(memory.is_pad_BS.shape[0], 1, -1, query_NTQ.shape[-1])
-        scores_BHTS = self._score(query_BHTA.to(memory.keys_BHSA.dtype), memory.keys_BHSA, self._score_parameters)
+        batch = memory.is_pad_BS.shape[0]
+        projected_NTA = query_NTQ if self._project_query is None else self._project_query(query_NTQ)
+        query_BHTA = projected_NTA.reshape(batch, 1, -1, projected_NTA.shape[-1])
+        scores_BHTS = attention.score(query_BHTA.to(memory.keys_BHSA.dtype), memory.keys_BHSA, self._score_parameters)
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_pad_B11S, -torch.inf)
-        weights_BHTS = self._weighting(scores_BHTS, self._weighting_parameters)
-        context_BTV = weights_BHTS[:, 0].to(memory.values_BSV.dtype) @ memory.values_BSV
-        return Attended(context_BTV.reshape(rows, time, -1), weights_BHTS.reshape(rows, 1, time, -1))
+        asked = Asked(
+            query_NTQ.reshape(batch, -1, query_NTQ.shape[-1]).float(),
+            position_NT.reshape(batch, -1),
+            self._length_B,
+            attention.training,
+            attention.update,
+        )
+        with torch.autocast(query_NTQ.device.type, enabled=False):
+            weights_BHTS, choice = attention.weighting(scores_BHTS, asked, self._weighting_parameters)
+        assert choice is None or rows == batch, "positions are drawn in training alone, where there are no beams"
+        return Attended(
+            self._context(weights_BHTS).reshape(rows, time, -1), _rows(weights_BHTS, rows // batch, time), choice
+        )
+
+    def _context(self, weights_BHTS: Tensor) -> Tensor:
+        values_BSV = self._memory.values_BSV
+        weights_BHTS = weights_BHTS.to(values_BSV.dtype)
+        if self._fuse is None:
+            return weights_BHTS[:, 0] @ values_BSV
+        contexts_BHTV = weights_BHTS @ values_BSV.unsqueeze(1)
+        return self._fuse(contexts_BHTV.transpose(1, 2).flatten(2)).tanh()
 
 
-def _linear(inputs: int, outputs: int | None) -> nn.Linear | None:
-    if outputs is None:
-        return None
-    linear = nn.Linear(inputs, outputs, bias=False)
-    nn.init.xavier_uniform_(linear.weight)
-    return linear
+def _rows(weights_BHTS: Tensor, beams: int, time: int) -> Tensor:
+    """Weights of a sentence's K beams, from further target positions to further rows: (B, H, KT, S) to (N, H, T, S)."""
+    if beams == 1:
+        return weights_BHTS
+    batch, heads, _, positions = weights_BHTS.shape
+    weights_BKHTS = weights_BHTS.view(batch, heads, beams, time, positions).transpose(1, 2)
+    return weights_BKHTS.reshape(batch * beams, heads, time, positions)
+
+
+def _matrix(outputs: int, inputs: int) -> nn.Parameter:
+    weight = nn.Parameter(torch.empty(outputs, inputs))
+    nn.init.xavier_uniform_(weight)
+    return weight
+
+
+def _weights(projections: Projections, sizes: Sizes) -> tuple[nn.Parameter | None, nn.Parameter | None]:
+    """W of the query and U of the key. As halves of one matrix they are still two tensors: only how they start is that
+    of one."""
+    query, key = projections.query, projections.key
+    if projections.joint:
+        assert query is not None, "one matrix has both halves"
+        assert query == key, "one matrix has one height"
+        whole = _matrix(query, sizes.query + sizes.key).data
+        return nn.Parameter(whole[:, : sizes.query].clone()), nn.Parameter(whole[:, sizes.query :].clone())
+    return (
+        None if query is None else _matrix(query, sizes.query),
+        None if key is None else _matrix(key, sizes.key),
+    )
 
 
 def _make(wanted: Mapping[str, Parameter]) -> nn.ParameterDict:

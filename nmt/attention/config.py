@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nmt.attention.registry import AnyScore, AnyWeighting
+from pydantic import model_validator
+
+from nmt.attention.registry import AnyScoreOrNone, AnyWeighting, NoScore
 from nmt.attention.scores.additive import Additive
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.structure import Structure
@@ -11,5 +13,16 @@ from nmt.core.structure import Structure
 class AttentionConfig(Structure):
     """Score and weights, each by name or with its settings: ``additive`` or ``{kind: additive, size: 512}``."""
 
-    score: AnyScore = Additive()
+    score: AnyScoreOrNone = Additive()
     weights: AnyWeighting = Softmax()
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the decoder goes without attention."""
+        return isinstance(self.score, NoScore)
+
+    @model_validator(mode="after")
+    def _weights_have_a_score(self) -> AttentionConfig:
+        if self.is_none and self.weights != Softmax():
+            raise ValueError(f"score: none leaves weights: {self.weights.kind} nothing to weigh; leave weights out")
+        return self

@@ -14,12 +14,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from nmt.core.structure import Structure
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from nmt.attention.reinforce import Choice
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Projections:
 
     query: int | None = None
     key: int | None = None
+    joint: bool = False
+    """Whether W and U are the two halves of one matrix over [query; key]."""
 
 
 class Score(Mechanism):
@@ -72,14 +76,55 @@ class Score(Mechanism):
     def projections(self, sizes: Sizes) -> Projections:
         """What is to be done to query and keys before ``__call__``; no biases."""
 
+    def prepared(self, keys_BHSA: Tensor) -> Tensor:
+        """The projected keys as ``__call__`` wants them, computed once for each sentence; same shape."""
+        return keys_BHSA
+
     @abstractmethod
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The scores, (B, H, T, S), from a projected query and projected keys; the caller masks padding."""
+        """The scores, (B, H, T, S), from a projected query and prepared keys; the caller masks padding.
+
+        A score of -inf forbids a position; it may do so only where others stay allowed.
+        """
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a weighting may know beside the scores: who asks, from where, of how long a sentence, and when."""
+
+    query_BTQ: Tensor
+    """Not projected; float32."""
+    position_BT: Tensor
+    """The target position of each query, from 0."""
+    length_B: Tensor
+    """How many source positions are not padding."""
+    is_training: bool
+    update: int
+    """Updates of training so far, for what is annealed."""
+
+
+class Weighted(NamedTuple):
+    """What a weighting yields."""
+
+    weights_BHTS: Tensor
+    """H is the weighting's ``heads``."""
+    choice: Choice | None = None
+    """How a position was drawn, where the weighting learns from a reward."""
 
 
 class Weighting(Mechanism):
     """How scores become weights."""
 
+    @property
+    def heads(self) -> int:
+        """How many sets of weights it makes of one set of scores; their contexts are fused, tanh(W [c_1; ...; c_H])."""
+        return 1
+
+    @property
+    def enumerates(self) -> bool:
+        """Whether training sums the likelihood over every source position instead of attending to a mixture."""
+        return False
+
     @abstractmethod
-    def __call__(self, scores_BHTS: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
         """Weights that sum to 1 over S, from float32 scores; where those are -inf, at padding, weights are 0."""

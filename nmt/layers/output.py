@@ -9,18 +9,36 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 @dataclass(frozen=True)
 class TokenLoss:
-    """Sums over the tokens of a batch, each a scalar; natural logarithms."""
+    """The loss over the N tokens of a batch; natural logarithms."""
 
     objective: Tensor
-    """Label-smoothed cross entropy: what training minimises."""
-    cross_entropy: Tensor
-    """-log p(gold), without smoothing and without gradient; exp of its mean is the perplexity."""
+    """What training minimises, a scalar: the sum over the tokens of the label-smoothed cross entropy."""
+    cross_entropy_N: Tensor
+    """-log p(gold) of each token, without smoothing and without gradient."""
     correct: Tensor
     """How many times the gold token was the most probable one, or tied with it."""
+
+    @property
+    def cross_entropy(self) -> Tensor:
+        """-log p(gold), summed; exp of its mean is the perplexity."""
+        return self.cross_entropy_N.sum()
+
+
+@dataclass(frozen=True)
+class TokenLikelihood:
+    """How probable each of N gold tokens is."""
+
+    smoothed_N: Tensor
+    """(1 - smoothing) * log p(gold) + smoothing * mean over the vocabulary of log p; has a gradient."""
+    log_p_N: Tensor
+    """log p(gold), without gradient."""
+    is_best_N: Tensor
+    """Whether the gold token is the most probable one, or tied with it."""
 
 
 class OutputLayer(nn.Module):
@@ -55,10 +73,36 @@ class OutputLayer(nn.Module):
             readout_ND, weight, bias = readout_ND.to(dtype), weight.to(dtype), bias.to(dtype)
         needs_gradient = torch.is_grad_enabled() and (readout_ND.requires_grad or weight.requires_grad)
         with torch.autocast(device, enabled=False):
-            objective, cross_entropy, correct = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
+            objective, cross_entropy_N, correct = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
                 readout_ND, weight, bias, gold_N, smoothing, chunk, needs_gradient
             )
-        return TokenLoss(objective, cross_entropy, correct)
+        return TokenLoss(objective, cross_entropy_N, correct)
+
+    def likelihood(
+        self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 1024
+    ) -> TokenLikelihood:
+        """The log-likelihood of each gold token by itself, for losses that are no plain sum over the rows.
+
+        Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
+        """
+
+        def part(readout_ND: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            logits_NV = self(readout_ND)
+            log_normalizer_N = logits_NV.float().logsumexp(dim=1)
+            gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0].float()
+            log_p_N = gold_logit_N - log_normalizer_N
+            smoothed_N = log_p_N
+            if smoothing > 0.0:
+                mean_log_p_N = logits_NV.mean(dim=1, dtype=torch.float32) - log_normalizer_N
+                smoothed_N = (1.0 - smoothing) * log_p_N + smoothing * mean_log_p_N
+            return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1).float()
+
+        parts = [
+            checkpoint(part, readout, gold, use_reentrant=False)
+            for readout, gold in zip(torch.split(readout_ND, chunk), torch.split(gold_N, chunk), strict=True)
+        ]
+        smoothed, log_p, is_best = zip(*parts, strict=True)
+        return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -77,7 +121,7 @@ class _CrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         rows, vocabulary = readout_ND.shape[0], weight_VD.shape[0]
         objective = torch.zeros((), device=readout_ND.device)
-        cross_entropy = torch.zeros((), device=readout_ND.device)
+        cross_entropy_N = torch.empty(rows, device=readout_ND.device)
         correct = torch.zeros((), dtype=torch.int64, device=readout_ND.device)
         readout_gradient = torch.empty_like(readout_ND) if needs_gradient else None
         logit_gradients = readout_ND.new_empty(rows, vocabulary) if needs_gradient else None
@@ -95,7 +139,7 @@ class _CrossEntropy(torch.autograd.Function):
                 p_NV = torch.softmax(logits_NV, dim=1, out=logit_gradients[part])
                 # from the greatest probability, which no precision rounds to 0
                 log_normalizer_N = best_logit_N - p_NV.amax(dim=1).float().log()
-            cross_entropy += (log_normalizer_N - gold_logit_N).sum()
+            cross_entropy_N[part] = log_normalizer_N - gold_logit_N
             objective += smoothing * (log_normalizer_N - mean_logit_N[part].float()).sum()
             correct += (gold_logit_N == best_logit_N).sum()
             if readout_gradient is not None:
@@ -103,11 +147,11 @@ class _CrossEntropy(torch.autograd.Function):
                     p_NV.sub_(smoothing / vocabulary)
                 p_NV.scatter_add_(1, gold_N1, p_NV.new_full(gold_N1.shape, smoothing - 1.0))
                 torch.mm(p_NV, weight_VD, out=readout_gradient[part])
-        objective += (1.0 - smoothing) * cross_entropy
+        objective += (1.0 - smoothing) * cross_entropy_N.sum()
         if logit_gradients is not None:
             ctx.save_for_backward(readout_ND, logit_gradients, readout_gradient)
-        ctx.mark_non_differentiable(cross_entropy, correct)
-        return objective, cross_entropy, correct
+        ctx.mark_non_differentiable(cross_entropy_N, correct)
+        return objective, cross_entropy_N, correct
 
     @staticmethod
     @once_differentiable

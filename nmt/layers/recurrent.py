@@ -35,11 +35,8 @@ class StackState(BatchRecord):
     hidden: tuple[Tensor, ...]
     cell: tuple[Tensor, ...]
     """Empty but for the LSTM."""
-
-    @property
-    def top_BD(self) -> Tensor:
-        """The hidden state of the top layer."""
-        return self.hidden[-1]
+    top_BD: Tensor
+    """What the top layer gives out: its hidden state, with residual connections plus its input."""
 
 
 class Elman:
@@ -131,11 +128,13 @@ class RecurrentStack(nn.Module):
 
     Parameters live in torch's own one-layer ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``. Each gate's matrices start as Glorot
     & Bengio 2010 (input) and orthogonal (recurrent, Saxe et al. 2014), biases as 0, the LSTM's forget gate as 1
-    (Jozefowicz et al. 2015).
+    (Jozefowicz et al. 2015). With ``residual`` each layer above the bottom one gives out its hidden state plus its
+    input, before dropout (Wu et al. 2016, equation 5).
     """
 
-    def __init__(self, cell: CellKind, *, input_size: int, size: int, layers: int) -> None:
+    def __init__(self, cell: CellKind, *, input_size: int, size: int, layers: int, residual: bool = False) -> None:
         super().__init__()
+        self.residual = residual
         self.kind = cell
         self.cell = CELLS[cell]
         self.input_size = input_size
@@ -160,9 +159,10 @@ class RecurrentStack(nn.Module):
         return parameter
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
-        """The top layer's hidden states (B, T, D) over a whole sequence, from zero states if there is no ``state``;
+        """What the top layer gives out (B, T, D) over a whole sequence, from zero states if there is no ``state``;
         dropout goes between the layers. Runs in torch's own fused kernels."""
         for layer, rnn in enumerate(self.rnns):
+            below_BTE = input_BTE
             if layer > 0:
                 input_BTE = dropout(input_BTE)
             start: Any = None
@@ -171,12 +171,14 @@ class RecurrentStack(nn.Module):
                 if state.cell:
                     start = (start, state.cell[layer][None].to(input_BTE.dtype))
             input_BTE = _run(rnn, input_BTE, start)
+            if layer > 0 and self.residual:
+                input_BTE = input_BTE + below_BTE
         return input_BTE
 
     def start(self, hidden: Sequence[Tensor]) -> StackState:
         """The state before the first step, from the layers' hidden states; the LSTM's memory starts at 0."""
         cells = tuple(torch.zeros_like(each) for each in hidden) if self.kind == "lstm" else ()
-        return StackState(tuple(hidden), cells)
+        return StackState(tuple(hidden), cells, top_BD=hidden[-1])
 
     def stepper(self, *, fed: int) -> Stepper:
         """A loop's view of the weights; the last ``fed`` columns of the bottom layer's input are known only inside
@@ -190,7 +192,8 @@ class Stepper:
     def __init__(self, stack: RecurrentStack, fed: int) -> None:
         self._cell = stack.cell
         known = stack.input_size - fed
-        self._known_weight_GE = stack.parameter("weight_ih", 0)[:, :known]
+        self._residual = stack.residual
+        self._known = DeferredLinear(stack.parameter("weight_ih", 0)[:, :known])
         self._biases_G = [stack.parameter("bias_ih", n) for n in range(stack.layers)]
         fed_weight_GF = stack.parameter("weight_ih", 0)[:, known:]
         self._inputs: list[DeferredLinear | None] = [DeferredLinear(fed_weight_GF) if fed else None]
@@ -200,7 +203,8 @@ class Stepper:
 
     def known(self, known_BTE: Tensor) -> Tensor:
         """What the inputs known before the loop add to the bottom layer's pre-activations, (B, T, G)."""
-        return nn.functional.linear(known_BTE, self._known_weight_GE, self._biases_G[0])
+        known_BTG = self._known(known_BTE)
+        return known_BTG + self._biases_G[0].to(known_BTG.dtype)
 
     def __call__(
         self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, dropped: Sequence[Tensor | None], scale: float
@@ -209,14 +213,13 @@ class Stepper:
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
         input_BG = known_BG
+        top_BD = known_BG
         for layer, recurrent in enumerate(self._recurrent):
             linear = self._inputs[layer]
             if layer > 0:
                 assert linear is not None
-                below_BD = hidden[-1]
                 mask = dropped[layer - 1]
-                if mask is not None:
-                    below_BD = below_BD.masked_fill(mask, 0.0) * scale
+                below_BD = top_BD if mask is None else top_BD.masked_fill(mask, 0.0) * scale
                 input_BG = linear(below_BD) + self._biases_G[layer].to(below_BD.dtype)
             elif linear is not None:
                 assert fed_BF is not None
@@ -228,7 +231,8 @@ class Stepper:
             hidden.append(new.hidden_BD)
             if new.cell_BD is not None:
                 cells.append(new.cell_BD)
-        return StackState(tuple(hidden), tuple(cells))
+            top_BD = new.hidden_BD + top_BD if layer > 0 and self._residual else new.hidden_BD
+        return StackState(tuple(hidden), tuple(cells), top_BD)
 
 
 def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:

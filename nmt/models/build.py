@@ -7,6 +7,7 @@ from typing import Any
 from nmt.layers.embedding import Embedding
 from nmt.layers.output import OutputLayer
 from nmt.models.config import ModelConfig
+from nmt.models.rnn.config import ContextConfig
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq
@@ -22,6 +23,7 @@ def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: i
     decoder = RNNDecoder(
         config.decoder,
         config.attention,
+        config.context or ContextConfig(),
         target,
         width=width,
         memory_size=encoder.size,

@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from nmt.layers.output import TokenLoss
+from nmt.layers.output import OutputLayer, TokenLoss
 from nmt.models.feed import Feed
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.seq2seq import Branches, Seq2Seq
 
 
 def token_loss(
     model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, *, smoothing: float = 0.0
 ) -> TokenLoss:
     """The loss summed over the target's tokens, end-of-sentence included. Output layer and loss run once over all
-    positions of all sentences, padding left out."""
+    positions of all sentences, padding left out. What attention learns from a reward is part of the objective."""
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    place_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
+    is_pad_BT = target_BT == model.pad
+    place_N = (~is_pad_BT).flatten().nonzero()[:, 0]
+    gold_N = target_BT.flatten()[place_N]
+    if decoded.branches is not None:
+        return _marginal(model.output, decoded.branches, place_N, gold_N, smoothing)
     readout_NR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_N)
-    return model.output.loss(readout_NR, target_BT.flatten()[place_N], smoothing=smoothing)
+    loss = model.output.loss(readout_NR, gold_N, smoothing=smoothing)
+    if decoded.choice is None:
+        return loss
+    log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
+    choice_loss = decoded.choice.loss(log_p_BT.view(target_BT.shape), is_pad_BT)
+    return dataclasses.replace(loss, objective=loss.objective + choice_loss)
+
+
+def _marginal(output: OutputLayer, branches: Branches, place_N: Tensor, gold_N: Tensor, smoothing: float) -> TokenLoss:
+    """-log of the sum over source positions s of weight_s p(gold | s) (Wu et al. 2018, equation 4); label smoothing
+    enters into each p(gold | s)."""
+    log_weight_NS = branches.log_weight_BTS.flatten(0, 1)[place_N]
+    row_M, source_M = log_weight_NS.isfinite().nonzero(as_tuple=True)  # M: what is not padding
+    readout_MR = branches.readout_BTSR.flatten(0, 1)[place_N[row_M], source_M]
+    each_M = output.likelihood(readout_MR, gold_N[row_M], smoothing=smoothing)
+
+    def summed(log_p_M: Tensor) -> Tensor:
+        spread_NS = torch.full_like(log_weight_NS, -torch.inf).index_put((row_M, source_M), log_p_M)
+        # where the weight is 0 the gradient of -inf - inf would be no number
+        return (spread_NS + log_weight_NS.masked_fill(log_weight_NS.isinf(), 0.0)).logsumexp(dim=1)
+
+    is_best_NS = torch.zeros_like(log_weight_NS, dtype=torch.bool).index_put((row_M, source_M), each_M.is_best_N)
+    heaviest_N1 = log_weight_NS.argmax(dim=1, keepdim=True)
+    return TokenLoss(
+        objective=-summed(each_M.smoothed_N).sum(),
+        cross_entropy_N=-summed(each_M.log_p_N).detach(),
+        correct=is_best_NS.gather(1, heaviest_N1).sum(),
+    )

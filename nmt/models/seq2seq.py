@@ -7,12 +7,14 @@ H heads, D width of an encoder state, R width of a readout, V target vocabulary.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.output import OutputLayer
 from nmt.models.feed import Feed, TeacherForcing
@@ -55,15 +57,29 @@ class DecoderStep(Generic[S]):
     state: S
 
 
-class Decoded(NamedTuple):
+@dataclass(frozen=True)
+class Branches:
+    """What a decoder would read out at each step if it looked at one source position alone, for every position."""
+
+    readout_BTSR: Tensor
+    log_weight_BTS: Tensor
+    """Log-probability of looking there; -inf at padding."""
+
+
+@dataclass(frozen=True)
+class Decoded:
     """What a decoder yields for all positions of a target."""
 
     readout_BTR: Tensor
     weights_BHTS: Tensor
+    choice: Choice | None = None
+    """How source positions were drawn, for attention that learns from a reward; in training alone."""
+    branches: Branches | None = None
+    """For attention whose likelihood is summed over all source positions; in training alone."""
 
 
 class Decoder(nn.Module, ABC, Generic[M, S]):
-    """Target tokens to readouts, with attention to a memory."""
+    """Target tokens to readouts, with attention to a memory; without attention, weights have no heads (H = 0)."""
 
     readout_size: int
 
@@ -83,6 +99,15 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
     @abstractmethod
     def forced(self, input_BT: Tensor, memory: M) -> Decoded:
         """All steps over given tokens, each the token *before* its position; equal to looping ``step``."""
+
+    @abstractmethod
+    def unrolled(self, first_B: Tensor, memory: M, steps: int, following: Callable[[int, Tensor], Tensor]) -> Decoded:
+        """``steps`` steps, the first over ``first_B``; ``following`` gives the token to read next from a step's number
+        and readout (B, R). Like ``step`` in a loop, but for what a loop in training can share: weights cast once, one
+        dropout mask for a sentence."""
+
+    def at_update(self, update: int) -> None:
+        """Says how many updates of training are done, for what is annealed."""
 
 
 @dataclass(frozen=True)
@@ -131,16 +156,18 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         """All steps with the inputs that ``feed`` chooses; at once where it never looks at the model's guesses."""
         if isinstance(feed, TeacherForcing):
             return self.forced(target_BT, memory)
-        state = self.start(memory)
-        token_B = self._before(target_BT)[:, 0]
-        readouts, weights = [], []
-        for gold_B in target_BT.unbind(dim=1):
-            step = self.decoder.step(token_B, memory, state)
-            state = step.state
-            readouts.append(step.readout_NR)
-            weights.append(step.weights_NHS)
-            token_B = feed.next(gold_B, self.output(step.readout_NR))
-        return Decoded(torch.stack(readouts, dim=1), torch.stack(weights, dim=2))
+        rows, steps = target_BT.shape
+        chooser = feed.begin(rows, target_BT.device)
+
+        def following(time: int, readout_BR: Tensor) -> Tensor:
+            with torch.no_grad():
+                return chooser.next(target_BT[:, time], self.output(readout_BR))
+
+        return self.decoder.unrolled(self.first_token(rows, target_BT.device), memory, steps, following)
+
+    def at_update(self, update: int) -> None:
+        """Says how many updates of training are done, for what is annealed."""
+        self.decoder.at_update(update)
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """The begin-of-sentence token for each row, what the first step is fed with."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.models.feed import FreeRunning, TeacherForcing
+from nmt.models.feed import FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import beam_search
 from nmt.search.greedy import greedy
@@ -72,13 +73,10 @@ def test_a_sentence_does_not_depend_on_its_batch(config: dict[str, Any]) -> None
 @every_model
 @torch.no_grad()
 def test_decoding_step_by_step_with_gold_tokens_equals_forced(config: dict[str, Any]) -> None:
-    class Gold(TeacherForcing.__mro__[1]):  # type: ignore[misc]
-        def next(self, gold_B: torch.Tensor, logits_BV: torch.Tensor) -> torch.Tensor:
-            return gold_B
-
     model = make(config)
     memory = model.encode(SOURCE_BS)
-    unrolled, at_once = model.decode(TARGET_BT, memory, Gold()), model.decode(TARGET_BT, memory, TeacherForcing())
+    always_gold = ScheduledSampling(1.0)
+    unrolled, at_once = model.decode(TARGET_BT, memory, always_gold), model.decode(TARGET_BT, memory, TeacherForcing())
     torch.testing.assert_close(unrolled.readout_BTR, at_once.readout_BTR, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(unrolled.weights_BHTS, at_once.weights_BHTS, atol=1e-6, rtol=1e-4)
 
@@ -118,7 +116,7 @@ def test_every_hypothesis_scores_as_its_teacher_forced_rescoring(config: dict[st
         assert len({each.tokens for each in hypotheses}) == len(hypotheses)
         for each in hypotheses:
             length = int((SOURCE_BS[row] != 0).sum())
-            assert each.log_prob == pytest.approx(log_prob(model, SOURCE_BS[row, :length], each.tokens), abs=1e-4)
+            assert each.log_prob == pytest.approx(log_prob(model, SOURCE_BS[row, :length], each.tokens), rel=1e-4)
             assert each.score == pytest.approx(each.log_prob / length_penalty(len(each.tokens) + 1, 0.7))
             assert len(each.tokens) + 1 <= limits[row]
 
@@ -165,9 +163,8 @@ def test_saved_and_loaded_weights_are_the_same_bits(config: dict[str, Any], tmp_
 @every_model
 def test_every_parameter_learns(config: dict[str, Any]) -> None:
     model = make(config, scale=1.0).train()
-    decoded = model.forced(TARGET_BT, model.encode(SOURCE_BS))
-    loss = model.output.loss(decoded.readout_BTR.flatten(0, 1), TARGET_BT.flatten())
-    loss.objective.backward()  # type: ignore[no-untyped-call]
+    for _ in range(3):  # one draw of hard attention may be right by chance
+        token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing()).objective.backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
@@ -180,7 +177,9 @@ def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
     weights = torch.randn(*TARGET_BT.shape, 6, dtype=torch.float64)
 
     def gradients(logits_BTV: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return torch.autograd.grad((logits_BTV * weights).sum(), list(model.parameters()))
+        # nothing reaches a score whose best position is taken whatever its value
+        found = torch.autograd.grad((logits_BTV * weights).sum(), list(model.parameters()), allow_unused=True)
+        return tuple(torch.zeros(1) if each is None else each for each in found)
 
     at_once = gradients(model.output(model.forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR))
     memory = model.encode(SOURCE_BS)

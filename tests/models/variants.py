@@ -14,14 +14,29 @@ from nmt.models.seq2seq import Seq2Seq
 VOCABULARY = 6
 
 
+WIRINGS = {
+    "previous": {"query": "previous", "input_feeding": False},
+    "feeding": {"query": "current", "input_feeding": True},
+    "parallel": {"query": "current", "input_feeding": False},
+}
+"""The three ways attention stands to the steps: before the cell, after it and fed back, after all of them at once."""
+
+
 def tree(
-    *, score: str = "additive", weights: str = "softmax", tie: str = "none", encoder: Any = None, decoder: Any = None
+    *,
+    score: Any = "additive",
+    weights: Any = "softmax",
+    context: Any = None,
+    tie: str = "none",
+    encoder: Any = None,
+    decoder: Any = None,
 ) -> dict[str, Any]:
     return {
         "embedding": {"size": 8, "tie": tie},
         "encoder": {"kind": "rnn", "size": 5, **(encoder or {})},
         "decoder": {"kind": "rnn", "size": 7, **(decoder or {})},
         "attention": {"score": score, "weights": weights},
+        "context": context,
     }
 
 
@@ -38,10 +53,39 @@ def variants() -> Iterator[Any]:
                     )
     for score in SCORES:
         for weights in WEIGHTS:
-            for query in ("previous", "current"):
+            for name, wiring in WIRINGS.items():
+                yield pytest.param(tree(score=score, weights=weights, decoder=wiring), id=f"{score}-{weights}-{name}")
+    marginal = {"kind": "hard", "training": "marginal"}
+    for score in ("general", "location"):
+        yield pytest.param(
+            tree(score=score, weights=marginal, decoder=WIRINGS["parallel"]), id=f"{score}-hard marginal"
+        )
+    for context in ("every_step", "first_step", "initial_state", "projected_initial_state"):
+        for feeding in (True, False):
+            for layers, vector in ((1, "last"), (2, "mean")):
                 yield pytest.param(
-                    tree(score=score, weights=weights, decoder={"query": query}), id=f"{score}-{weights}-{query}"
+                    tree(
+                        score="none",
+                        context={"kind": context, "summary": vector},
+                        decoder={"size": 10, "input_feeding": feeding, "layers": layers},
+                    ),
+                    id=f"none-{context}-{vector}-{'feeding' * feeding}",
                 )
+    yield pytest.param(tree(score={"kind": "location", "positions": 3}), id="location, three positions")
+    for weights in ("local_m", "local_p"):
+        for score in ("location", "dot"):
+            yield pytest.param(
+                tree(score=score, weights={"kind": weights, "width": 1}), id=f"{score}-{weights}, a narrow window"
+            )
+    yield pytest.param(tree(score={"kind": "gaussian", "learned": False, "bandwidth": 2.0}), id="fixed bandwidth")
+    yield pytest.param(tree(weights={"kind": "glimpse", "scales": 1}), id="one glimpse")
+    residual = {"layers": 3, "residual": True}
+    for name, wiring in WIRINGS.items():
+        yield pytest.param(tree(encoder=residual, decoder={**residual, **wiring}), id=f"residual-{name}")
+    yield pytest.param(
+        tree(encoder={**residual, "bidirectional": False, "cell": "gru"}, decoder={**residual, "cell": "gru"}),
+        id="residual-gru-one direction",
+    )
     yield pytest.param(tree(encoder={"bidirectional": False, "layers": 2}), id="one direction")
     yield pytest.param(tree(tie="output"), id="tied output")
     yield pytest.param(tree(tie="all"), id="tied all")

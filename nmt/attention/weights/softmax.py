@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Weighting
+from nmt.attention.mechanism import Asked, Weighted, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,6 +19,6 @@ class Softmax(Weighting):
 
     kind: Literal["softmax"] = "softmax"
 
-    def __call__(self, scores_BHTS: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
         """exp(-inf) = 0: padding gets exactly 0."""
-        return scores_BHTS.softmax(dim=-1)
+        return Weighted(scores_BHTS.softmax(dim=-1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import model_validator
+
 from nmt.core.structure import Structure
 from nmt.layers.config import Size
 
@@ -19,16 +21,30 @@ class RNNEncoderConfig(Structure):
     size: Size = 256
     """Width of the state, per direction."""
     bidirectional: bool = True
+    residual: bool = False
+    """Whether each layer above the bottom one adds its input to its output (Wu et al. 2016, section 3.1)."""
+
+    @model_validator(mode="after")
+    def _residual_has_layers(self) -> RNNEncoderConfig:
+        _check_residual(self.residual, self.layers)
+        return self
+
+    @property
+    def memory_size(self) -> int:
+        """Width of an encoder state."""
+        return self.size * (2 if self.bidirectional else 1)
 
 
 class RNNDecoderConfig(Structure):
-    """A recurrent decoder with attention."""
+    """A recurrent decoder."""
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
     layers: Size = 1
     size: Size = 512
     """Width of the state."""
+    residual: bool = False
+    """As the encoder's; attention asks and the readout reads with what the top layer gives out."""
     query: Literal["previous", "current"] = "current"
     """Which state asks: the one before this step, whose context enters the cell (Bahdanau), or this step's (Luong)."""
     input_feeding: bool = True
@@ -37,3 +53,27 @@ class RNNDecoderConfig(Structure):
     """Width of the readout, which the output layer reads; null: the decoder's size, or the embedding's if tied."""
     readout_embedding: bool = False
     """Whether the readout also sees the last word's embedding (Bahdanau et al. 2015, appendix A.2.2)."""
+
+    @model_validator(mode="after")
+    def _residual_has_layers(self) -> RNNDecoderConfig:
+        _check_residual(self.residual, self.layers)
+        return self
+
+
+class ContextConfig(Structure):
+    """How a decoder without attention gets the sentence's one vector c."""
+
+    kind: Literal["every_step", "first_step", "initial_state", "projected_initial_state"] = "projected_initial_state"
+    """``every_step``: c is part of the cell's input at each step, and the state starts at 0 (Cho et al. 2014).
+    ``first_step``: c is part of the first input, a learnt placeholder of the others, and the state starts at 0.
+    ``initial_state``: the state of each layer starts as c (Sutskever et al. 2014).
+    ``projected_initial_state``: it starts as tanh(W c + b)."""
+    summary: Literal["last", "mean"] = "last"
+    """c: each direction's last state of the top layer, or the mean of all its states."""
+
+
+def _check_residual(residual: bool, layers: int) -> None:
+    if residual and layers == 1:
+        raise ValueError(
+            "residual: true adds what a layer reads to what it gives, from the second layer on; set layers"
+        )

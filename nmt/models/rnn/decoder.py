@@ -1,34 +1,41 @@
-"""The recurrent decoder with attention, wired as Bahdanau's or as Luong's.
+"""The recurrent decoder, with attention wired as Bahdanau's or as Luong's, or without.
 
 Shapes as in ``seq2seq``; E width of an embedding, D width of a state, G of the cell's gates, K of a context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from nmt.attention.attention import Attention, AttentionMemory
+from nmt.attention.attention import Attended, Attention, AttentionMemory
 from nmt.attention.config import AttentionConfig
+from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.config import DropoutConfig
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
 from nmt.layers.embedding import Embedding
 from nmt.layers.recurrent import RecurrentStack, StackState
-from nmt.models.rnn.config import RNNDecoderConfig
-from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
+from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig
+from nmt.models.rnn.context import handover, summary
+from nmt.models.seq2seq import Branches, Decoded, Decoder, DecoderStep, Encoded
 
 
 @dataclass(frozen=True)
 class RNNMemory(BatchRecord):
     """A batch of source sentences as the decoder sees them."""
 
-    attention: AttentionMemory
-    final_BD: Tensor
+    attention: AttentionMemory | None
+    """None without attention."""
+    summary_BD: Tensor
+    """The sentence's one vector."""
+    is_pad_BS: Tensor
 
 
 @dataclass(frozen=True)
@@ -38,25 +45,29 @@ class RNNState(BatchRecord):
     stack: StackState
     feed_NR: Tensor | None
     """The last readout; None without input feeding."""
+    position_N: Tensor
+    """How many steps are done."""
 
 
 class RNNDecoder(Decoder[RNNMemory, RNNState]):
-    """y' = embedding of the last word, s = state of the top layer, c = context, r = readout.
+    """y' = embedding of the last word, s = what the top layer gives out, c = context, r = readout.
 
     ``query: previous`` (Bahdanau et al. 2015, appendix A.1.2):   c_t = attend(s_{t-1}); s_t = cell([y'; c_t], s_{t-1})
     ``query: current``  (Luong et al. 2015, figure 2):            s_t = cell(y', s_{t-1}); c_t = attend(s_t)
     both:                                                         r_t = tanh(W [s_t; c_t] + b)
     ``input_feeding``   (Luong et al. 2015, section 3.3):         r_{t-1} is part of the cell's input as well.
+    without attention:                                            s_t = cell([y'; f_t], s_{t-1}); r_t = tanh(W s_t + b)
 
-    The first state of each layer is tanh(W f + b), f the encoder's one vector of the sentence. Bahdanau's own readout
-    is a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings, over the
-    current state, and ``readout_embedding`` adds the word.
+    With attention the first state of each layer is tanh(W f + b), f the encoder's one vector of the sentence; without,
+    f comes in as ``context`` says. Bahdanau's own readout is a maxout layer over the previous state, the word and the
+    context; here it is Luong's in both wirings, over the current state, and ``readout_embedding`` adds the word.
     """
 
     def __init__(
         self,
         config: RNNDecoderConfig,
         attention: AttentionConfig,
+        context: ContextConfig,
         embedding: Embedding,
         *,
         width: int,
@@ -66,116 +77,229 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     ) -> None:
         super().__init__()
         self.readout_size = readout_size
-        self.attends_first = config.query == "previous"
         self.input_feeding = config.input_feeding
         self.readout_embedding = config.readout_embedding
+        self.context = context
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
-        self.fed_size = memory_size * self.attends_first + readout_size * self.input_feeding
+        self.attention: Attention | None = None
+        if not attention.is_none:
+            self.attention = Attention(attention, query_size=config.size, key_size=memory_size, value_size=memory_size)
+        context_size = 0 if self.attention is None else memory_size
+        self.attends_first = self.attention is not None and config.query == "previous"
+        self.handover = handover(context, summary_size=memory_size, size=config.size, layers=config.layers)
+        self.fed_size = context_size * self.attends_first + readout_size * self.input_feeding
         self.stack = RecurrentStack(
-            config.cell, input_size=width + self.fed_size, size=config.size, layers=config.layers
+            config.cell,
+            input_size=width + self.handover.input_size + self.fed_size,
+            size=config.size,
+            layers=config.layers,
+            residual=config.residual,
         )
-        self.attention = Attention(attention, query_size=config.size, key_size=memory_size)
-        self.bridge = nn.ModuleList(nn.Linear(memory_size, config.size) for _ in range(config.layers))
-        self.readout = nn.Linear(config.size + memory_size + width * self.readout_embedding, readout_size)
-        for linear in (*self.bridge, self.readout):
-            assert isinstance(linear, nn.Linear)
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        self.readout = nn.Linear(config.size + context_size + width * self.readout_embedding, readout_size)
+        nn.init.xavier_uniform_(self.readout.weight)
+        nn.init.zeros_(self.readout.bias)
+
+    def at_update(self, update: int) -> None:
+        """See ``Decoder.at_update``."""
+        if self.attention is not None:
+            self.attention.update = update
 
     def memory(self, encoded: Encoded) -> RNNMemory:
         """See ``Decoder.memory``."""
-        return RNNMemory(self.attention.memory(encoded.states_BSD, encoded.is_pad_BS), encoded.final_BD)
+        states_BSD, is_pad_BS = encoded.states_BSD, encoded.is_pad_BS
+        attention = None if self.attention is None else self.attention.memory(states_BSD, states_BSD, is_pad_BS)
+        return RNNMemory(attention, summary(self.context, states_BSD, encoded.final_BD, is_pad_BS), is_pad_BS)
 
     def start(self, memory: RNNMemory) -> RNNState:
         """See ``Decoder.start``."""
-        stack = self.stack.start([linear(memory.final_BD).tanh() for linear in self.bridge])
+        stack = self.stack.start(self.handover.start(memory.summary_BD))
         feed_BR = stack.top_BD.new_zeros(len(stack), self.readout_size) if self.input_feeding else None
-        return RNNState(stack, feed_BR)
+        position_B = torch.zeros(len(stack), dtype=torch.int64, device=stack.top_BD.device)
+        return RNNState(stack, feed_BR, position_B)
 
     def step(self, token_N: Tensor, memory: RNNMemory, state: RNNState) -> DecoderStep[RNNState]:
         """See ``Decoder.step``."""
-        embedded_NTE = self.embedding_dropout(self.embedding(token_N[:, None]))
-        loop = _Loop(self, memory, embedded_NTE)
-        state, top_ND, context_NK, weights_NHS = loop.step(0, state)
-        readout_NR = state.feed_NR
-        if readout_NR is None:
-            readout_NR = self._readout(embedded_NTE, top_ND[:, None], context_NK[:, None])[:, 0]
-        return DecoderStep(readout_NR, weights_NHS, state)
+        loop = _Loop(self, memory, rows=len(token_N), steps=1, reads=True)
+        embedded_N1E = self.embedding_dropout(self.embedding(token_N[:, None]))
+        known_NG = loop.known(embedded_N1E, state.position_N[:, None])[:, 0]
+        step = loop.step(0, embedded_N1E[:, 0], known_NG, state)
+        return DecoderStep(loop.readout(0, step, embedded_N1E[:, 0]), step.weights_NHTS[:, :, 0], step.state)
 
     def forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
         """See ``Decoder.forced``. What no step's outcome enters is done for all steps at once."""
         embedded_BTE = self.embedding_dropout(self.embedding(input_BT))
         state = self.start(memory)
+        rows, steps = input_BT.shape
+        position_BT = torch.arange(steps, device=input_BT.device).expand(rows, steps)
         if not self.fed_size:
-            top_BTD = self.stack(embedded_BTE, state.stack, self.dropout)
-            context_BTK, weights_BHTS = self.attention(top_BTD, memory.attention)
-            return Decoded(self._readout(embedded_BTE, top_BTD, context_BTK), weights_BHTS)
-        loop = _Loop(self, memory, embedded_BTE)
-        tops, contexts, weights, readouts = [], [], [], []
-        for time in range(input_BT.shape[1]):
-            state, top_BD, context_BK, weights_BHS = loop.step(time, state)
-            weights.append(weights_BHS)
-            if state.feed_NR is not None:
-                readouts.append(state.feed_NR)
-            else:
-                tops.append(top_BD)
-                contexts.append(context_BK)
-        weights_BHTS = torch.stack(weights, dim=2)
-        if readouts:
-            return Decoded(torch.stack(readouts, dim=1), weights_BHTS)
-        readout_BTR = self._readout(embedded_BTE, torch.stack(tops, dim=1), torch.stack(contexts, dim=1))
-        return Decoded(readout_BTR, weights_BHTS)
+            top_BTD = self.stack(self.inputs(embedded_BTE, position_BT, memory), state.stack, self.dropout)
+            return self._decoded(embedded_BTE, top_BTD, self._attend(top_BTD, position_BT, memory), memory)
+        loop = _Loop(self, memory, rows=rows, steps=steps, reads=self.input_feeding)
+        known = loop.known(embedded_BTE, position_BT).unbind(dim=1)
+        trail: list[_Stepped] = []
+        for time in range(steps):
+            trail.append(loop.step(time, embedded_BTE[:, time], known[time], state))
+            state = trail[-1].state
+        if self.input_feeding:
+            return _joined(trail, [each.state.feed_NR for each in trail])
+        attended = Attended(
+            torch.stack([each.context_NK for each in trail], dim=1),
+            torch.cat([each.weights_NHTS for each in trail], dim=2),
+            Choice.joined([each.choice for each in trail]),
+        )
+        top_BTD = torch.stack([each.state.stack.top_BD for each in trail], dim=1)
+        return self._decoded(embedded_BTE, top_BTD, attended, memory)
 
-    def _readout(self, embedded_BTE: Tensor, top_BTD: Tensor, context_BTK: Tensor) -> Tensor:
-        parts = [top_BTD, context_BTK] + [embedded_BTE.to(top_BTD.dtype)] * self.readout_embedding
-        readout_BTR: Tensor = self.dropout(self.readout(torch.cat(parts, dim=-1)).tanh())
-        return readout_BTR
+    def unrolled(
+        self, first_B: Tensor, memory: RNNMemory, steps: int, following: Callable[[int, Tensor], Tensor]
+    ) -> Decoded:
+        """See ``Decoder.unrolled``."""
+        assert not self.enumerates, "what is summed over all positions is decoded at once"
+        rows, token_B, state = len(first_B), first_B, self.start(memory)
+        loop = _Loop(self, memory, rows=rows, steps=steps, reads=True)
+        mask_BTE = self.embedding_dropout.mask(rows, steps, self.embedding.weight_VD.shape[1], first_B.device)
+        trail: list[_Stepped] = []
+        readouts: list[Tensor | None] = []
+        for time in range(steps):
+            embedded_B1E = self.embedding(token_B[:, None])
+            if mask_BTE is not None:
+                embedded_B1E = self.embedding_dropout.apply_mask(embedded_B1E, mask_BTE[:, time : time + 1])
+            known_BG = loop.known(embedded_B1E, state.position_N[:, None])[:, 0]
+            step = loop.step(time, embedded_B1E[:, 0], known_BG, state)
+            readout_BR = loop.readout(time, step, embedded_B1E[:, 0])
+            trail.append(step)
+            readouts.append(readout_BR)
+            token_B, state = following(time, readout_BR), step.state
+        return _joined(trail, readouts)
+
+    @property
+    def enumerates(self) -> bool:
+        """Whether this pass is to sum the likelihood over every source position."""
+        return self.training and self.attention is not None and self.attention.weighting.enumerates
+
+    def inputs(self, embedded_BTE: Tensor, position_BT: Tensor, memory: RNNMemory) -> Tensor:
+        """What is known of the cell's input before the step; also of N rows, a sentence's side by side."""
+        beams = len(embedded_BTE) // len(memory.summary_BD)
+        summary_BD = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
+        added_BTD = self.handover.inputs(summary_BD, position_BT)
+        return embedded_BTE if added_BTD is None else torch.cat([embedded_BTE.to(added_BTD.dtype), added_BTD], dim=-1)
+
+    def _attend(self, top_BTD: Tensor, position_BT: Tensor, memory: RNNMemory) -> Attended:
+        if self.attention is None or memory.attention is None:
+            return _no_attention(top_BTD, memory)
+        attended: Attended = self.attention(top_BTD, position_BT, memory.attention)
+        return attended
+
+    def _decoded(self, embedded_BTE: Tensor, top_BTD: Tensor, attended: Attended, memory: RNNMemory) -> Decoded:
+        """The readouts of all steps at once."""
+        parts = [top_BTD, attended.context_BTV] + [embedded_BTE.to(top_BTD.dtype)] * self.readout_embedding
+        readout_BTR = self.dropout(self.readout(torch.cat(parts, dim=-1)).tanh())
+        branches = self._branches(embedded_BTE, top_BTD, attended, memory) if self.enumerates else None
+        return Decoded(readout_BTR, attended.weights_BHTS, attended.choice, branches)
+
+    def _branches(self, embedded_BTE: Tensor, top_BTD: Tensor, attended: Attended, memory: RNNMemory) -> Branches:
+        """The readout with each source position's value for the context: W [s; v] = W_s s + W_v v."""
+        assert memory.attention is not None
+        values_BSV = memory.attention.values_BSV
+        own, looked_at = top_BTD.shape[-1], top_BTD.shape[-1] + values_BSV.shape[-1]
+        weight_RI = self.readout.weight
+        own_BTR = F.linear(top_BTD, weight_RI[:, :own], self.readout.bias)
+        if self.readout_embedding:
+            own_BTR = own_BTR + F.linear(embedded_BTE, weight_RI[:, looked_at:])
+        value_BSR = F.linear(values_BSV, weight_RI[:, own:looked_at])
+        readout_BTSR = (own_BTR[:, :, None] + value_BSR[:, None]).tanh()
+        dropped_BTSR = self.dropout(readout_BTSR.flatten(1, 2)).view_as(readout_BTSR)
+        weights_BTS = attended.weights_BHTS[:, 0]
+        # the logarithm of 0 would have no gradient that is a number
+        log_weight_BTS = weights_BTS.clamp(min=torch.finfo(weights_BTS.dtype).tiny).log()
+        return Branches(dropped_BTSR, log_weight_BTS.masked_fill(memory.is_pad_BS[:, None], -torch.inf))
+
+
+def _no_attention(top_NTD: Tensor, memory: RNNMemory) -> Attended:
+    """A context of width 0 and no heads."""
+    rows, time, _ = top_NTD.shape
+    no_weights = torch.empty(rows, 0, time, memory.is_pad_BS.shape[1], device=top_NTD.device)
+    return Attended(top_NTD.new_empty(rows, time, 0), no_weights, None)
+
+
+class _Stepped(NamedTuple):
+    """What one step leaves behind."""
+
+    state: RNNState
+    context_NK: Tensor
+    weights_NHTS: Tensor
+    choice: Choice | None
+
+
+def _joined(trail: Sequence[_Stepped], readouts: Sequence[Tensor | None]) -> Decoded:
+    return Decoded(
+        torch.stack([each for each in readouts if each is not None], dim=1),
+        torch.cat([each.weights_NHTS for each in trail], dim=2),
+        Choice.joined([each.choice for each in trail]),
+    )
 
 
 class _Loop:
-    """The steps over one batch, with what they share: weights cast once, word projections and dropout masks of all
-    steps drawn and multiplied before the first."""
+    """Steps over one batch, with what they share: weights cast once, dropout masks of all steps drawn before the
+    first."""
 
-    def __init__(self, decoder: RNNDecoder, memory: RNNMemory, embedded_BTE: Tensor) -> None:
+    def __init__(self, decoder: RNNDecoder, memory: RNNMemory, *, rows: int, steps: int, reads: bool) -> None:
+        """``reads`` says whether steps have readouts."""
         self._decoder = decoder
-        self._attend = decoder.attention.loop(memory.attention)
+        self._memory = memory
+        self._attend = None
+        if decoder.attention is not None and memory.attention is not None:
+            self._attend = decoder.attention.loop(memory.attention)
         self._stepper = decoder.stack.stepper(fed=decoder.fed_size)
-        self._embedded_BTE = embedded_BTE
-        self._known = self._stepper.known(embedded_BTE).unbind(dim=1)
         self._linear = DeferredLinear(decoder.readout.weight)
-        batch, time, _ = embedded_BTE.shape
 
         def masks(width: int) -> Sequence[Tensor | None]:
-            mask_BTD = decoder.dropout.mask(batch, time, width, embedded_BTE.device)
-            return [None] * time if mask_BTD is None else mask_BTD.unbind(dim=1)
+            mask_BTD = decoder.dropout.mask(rows, steps, width, memory.is_pad_BS.device)
+            return [None] * steps if mask_BTD is None else mask_BTD.unbind(dim=1)
 
         self._between = [masks(decoder.stack.size) for _ in range(decoder.stack.layers - 1)]
-        self._readout_masks = masks(decoder.readout_size) if decoder.input_feeding else ()
+        self._readout_masks = masks(decoder.readout_size) if reads else ()
 
-    def step(self, time: int, state: RNNState) -> tuple[RNNState, Tensor, Tensor, Tensor]:
-        """The new state, its top layer, the context (N, K) and the weights (N, H, S) of one step."""
+    def known(self, embedded_NTE: Tensor, position_NT: Tensor) -> Tensor:
+        """What the inputs known before a step add to its cell's pre-activations, (N, T, G)."""
+        return self._stepper.known(self._decoder.inputs(embedded_NTE, position_NT, self._memory))
+
+    def step(self, time: int, embedded_NE: Tensor, known_NG: Tensor, state: RNNState) -> _Stepped:
+        """One step of the cell and of attention; with input feeding, of the readout too."""
         decoder, stack = self._decoder, state.stack
         masks = [each[time] for each in self._between]
         fed = [] if state.feed_NR is None else [state.feed_NR]
         if decoder.attends_first:
-            context_N1K, weights_NH1S = self._attend(stack.top_BD[:, None])
-            fed = [context_N1K[:, 0], *fed]
-        stack = self._stepper(
-            self._known[time], torch.cat(fed, dim=1) if fed else None, stack, masks, decoder.dropout.scale
-        )
+            attended = self._attended(stack, state.position_N)
+            fed = [attended.context_BTV[:, 0], *fed]
+        stack = self._stepper(known_NG, torch.cat(fed, dim=1) if fed else None, stack, masks, decoder.dropout.scale)
         if not decoder.attends_first:
-            context_N1K, weights_NH1S = self._attend(stack.top_BD[:, None])
-        context_NK = context_N1K[:, 0]
-        feed_NR = self._readout(stack.top_BD, context_NK, time) if decoder.input_feeding else None
-        return RNNState(stack, feed_NR), stack.top_BD, context_NK, weights_NH1S[:, :, 0]
+            attended = self._attended(stack, state.position_N)
+        context_NK = attended.context_BTV[:, 0]
+        feed_NR = self._read(time, stack.top_BD, context_NK, embedded_NE) if decoder.input_feeding else None
+        return _Stepped(
+            RNNState(stack, feed_NR, state.position_N + 1), context_NK, attended.weights_BHTS, attended.choice
+        )
 
-    def _readout(self, top_ND: Tensor, context_NK: Tensor, time: int) -> Tensor:
+    def readout(self, time: int, step: _Stepped, embedded_NE: Tensor) -> Tensor:
+        """The readout of a step, which with input feeding is there already."""
+        if step.state.feed_NR is not None:
+            return step.state.feed_NR
+        return self._read(time, step.state.stack.top_BD, step.context_NK, embedded_NE)
+
+    def _attended(self, stack: StackState, position_N: Tensor) -> Attended:
+        query_N1D = stack.top_BD[:, None]
+        if self._attend is None:
+            return _no_attention(query_N1D, self._memory)
+        return self._attend(query_N1D, position_N[:, None])
+
+    def _read(self, time: int, top_ND: Tensor, context_NK: Tensor, embedded_NE: Tensor) -> Tensor:
         decoder = self._decoder
         parts = [top_ND, context_NK]
         if decoder.readout_embedding:
-            parts.append(self._embedded_BTE[:, time].to(top_ND.dtype))
+            parts.append(embedded_NE.to(top_ND.dtype))
         product_NR = self._linear(torch.cat(parts, dim=1))
         readout_NR = (product_NR + decoder.readout.bias.to(product_NR.dtype)).tanh()
         mask = self._readout_masks[time]

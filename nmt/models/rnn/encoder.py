@@ -16,13 +16,16 @@ from nmt.models.seq2seq import Encoded, Encoder
 class RNNEncoder(Encoder):
     """Layers of a forward and a backward recurrence; a layer reads both directions of the one below.
 
-    A state is [forward; backward]. The sentence's one vector is [forward at the last token; backward at the first].
+    A state is [forward; backward]. The sentence's one vector is [forward at the last token; backward at the first] of
+    the top layer. With ``residual`` each layer above the bottom one gives out its state plus its input (Wu et al.
+    2016).
     """
 
     def __init__(self, config: RNNEncoderConfig, embedding: Embedding, *, width: int, dropout: DropoutConfig) -> None:
         super().__init__()
         directions = 2 if config.bidirectional else 1
         self.size = config.size * directions
+        self.residual = config.residual
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
@@ -47,19 +50,24 @@ class RNNEncoder(Encoder):
         reversed_BS = _reversal(length_B, is_pad_BS.shape[1])
         row_B1 = torch.arange(len(is_pad_BS), device=is_pad_BS.device)[:, None]
         states_BSD = self.embedding_dropout(embedded_BSE)
+        outputs: list[Tensor] = []  # of each direction
         for layer, forwards in enumerate(self.forwards):
+            below_BSD = states_BSD
             if layer > 0:
                 states_BSD = self.dropout(states_BSD)
-            ahead_BSD = forwards(states_BSD, None, self.dropout)
-            final_B1D = ahead_BSD[row_B1, length_B[:, None] - 1]
-            if self.backwards is None:
-                states_BSD = ahead_BSD
-                continue
-            # Each sentence is reversed by itself, so that its padding comes last in this direction too.
-            back_BSD = self.backwards[layer](states_BSD[row_B1, reversed_BS], None, self.dropout)[row_B1, reversed_BS]
-            final_B1D = torch.cat([final_B1D, back_BSD[:, :1]], dim=-1)
-            states_BSD = torch.cat([ahead_BSD, back_BSD], dim=-1)
-        return Encoded(self.dropout(states_BSD), final_B1D[:, 0], is_pad_BS)
+            outputs = [forwards(states_BSD, None, self.dropout)]
+            if self.backwards is not None:
+                # Each sentence is reversed by itself, so that its padding comes last in this direction too.
+                back_BSD = self.backwards[layer](states_BSD[row_B1, reversed_BS], None, self.dropout)
+                outputs.append(back_BSD[row_B1, reversed_BS])
+            if layer > 0 and self.residual:
+                outputs = [
+                    each + below for each, below in zip(outputs, below_BSD.chunk(len(outputs), dim=-1), strict=True)
+                ]
+            states_BSD = torch.cat(outputs, dim=-1)
+        # where each direction has read the whole sentence
+        ends = [outputs[0][row_B1, length_B[:, None] - 1][:, 0], *(each[:, 0] for each in outputs[1:])]
+        return Encoded(self.dropout(states_BSD), torch.cat(ends, dim=-1), is_pad_BS)
 
 
 def _reversal(length_B: Tensor, size: int) -> Tensor:

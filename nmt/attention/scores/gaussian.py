@@ -1,0 +1,57 @@
+"""Gaussian score: minus the squared distance of query and key. With softmax weights it is kernel regression.
+
+Nadaraya 1964, "On Estimating Regression"; Watson 1964, "Smooth Regression Analysis".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Gaussian(Score):
+    """score = -|q - k|^2 / (2 s^2); softmax of it weighs each value by a Gaussian kernel of bandwidth s round q, over
+    the sum of all: the Nadaraya-Watson estimate of the value at q.
+
+    Where the widths differ the key is first projected, k' = W k.
+    """
+
+    formula: ClassVar[str] = "-|q - k|² / 2σ²"
+    source: ClassVar[str] = "Nadaraya 1964; Watson 1964"
+
+    kind: Literal["gaussian"] = "gaussian"
+    bandwidth: Annotated[float, Field(gt=0.0)] | None = None
+    """s, or where it starts if it is learnt; null: the fourth root of the width, at which scores start about as large
+    as those of ``scaled_dot``."""
+    learned: bool = True
+    """Whether training changes s."""
+
+    def projections(self, sizes: Sizes) -> Projections:
+        """W (Q, K), only where the widths differ."""
+        return Projections() if sizes.query == sizes.key else Projections(key=sizes.query)
+
+    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+        """The logarithm of s over where it starts, if it is learnt."""
+        return {"log_bandwidth_1": Parameter((1,), "zeros")} if self.learned else {}
+
+    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """For all pairs, the square multiplied out: (q . k - |q|^2 / 2 - |k|^2 / 2) / s^2."""
+        import torch
+
+        # the squares nearly cancel the product where it matters, so they are not added up in a half precision
+        dtype = torch.promote_types(query_BHTA.dtype, torch.float32)
+        product_BHTS = (query_BHTA @ keys_BHSA.mT).to(dtype)
+        query_BHT1 = query_BHTA.to(dtype).square().sum(dim=-1, keepdim=True)
+        keys_BH1S = keys_BHSA.to(dtype).square().sum(dim=-1).unsqueeze(2)
+        distance_BHTS = 0.5 * (query_BHT1 + keys_BH1S) - product_BHTS
+        start = self.bandwidth or query_BHTA.shape[-1] ** 0.25
+        if self.learned:
+            return -distance_BHTS / (start * parameters["log_bandwidth_1"].exp()).square()
+        return -distance_BHTS / start**2

@@ -1,0 +1,42 @@
+"""Location score: from the query alone, a score for each source position, whatever word stands there.
+
+Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Machine Translation", equation 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Projections, Score, Sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Location(Score):
+    """score_s = (W q)_s, W (positions, Q). Source positions past ``positions`` get no weight, as in the paper."""
+
+    formula: ClassVar[str] = "(W q)ₛ"
+    source: ClassVar[str] = "Luong et al. 2015"
+
+    kind: Literal["location"] = "location"
+    positions: Annotated[int, Field(gt=0)] = 100
+    """How many source positions it can look at, in subwords."""
+
+    def projections(self, sizes: Sizes) -> Projections:
+        """W; keys are not looked at."""
+        return Projections(query=self.positions)
+
+    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """The first S of the query's scores; -inf past the last."""
+        positions = keys_BHSA.shape[2]
+        scores_BHTS = query_BHTA[..., :positions]
+        missing = positions - scores_BHTS.shape[-1]
+        if missing <= 0:
+            return scores_BHTS
+        import torch
+
+        return torch.nn.functional.pad(scores_BHTS, (0, missing), value=-torch.inf)

@@ -1,0 +1,52 @@
+"""Glimpse weights: windows of growing width round one position, as a retina sees.
+
+Mnih et al. 2014, "Recurrent Models of Visual Attention", section 2 and figure 1, with words for pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Asked, Weighted
+from nmt.attention.reinforce import Sampled
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Glimpse(Sampled):
+    """Head k weighs alike the words within 2^k - 1 of a position: 1, 3, 7 ... words, sharp at the centre and blurred
+    around it, as the paper's sensor takes ever larger patches at the resolution of the smallest. The contexts of all
+    heads are fused, tanh(W [c_1; ...; c_H]).
+
+    The position is drawn from softmax(scores) in training, where the paper draws from a Gaussian round a predicted one
+    (of a sentence's few positions each can have its probability); it learns by REINFORCE. Decoding takes the
+    best-scored, as the paper takes the mean. With ``score: location`` the place is chosen from the state alone, as in
+    the paper.
+    """
+
+    formula: ClassVar[str] = "head k: mean over |s - p| < 2ᵏ, p ~ softmax(scores)"
+    source: ClassVar[str] = "Mnih et al. 2014"
+
+    kind: Literal["glimpse"] = "glimpse"
+    scales: Annotated[int, Field(ge=1, le=8)] = 3
+    """How many windows there are."""
+
+    @property
+    def heads(self) -> int:
+        """One for each window."""
+        return self.scales
+
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+        """Windows stop at the sentence's ends: every weight is 1 over the number of words in its window."""
+        chosen_BT, choice = self.draw(scores_BHTS, asked, parameters)
+        source_S = chosen_BT.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
+        distance_BTS = (source_S - chosen_BT[:, :, None]).abs()
+        radius_H = 2 ** (chosen_BT.new_ones(self.scales).cumsum(dim=0) - 1) - 1
+        is_inside_BHTS = distance_BTS[:, None] <= radius_H[:, None, None]
+        is_inside_BHTS &= (source_S < asked.length_B[:, None])[:, None, None]
+        weights_BHTS = is_inside_BHTS.to(scores_BHTS.dtype)
+        return Weighted(weights_BHTS / weights_BHTS.sum(dim=-1, keepdim=True), choice)

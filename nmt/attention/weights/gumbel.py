@@ -1,0 +1,56 @@
+"""Gumbel weights: one source position for each word, learnt through a relaxed draw.
+
+Jang, Gu & Poole 2017, "Categorical Reparameterization with Gumbel-Softmax".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Asked, Weighted, Weighting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Positive = Annotated[float, Field(gt=0.0)]
+
+
+class Gumbel(Weighting):
+    """All weight on s = argmax(scores + g), g ~ Gumbel(0, 1), which is a draw from softmax(scores).
+
+    The gradient is that of softmax((scores + g) / temperature) (straight-through, section 2.2). The temperature falls
+    exponentially from ``start`` to ``end`` over ``updates`` updates and stays there. Decoding takes the best-scored.
+    """
+
+    formula: ClassVar[str] = "one-hot, s = argmax(scores + g)"
+    source: ClassVar[str] = "Jang et al. 2017"
+
+    kind: Literal["gumbel"] = "gumbel"
+    start: Positive = 1.0
+    """The temperature before the first update."""
+    end: Positive = 0.5
+    """The temperature after ``updates``, below which the gradient's variance grows."""
+    updates: Annotated[int, Field(gt=0)] = 2000
+    """How long the temperature falls."""
+
+    def temperature(self, update: int) -> float:
+        """start x (end / start)^(update / updates), then end."""
+        return self.start * float((self.end / self.start) ** min(1.0, update / self.updates))
+
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+        """One-hot weights; padding, at -inf, is never drawn and gets no gradient."""
+        if not asked.is_training:
+            return Weighted(_one_hot(scores_BHTS))
+        # -log of an exponential variate; one that is rounded to 0 would draw padding
+        noise_BHTS = -scores_BHTS.new_empty(scores_BHTS.shape).exponential_().clamp(min=1e-30).log()
+        soft_BHTS = ((scores_BHTS + noise_BHTS) / self.temperature(asked.update)).softmax(dim=-1)
+        # in this order, so that the other positions' weights are 0 to the last bit
+        return Weighted(_one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))
+
+
+def _one_hot(scores_BHTS: Tensor) -> Tensor:
+    best_BHT1 = scores_BHTS.argmax(dim=-1, keepdim=True)
+    return scores_BHTS.new_zeros(scores_BHTS.shape).scatter(-1, best_BHT1, 1.0)

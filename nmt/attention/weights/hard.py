@@ -1,0 +1,50 @@
+"""Hard weights: one source position for each word.
+
+Xu et al. 2015, "Show, Attend and Tell", section 4.1; Mnih et al. 2014, "Recurrent Models of Visual Attention"; summed
+over all positions: Wu, Shapiro & Cotterell 2018, "Hard Non-Monotonic Attention for Character-Level Transduction".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nmt.attention.mechanism import Asked, Parameter, Sizes, Weighted
+from nmt.attention.reinforce import Sampled
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Hard(Sampled):
+    """All weight on one position: the best-scored when decoding.
+
+    In training (``reinforce``) it is drawn from softmax(scores), which learns by REINFORCE; or (``marginal``) the
+    likelihood is summed over every position, p(y_t) = sum over s of softmax(scores)_s p(y_t | s), exactly, at the cost
+    of one output layer for each. The sum is exact only where a choice touches no later step: with ``decoder.query:
+    current`` and without ``input_feeding``.
+    """
+
+    formula: ClassVar[str] = "one-hot, s ~ softmax(scores)"
+    source: ClassVar[str] = "Xu et al. 2015; Wu et al. 2018"
+
+    kind: Literal["hard"] = "hard"
+    training: Literal["reinforce", "marginal"] = "reinforce"
+    """How it learns: by REINFORCE from one draw for each step, or by the exact sum over all positions."""
+
+    @property
+    def enumerates(self) -> bool:
+        """See ``Weighting.enumerates``."""
+        return self.training == "marginal"
+
+    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+        """Those of the baseline; the exact sum needs none."""
+        return {} if self.enumerates else super().parameters(sizes)
+
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+        """One-hot weights; to train by the exact sum, the probabilities of the positions."""
+        if self.enumerates and asked.is_training:
+            return Weighted(scores_BHTS.softmax(dim=-1))
+        chosen_BT, choice = self.draw(scores_BHTS, asked, parameters)
+        weights_BHTS = scores_BHTS.new_zeros(scores_BHTS.shape)
+        return Weighted(weights_BHTS.scatter(-1, chosen_BT[:, None, :, None], 1.0), choice)

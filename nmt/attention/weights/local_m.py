@@ -1,0 +1,34 @@
+"""Local monotonic weights: a window that moves along with the target.
+
+Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Machine Translation", section 3.2, local-m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Asked, Weighted, Weighting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class LocalMonotonic(Weighting):
+    """softmax of the scores in the window |s - p_t| <= width round p_t = t; past the sentence's end p_t stays there."""
+
+    formula: ClassVar[str] = "softmax(scores) in |s - t| ≤ D"
+    source: ClassVar[str] = "Luong et al. 2015"
+
+    kind: Literal["local_m"] = "local_m"
+    width: Annotated[int, Field(gt=0)] = 10
+    """D, half the window's width, in subwords."""
+
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+        """The window always holds p_t, which is no padding, so something is left to weigh."""
+        centre_BT = asked.position_BT.minimum(asked.length_B[:, None] - 1)
+        source_S = centre_BT.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
+        is_outside_BTS = (source_S - centre_BT[:, :, None]).abs() > self.width
+        return Weighted(scores_BHTS.masked_fill(is_outside_BTS[:, None], float("-inf")).softmax(dim=-1))

@@ -1,0 +1,47 @@
+"""Local predictive weights: a window round a position that the query predicts.
+
+Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Machine Translation", section 3.2, local-p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nmt.attention.mechanism import Asked, Parameter, Sizes, Weighted, Weighting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class LocalPredictive(Weighting):
+    """p = S sigmoid(v . tanh(W q)) (equation 9), S the sentence's length; in the window |s - p| <= D the softmax of the
+    scores is multiplied by exp(-(s - p)^2 / (2 (D / 2)^2)) (equation 10), through which p learns.
+
+    The paper leaves the product as it is; here it is made to sum to 1 again, as the weights of every other mechanism
+    do, so that contexts keep their size wherever the window stands.
+    """
+
+    formula: ClassVar[str] = "softmax(scores) · exp(-(s - p)² / 2(D/2)²), p = S σ(v·tanh(W q))"
+    source: ClassVar[str] = "Luong et al. 2015"
+
+    kind: Literal["local_p"] = "local_p"
+    width: Annotated[int, Field(gt=0)] = 10
+    """D, half the window's width, in subwords."""
+
+    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+        """W and v."""
+        return {"W_QQ": Parameter((sizes.query, sizes.query)), "v_Q": Parameter((sizes.query,))}
+
+    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+        """The product of softmax and Gaussian is the softmax of the sum of their exponents."""
+        raw_BT = (asked.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]
+        centre_BT = asked.length_B[:, None] * raw_BT.sigmoid()
+        source_S = centre_BT.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1.0
+        distance_BTS = source_S - centre_BT[:, :, None]
+        exponent_BTS = -2.0 * (distance_BTS / self.width).square()
+        # D >= 1, and no centre is as far as 1 from the nearest word: something is left to weigh
+        exponent_BTS = exponent_BTS.masked_fill(distance_BTS.abs() > self.width, float("-inf"))
+        return Weighted((scores_BHTS + exponent_BTS[:, None]).softmax(dim=-1))

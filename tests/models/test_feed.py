@@ -1,0 +1,236 @@
+"""Which tokens the decoder reads: the coins' rate and structure, and that what was chosen is what enters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.models.feed import Chooser, Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.likelihood import token_loss
+from nmt.models.seq2seq import Decoded, Seq2Seq
+from tests.models.variants import make, tree
+
+CPU = torch.device("cpu")
+SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
+TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
+
+Unit = Literal["token", "sentence"]
+Guess = Literal["argmax", "sample"]
+UNITS: tuple[Unit, ...] = ("token", "sentence")
+GUESSES: tuple[Guess, ...] = ("argmax", "sample")
+
+every_cell = pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(
+            tree(encoder={"cell": cell}, decoder={"cell": cell, "query": query, "input_feeding": feeding}),
+            id=f"{cell}-{query}-{'feeding' * feeding}",
+        )
+        for cell in ("elman", "gru", "lstm")
+        for query in ("previous", "current")
+        for feeding in (True, False)
+    ],
+)
+every_unit = pytest.mark.parametrize("unit", UNITS)
+
+
+@dataclass(frozen=True)
+class Recorded(Feed):
+    """Another feed, and what it chose."""
+
+    inner: Feed
+    chosen: list[Tensor] = field(default_factory=list)
+
+    def begin(self, rows: int, device: torch.device) -> Chooser:
+        return _Recording(self.inner.begin(rows, device), self.chosen)
+
+
+@dataclass(frozen=True)
+class _Recording:
+    inner: Chooser
+    chosen: list[Tensor]
+
+    def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
+        self.chosen.append(self.inner.next(gold_B, logits_BV))
+        return self.chosen[-1]
+
+
+def coins(feed: Feed, *, rows: int, steps: int) -> Tensor:
+    """Whether each of B x T choices was the gold token: gold is 1, the guess 0."""
+    logits_BV = torch.tensor([5.0, -200.0]).expand(rows, 2)
+    gold_B = torch.ones(rows, dtype=torch.int64)
+    chooser = feed.begin(rows, CPU)
+    return torch.stack([chooser.next(gold_B, logits_BV) for _ in range(steps)], dim=1).double()
+
+
+def gradients(model: Seq2Seq[Any, Any], decoded: Decoded) -> dict[str, Tensor | None]:
+    """Of the readouts' squares by each parameter."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    squares = decoded.readout_BTR.square().sum()
+    return dict(zip(names, torch.autograd.grad(squares, parameters, allow_unused=True), strict=True))
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.85])
+def test_each_token_has_a_coin_of_its_own(probability: float, guess: Guess) -> None:
+    torch.manual_seed(1)
+    rows, steps = 4000, 25
+    is_gold_BT = coins(ScheduledSampling(probability, guess=guess), rows=rows, steps=steps)
+    variance = probability * (1.0 - probability)
+    assert abs(is_gold_BT.mean().item() - probability) < 5 * (variance / (rows * steps)) ** 0.5
+    # sums of independent coins have the variances of binomials, along rows and along steps
+    assert is_gold_BT.sum(dim=1).var().item() == pytest.approx(steps * variance, rel=0.15)
+    assert is_gold_BT.sum(dim=0).var().item() < 4 * rows * variance
+    centred = (is_gold_BT - probability) / variance**0.5
+    assert abs((centred[:, 1:] * centred[:, :-1]).mean().item()) < 5 / (rows * (steps - 1)) ** 0.5
+    assert abs((centred[1:] * centred[:-1]).mean().item()) < 5 / ((rows - 1) * steps) ** 0.5
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.85])
+def test_a_sentence_has_one_coin(probability: float, guess: Guess) -> None:
+    torch.manual_seed(1)
+    rows, steps = 10000, 7
+    is_gold_BT = coins(ScheduledSampling(probability, unit="sentence", guess=guess), rows=rows, steps=steps)
+    assert (is_gold_BT == is_gold_BT[:, :1]).all()
+    variance = probability * (1.0 - probability)
+    assert abs(is_gold_BT[:, 0].mean().item() - probability) < 5 * (variance / rows) ** 0.5
+    centred = (is_gold_BT[:, 0] - probability) / variance**0.5
+    assert abs((centred[1:] * centred[:-1]).mean().item()) < 5 / (rows - 1) ** 0.5
+
+
+@every_unit
+def test_each_batch_is_tossed_anew(unit: Unit) -> None:
+    feed = ScheduledSampling(0.5, unit=unit)
+    torch.manual_seed(1)
+    first, second = coins(feed, rows=64, steps=3), coins(feed, rows=64, steps=3)
+    torch.manual_seed(1)
+    again = coins(feed, rows=64, steps=3)
+    assert not torch.equal(first, second)
+    assert torch.equal(first, again)
+
+
+def test_sampled_guesses_follow_the_models_distribution() -> None:
+    torch.manual_seed(1)
+    probabilities = torch.tensor([0.5, 0.05, 0.25, 0.001, 0.199])
+    rows = 200_000
+    logits_BV = (probabilities.log() + 3.0).expand(rows, 5)
+    chooser = ScheduledSampling(0.0, guess="sample").begin(rows, CPU)
+    drawn = chooser.next(torch.zeros(rows, dtype=torch.int64), logits_BV)
+    counts = torch.bincount(drawn, minlength=5)
+    chi_square = ((counts - rows * probabilities) ** 2 / (rows * probabilities)).sum().item()
+    assert chi_square < 23.5  # 1 in 10,000 at 4 degrees of freedom
+
+
+def test_the_guess_is_the_most_probable_token() -> None:
+    logits_BV = torch.randn(50, 9, generator=torch.Generator().manual_seed(1))
+    chooser = ScheduledSampling(0.0).begin(50, CPU)
+    chosen = chooser.next(torch.zeros(50, dtype=torch.int64), logits_BV)
+    assert chosen.tolist() == [max(range(9), key=row.__getitem__) for row in logits_BV.tolist()]
+
+
+def test_logits_that_are_not_finite_do_not_stop_it() -> None:
+    """It is the loss that is found not finite, and told of."""
+    for guess in GUESSES:
+        chooser = ScheduledSampling(0.0, guess=guess).begin(2, CPU)
+        chosen_B = chooser.next(torch.tensor([1, 2]), torch.tensor([[float("nan")] * 4, [float("inf")] * 4]))
+        assert ((chosen_B >= 0) & (chosen_B < 4)).all()
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
+def test_what_is_no_probability_is_refused(probability: float) -> None:
+    with pytest.raises(ValueError, match="is not from 0 to 1"):
+        ScheduledSampling(probability)
+
+
+@every_cell
+@every_unit
+@pytest.mark.parametrize("guess", GUESSES)
+@torch.no_grad()
+def test_at_probability_1_it_is_teacher_forcing(config: dict[str, Any], unit: Unit, guess: Guess) -> None:
+    model = make(config)
+    memory = model.encode(SOURCE_BS)
+    sampled = model.decode(TARGET_BT, memory, ScheduledSampling(1.0, unit=unit, guess=guess))
+    forced = model.decode(TARGET_BT, memory, TeacherForcing())
+    torch.testing.assert_close(sampled.readout_BTR, forced.readout_BTR, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(sampled.weights_BHTS, forced.weights_BHTS, atol=1e-6, rtol=1e-4)
+
+
+@every_cell
+@every_unit
+@torch.no_grad()
+def test_at_probability_0_it_runs_free(config: dict[str, Any], unit: Unit) -> None:
+    model = make(config)
+    memory = model.encode(SOURCE_BS)
+    sampled = model.decode(TARGET_BT, memory, ScheduledSampling(0.0, unit=unit))
+    free = model.decode(TARGET_BT, memory, FreeRunning())
+    torch.testing.assert_close(sampled, free, atol=0.0, rtol=0.0)
+    forced = model.decode(TARGET_BT, memory, TeacherForcing())
+    assert not torch.allclose(sampled.readout_BTR, forced.readout_BTR, atol=1e-3)
+
+
+@every_cell
+@every_unit
+@pytest.mark.parametrize("guess", GUESSES)
+def test_what_was_chosen_is_what_enters(config: dict[str, Any], unit: Unit, guess: Guess) -> None:
+    """Forcing the recorded choices gives the same readouts, attention and gradients."""
+    model = make(config)
+    source_BS, target_BT = SOURCE_BS.repeat(4, 1), TARGET_BT.repeat(4, 1)
+    torch.manual_seed(8)
+    feed = Recorded(ScheduledSampling(0.5, unit=unit, guess=guess))
+    sampled = model.decode(target_BT, model.encode(source_BS), feed)
+    chosen_BT = torch.stack(feed.chosen[: target_BT.shape[1] - 1], dim=1)
+    is_gold_BT = chosen_BT == target_BT[:, :-1]
+    assert is_gold_BT.any()
+    assert not is_gold_BT.all()
+    read_BT = torch.cat([chosen_BT, target_BT[:, -1:]], dim=1)  # the last token is read by no step
+    forced = model.forced(read_BT, model.encode(source_BS))
+    torch.testing.assert_close(sampled.readout_BTR, forced.readout_BTR, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(sampled.weights_BHTS, forced.weights_BHTS, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(gradients(model, sampled), gradients(model, forced), atol=1e-3, rtol=1e-3)
+
+
+@torch.no_grad()
+def test_the_loss_is_that_of_the_gold_tokens() -> None:
+    """Whatever is read: -log p(gold) at each position that is no padding, in plain loops."""
+    model = make(tree())
+    feed = Recorded(ScheduledSampling(0.4, guess="sample"))
+    torch.manual_seed(3)
+    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed)
+    expected = 0.0
+    for row, gold in enumerate(TARGET_BT.tolist()):
+        memory = model.encode(SOURCE_BS[row : row + 1])
+        state, token = model.start(memory), model.first_token(1, CPU)
+        for time, right in enumerate(gold):
+            if right == model.pad:
+                break
+            step = model.step(token, memory, state)
+            expected -= step.logits_NV[0].log_softmax(-1)[right].item()
+            state, token = step.state, feed.chosen[time][row : row + 1]
+    assert loss.cross_entropy.item() == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.cuda
+@every_unit
+@pytest.mark.parametrize("guess", GUESSES)
+def test_it_draws_on_the_device(unit: Unit, guess: Guess) -> None:
+    device = torch.device("cuda")
+    model = make(tree()).to(device)
+    target_BT = TARGET_BT.repeat(200, 1).to(device)
+    memory = model.encode(SOURCE_BS.repeat(200, 1).to(device))
+
+    def choices() -> Tensor:
+        feed = Recorded(ScheduledSampling(0.5, unit=unit, guess=guess))
+        model.decode(target_BT, memory, feed)
+        return torch.stack(feed.chosen, dim=1)
+
+    on_cpu, on_cuda = torch.get_rng_state(), torch.cuda.get_rng_state(device)
+    first = choices()
+    assert first.device.type == "cuda"
+    assert torch.equal(torch.get_rng_state(), on_cpu)
+    torch.cuda.set_rng_state(on_cuda, device)
+    assert torch.equal(choices(), first)
