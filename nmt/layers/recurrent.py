@@ -246,7 +246,8 @@ def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
         dtype = torch.get_autocast_dtype(device)
         weights = {name: parameter.to(dtype) for name, parameter in rnn.named_parameters()}
         with torch.autocast(device, enabled=False):
-            start = tuple(each.to(dtype) for each in start) if isinstance(start, tuple) else start
+            if start is not None:
+                start = tuple(each.to(dtype) for each in start) if isinstance(start, tuple) else start.to(dtype)
             states_BTD, _ = torch.func.functional_call(rnn, weights, (input_BTE.to(dtype), start))
     else:
         states_BTD, _ = rnn(input_BTE, start)

@@ -183,6 +183,18 @@ def test_every_parameter_learns(config: dict[str, Any]) -> None:
 
 
 @every_model
+def test_bfloat16_gives_about_the_same_loss(config: dict[str, Any]) -> None:
+    model = make(config, scale=1.0)
+    exact = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)
+        trained = token_loss(model.train(), SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)
+        trained.objective.backward()  # type: ignore[no-untyped-call]
+    assert rounded.objective.item() == pytest.approx(exact.objective.item(), rel=0.05)
+    assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())
+
+
+@every_model
 def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
     """The batched pass with its deferred weight gradients, against autograd through one step after the other."""
     model = make(config, scale=1.0).double()
