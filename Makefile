@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format types layers clean
+.PHONY: help setup demo compare test test-slow lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 demo: $(INSTALLED) ## prepare, train, translate, evaluate and align on the corpus that ships
 	@$(BIN)/python scripts/demo.py
+
+compare: $(INSTALLED) ## train every attention mechanism for one CPU minute on the corpus that ships, and compare
+	@$(BIN)/python scripts/compare_attention.py --config configs/comparison-de-en.yaml --minutes 1 --jobs 2 --split test \
+	  --gold data/de-en/test.de data/de-en/test.en data/de-en/test.align
 
 test: lint types layers ## lint, types, layers and all tests but the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m 'not slow'

@@ -57,6 +57,12 @@ class Experiment(Structure):
                 raise ValueError("without data.valid, training.stopping needs updates, epochs or minutes")
             if schedule.kind == "plateau":
                 raise ValueError("without data.valid there is no metric for training.schedule: plateau to follow")
+        weights, feed = self.model.attention.weights, self.training.feed
+        if weights.enumerates and feed.kind != "teacher_forcing":
+            raise ValueError(
+                f"training.feed: {feed.kind} needs a guess at each step, where model.attention.weights: {weights.kind} "
+                "with training: marginal has one for each position; use training.feed: teacher_forcing"
+            )
         return self
 
     @property

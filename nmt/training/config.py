@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from nmt.core.structure import Structure
 from nmt.data.batching import BatchingConfig
+from nmt.training.feed import AnyFeed, TeacherForcingConfig
 from nmt.training.schedule import AnySchedule, Constant
 
 Count = Annotated[int, Field(gt=0)]
@@ -74,6 +75,8 @@ class TrainingConfig(Structure):
     schedule: AnySchedule = Constant()
     clip_norm: Positive | None = 1.0
     """The gradient's norm is at most this (Pascanu et al. 2013); null: no limit."""
+    feed: AnyFeed = TeacherForcingConfig()
+    """What the decoder reads as the last word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     stopping: StoppingConfig = StoppingConfig(patience=10)
     validation: ValidationConfig = ValidationConfig()

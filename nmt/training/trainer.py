@@ -25,7 +25,6 @@ from nmt.core.seed import generator_states, restore_generators
 from nmt.data.batching import Batch, SubwordSampling, collate, epoch_batches
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
-from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
@@ -84,7 +83,6 @@ class Trainer:
         self.run_folder = run
         self.compute = compute
         self.seed = seed
-        self.feed: Feed = TeacherForcing()
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
         self.position = Position()
         self.standing = Standing()
@@ -171,7 +169,10 @@ class Trainer:
                 bar.total = self._expected_updates()
                 if update % self.config.log_every == 0:
                     measured = meter.take()
-                    metrics.write("train", update, {**measured, "learning_rate": rate, "gradient_norm": norm})
+                    measured |= {"learning_rate": rate, "gradient_norm": norm}
+                    if (probability := self.config.feed.gold_probability(update)) < 1.0:
+                        measured["gold_probability"] = probability
+                    metrics.write("train", update, measured)
                     bar.set_postfix_str(
                         f"loss {measured['loss']:.3f}, {measured['tokens_per_second']:,.0f} tokens/s, rate {rate:.2e}"
                     )
@@ -218,12 +219,14 @@ class Trainer:
     def _update(self, batches: list[Batch], meter: _Meter) -> tuple[float, float]:
         """One step of the optimizer; returns the learning rate and the gradient's norm before clipping."""
         self.model.train()
+        self.model.at_update(self.position.update)
+        feed = self.config.feed.at(self.position.update + 1)
         tokens = _tokens(batches)
         for batch in batches:
             source_BS = torch.from_numpy(batch.source_BS).to(self.compute.device)
             target_BT = torch.from_numpy(batch.target_BT).to(self.compute.device)
             with self.compute.autocast():
-                loss = token_loss(self.model, source_BS, target_BT, self.feed, smoothing=self.config.label_smoothing)
+                loss = token_loss(self.model, source_BS, target_BT, feed, smoothing=self.config.label_smoothing)
             mean = loss.objective / tokens
             if not math.isfinite(mean.item()):
                 raise InputError(self._not_finite("loss", [batch]))

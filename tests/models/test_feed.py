@@ -145,6 +145,14 @@ def test_sampled_guesses_follow_the_models_distribution() -> None:
     assert chi_square < 23.5  # 1 in 10,000 at 4 degrees of freedom
 
 
+def test_what_has_no_probability_is_never_drawn() -> None:
+    torch.manual_seed(1)
+    logits_BV = torch.tensor([-torch.inf, 2.0, -torch.inf, 2.0, -torch.inf]).expand(100_000, 5)
+    chooser = ScheduledSampling(0.0, guess="sample").begin(100_000, CPU)
+    drawn = chooser.next(torch.zeros(100_000, dtype=torch.int64), logits_BV)
+    assert set(drawn.tolist()) == {1, 3}
+
+
 def test_the_guess_is_the_most_probable_token() -> None:
     logits_BV = torch.randn(50, 9, generator=torch.Generator().manual_seed(1))
     chooser = ScheduledSampling(0.0).begin(50, CPU)

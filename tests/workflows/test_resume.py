@@ -118,6 +118,42 @@ def test_interrupted_training_saves_exits_130_and_goes_on_bit_identically(whole:
     same_bits(whole, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "feed",
+    [
+        pytest.param("guess: sample, schedule: {kind: linear, warmup: 5, end: 0.0, updates: 40}", id="token"),
+        pytest.param("unit: sentence, schedule: {kind: inverse_sigmoid, warmup: 6, k: 10}", id="sentence"),
+    ],
+)
+def test_killed_and_resumed_in_the_middle_of_a_feeds_schedule(feed: str, tmp_path: Path) -> None:
+    settings = (f"training.feed={{kind: scheduled_sampling, {feed}}}", "training.stopping.updates=40")
+    in_one_go, in_two = tmp_path / "in_one_go", tmp_path / "in_two"
+    for folder in (in_one_go, in_two):
+        folder.mkdir()
+        write_corpus(folder)
+        (folder / "config.yaml").write_text(CONFIG)
+    whole = nmt(*train(*settings), folder=in_one_go)
+    assert whole.returncode == 0, whole.stderr.decode()
+    process = begin(in_two, *settings)
+    wait_for(in_two / "run" / "checkpoints" / "step-00000020", process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (in_two / "run" / "checkpoints" / "step-00000040").exists(), "it was killed too late to show anything"
+    last = [line for line in measurements(in_two) if line["kind"] == "train"][-1]
+    assert 0.0 < last["gold_probability"] < 1.0
+    done = nmt(*train(*settings), folder=in_two)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "going on from update" in done.stderr.decode()
+    same_bits(in_one_go, in_two)
+
+
+def test_a_run_goes_on_with_its_own_feed_only(whole: Path) -> None:
+    kind = nmt(*train("training.feed=free_running"), folder=whole)
+    assert kind.returncode == 2
+    assert b"was made by a configuration with other training.feed.kind; set another run" in kind.stderr
+    assert kind.stderr.count(b"\n") == 1
+
+
 def test_two_trainings_do_not_share_a_run(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG)

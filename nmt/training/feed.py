@@ -1,0 +1,160 @@
+"""What the decoder reads in training: gold words, its own, or a mixture that shifts from the ones to the others.
+
+Like the learning rate's, a schedule is a pure function of the update's number: a resumed run needs no state of it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from nmt.core.structure import BareKind, Structure
+
+if TYPE_CHECKING:
+    from nmt.models.feed import Feed
+
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class GoldSchedule(Structure, ABC):
+    """epsilon_i, the probability that a word read is gold (Bengio et al. 2015, section 2.4), i updates after ``warmup``
+    updates of teacher forcing."""
+
+    kind: str
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Updates under full teacher forcing before i counts."""
+
+    def gold_probability(self, update: int) -> float:
+        """epsilon at ``update``, counted from 1; the first one after ``warmup`` has i = 0."""
+        if update <= self.warmup:
+            return 1.0
+        return self._after_warmup(update - self.warmup - 1)
+
+    @abstractmethod
+    def _after_warmup(self, i: int) -> float: ...
+
+
+class LinearDecay(GoldSchedule):
+    """max(end, start - c i) with c = (start - end) / updates: a straight line from ``start`` to ``end``.
+
+    The paper's epsilon is ``end`` and its k is ``start``.
+    """
+
+    kind: Literal["linear"] = "linear"
+    start: Probability = 1.0
+    end: Probability = 0.5
+    """Is kept once it is reached."""
+    updates: Annotated[int, Field(gt=0)] = 5000
+    """From ``start`` to ``end``."""
+
+    @model_validator(mode="after")
+    def _falls(self) -> LinearDecay:
+        if self.end > self.start:
+            raise ValueError(f"end ({self.end:g}) is above start ({self.start:g}): gold words are to get fewer")
+        return self
+
+    def _after_warmup(self, i: int) -> float:
+        return self.end if i >= self.updates else self.start - (self.start - self.end) * (i / self.updates)
+
+
+class ExponentialDecay(GoldSchedule):
+    """k^i: down to a half after ln 2 / (1 - k) updates, nearly, which are 3,500 for the k given here."""
+
+    kind: Literal["exponential"] = "exponential"
+    k: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9998
+
+    def _after_warmup(self, i: int) -> float:
+        return float(self.k**i)
+
+
+class InverseSigmoidDecay(GoldSchedule):
+    """k / (k + exp(i / k)): near 1 at first, a half after k ln k updates (3,100 for the k given here), then soon 0."""
+
+    kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
+    k: Annotated[float, Field(ge=1.0)] = 500.0
+
+    def _after_warmup(self, i: int) -> float:
+        exponent = i / self.k - math.log(self.k)
+        if exponent <= 0.0:
+            return 1.0 / (1.0 + math.exp(exponent))
+        inverse = math.exp(-exponent)  # exp(exponent) itself would overflow
+        return inverse / (1.0 + inverse)
+
+
+AnyGoldSchedule = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, Field(discriminator="kind"), BareKind]
+
+
+class FeedConfig(Structure, ABC):
+    """How training chooses the decoder's inputs."""
+
+    kind: str
+
+    @abstractmethod
+    def gold_probability(self, update: int) -> float:
+        """The probability that a word read at ``update``, counted from 1, is gold."""
+
+    @abstractmethod
+    def at(self, update: int) -> Feed:
+        """What feeds the decoder at ``update``, counted from 1."""
+
+
+class TeacherForcingConfig(FeedConfig):
+    """Gold words (Williams & Zipser 1989): all steps at once where the model can."""
+
+    kind: Literal["teacher_forcing"] = "teacher_forcing"
+
+    def gold_probability(self, update: int) -> float:
+        """1."""
+        return 1.0
+
+    def at(self, update: int) -> Feed:
+        """Teacher forcing."""
+        from nmt.models.feed import TeacherForcing
+
+        return TeacherForcing()
+
+
+class FreeRunningConfig(FeedConfig):
+    """The model's most probable words from the first update, as in translation. Learns slowly."""
+
+    kind: Literal["free_running"] = "free_running"
+
+    def gold_probability(self, update: int) -> float:
+        """0."""
+        return 0.0
+
+    def at(self, update: int) -> Feed:
+        """Free running."""
+        from nmt.models.feed import FreeRunning
+
+        return FreeRunning()
+
+
+class ScheduledSamplingConfig(FeedConfig):
+    """Gold words at first, then more and more of the model's own (Bengio et al. 2015)."""
+
+    kind: Literal["scheduled_sampling"] = "scheduled_sampling"
+    schedule: AnyGoldSchedule = LinearDecay()
+    unit: Literal["token", "sentence"] = "token"
+    """What a coin is tossed for. The paper tosses for each token and reports that once a sentence is much worse."""
+    guess: Literal["argmax", "sample"] = "argmax"
+    """The model's own word: its most probable one, or one drawn from its distribution."""
+
+    def gold_probability(self, update: int) -> float:
+        """The schedule's epsilon."""
+        return self.schedule.gold_probability(update)
+
+    def at(self, update: int) -> Feed:
+        """Scheduled sampling with that epsilon; teacher forcing, which need not go step by step, where it is 1."""
+        from nmt.models.feed import ScheduledSampling, TeacherForcing
+
+        epsilon = self.gold_probability(update)
+        return TeacherForcing() if epsilon == 1.0 else ScheduledSampling(epsilon, unit=self.unit, guess=self.guess)
+
+
+AnyFeed = Annotated[
+    TeacherForcingConfig | FreeRunningConfig | ScheduledSamplingConfig, Field(discriminator="kind"), BareKind
+]

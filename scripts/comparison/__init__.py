@@ -1,0 +1,1 @@
+"""The comparison of attention mechanisms: systems, budget, training, measuring, report and pictures."""
