@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.attention.mechanism import Mechanism
+from nmt.attention.registry import SCORES, WEIGHTS, NoScore
 
 
 def table() -> str:
     """Markdown, one row for each mechanism."""
-    rows = ["| key | name | formula | source |", "|---|---|---|---|"]
-    for key, mechanisms in (("score", SCORES), ("weights", WEIGHTS)):
-        rows += [f"| `{key}` | `{kind}` | {each.formula} | {each.source} |" for kind, each in mechanisms.items()]
+    rows = ["| key | name | formula | options | source |", "|---|---|---|---|---|"]
+    for key, mechanisms in (("score", {"none": NoScore, **SCORES}), ("weights", WEIGHTS)):
+        for kind, each in mechanisms.items():
+            formula = each.formula.replace("|", "\\|")
+            rows.append(f"| `{key}` | `{kind}` | {formula} | {_options(each)} | {each.source} |")
     return "\n".join(rows)
+
+
+def _options(mechanism: type[Mechanism]) -> str:
+    """Its settings with their defaults, as a configuration writes them."""
+    options = {name: field.default for name, field in mechanism.model_fields.items() if name != "kind"}
+    shown = [f"{name}: {_yaml(default)}" for name, default in options.items()]
+    return f"`{', '.join(shown)}`" if shown else ""
+
+
+def _yaml(value: object) -> str:
+    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,340 @@
+"""Plants faults in a copy of the toolkit, one at a time, and sees whether the tests catch each.
+
+    python scripts/mutants.py                 all of them
+    python scripts/mutants.py --only beam     those whose name holds a word
+    python scripts/mutants.py --list
+
+A fault is a place in a file, what shall stand there instead, and the tests that ought to fail by it (DeMillo, Lipton &
+Sayward 1978, "Hints on Test Data Selection"). The same tests must pass without it. Exit code 0: every fault is caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("nmt", "tests", "scripts", "configs", "docs", "data", "pyproject.toml", "README.md")
+"""What the tests need of the repository."""
+
+Verdict = Literal["caught", "survived", "blind"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault."""
+
+    name: str
+    file: str
+    text: str
+    """Stands in the file once."""
+    instead: str
+    tests: tuple[str, ...]
+    """Arguments for pytest: the tests that should catch it."""
+
+
+CONTRACT = "tests/models/test_contract.py"
+"""Too many to run for each fault: those of some models are enough."""
+
+
+def contract(test: str, models: str) -> tuple[str, ...]:
+    """One contract test for the models whose names hold an expression."""
+    return (CONTRACT, "-k", f"{test} and ({models})")
+
+
+MUTANTS = (
+    Mutant(
+        "padding is not masked",
+        "nmt/attention/attention.py",
+        "scores_BHTS.float().masked_fill(self._is_pad_B11S, -torch.inf)",
+        "scores_BHTS.float()",
+        contract("padding", "additive-softmax"),
+    ),
+    Mutant(
+        "keys are projected twice",
+        "nmt/attention/attention.py",
+        "self.score.prepared(keys_BSA.unsqueeze(1))",
+        "self.score.prepared((keys_BSA @ keys_BSA.mT @ keys_BSA).unsqueeze(1))",
+        ("tests/attention", "-k", "scores or loops"),
+    ),
+    Mutant(
+        "weights of beams go to the wrong rows",
+        "nmt/attention/attention.py",
+        "weights_BHTS.view(batch, heads, beams, time, positions).transpose(1, 2)",
+        "weights_BHTS.view(batch, beams, heads, time, positions)",
+        ("tests/attention", "-k", "beam"),
+    ),
+    Mutant(
+        "the first beam's query serves all",
+        "nmt/attention/attention.py",
+        "query_BHTA = projected_NTA.reshape(batch, 1, -1, projected_NTA.shape[-1])",
+        "query_BHTA = projected_NTA.reshape(batch, 1, -1, projected_NTA.shape[-1])[:, :, :1].expand(-1, -1, "
+        "projected_NTA.shape[0] // batch * time, -1)",
+        contract("rescoring", "additive-softmax"),
+    ),
+    Mutant(
+        "the state of a beam does not follow its parent",
+        "nmt/search/beam.py",
+        "state = state.select(parents_N)",
+        "state = state",
+        contract("rescoring", "additive-softmax"),
+    ),
+    Mutant(
+        "the length penalty is forgotten",
+        "nmt/search/beam.py",
+        "found[at_work[place]].append(Hypothesis(tokens, log_prob, log_prob / penalty))",
+        "found[at_work[place]].append(Hypothesis(tokens, log_prob, log_prob))",
+        contract("rescoring", "additive-softmax"),
+    ),
+    Mutant(
+        "a finished hypothesis beyond the beam counts",
+        "nmt/search/beam.py",
+        "finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()",
+        "finished_BW = ends_BW & (rank_W < 1) & log_prob_BW.isfinite()",
+        (*contract("brute_force", "additive-softmax or dot-softmax"), "tests/search"),
+    ),
+    Mutant(
+        "tuples of a record are not selected",
+        "nmt/core/record.py",
+        "        return tuple(_apply(function, each) for each in value)",
+        "        return value",
+        contract("states_follow", "lstm-2"),
+    ),
+    Mutant(
+        "the position of a row is not counted",
+        "nmt/models/rnn/decoder.py",
+        "RNNState(stack, feed_NR, state.position_N + 1)",
+        "RNNState(stack, feed_NR, state.position_N)",
+        contract("forced_equals_stepwise", "local_m"),
+    ),
+    Mutant(
+        "attention asks with the wrong state",
+        "nmt/models/rnn/decoder.py",
+        "        if not decoder.attends_first:\n            attended = self._attended(stack, state.position_N)",
+        "        if not decoder.attends_first:\n            attended = self._attended(state.stack, state.position_N)",
+        contract("forced_equals_stepwise", "additive-softmax-parallel"),
+    ),
+    Mutant(
+        "the last readout is not fed",
+        "nmt/models/rnn/decoder.py",
+        "fed = [] if state.feed_NR is None else [state.feed_NR]",
+        "fed = [] if state.feed_NR is None else [torch.zeros_like(state.feed_NR)]",
+        ("tests/models", "-k", "every_parameter or oracle or cell"),
+    ),
+    Mutant(
+        "the placeholder never comes",
+        "nmt/models/rnn/context.py",
+        "position_BT[:, :, None] == 0",
+        "position_BT[:, :, None] >= 0",
+        ("tests/models/test_context.py",),
+    ),
+    Mutant(
+        "a residual connection is missing step by step",
+        "nmt/layers/recurrent.py",
+        "top_BD = new.hidden_BD + top_BD if layer > 0 and self._residual else new.hidden_BD",
+        "top_BD = new.hidden_BD",
+        contract("forced_equals_stepwise", "residual"),
+    ),
+    Mutant(
+        "a sentence is reversed with its padding",
+        "nmt/models/rnn/encoder.py",
+        "mirrored_BS = length_B[:, None] - 1 - position_S",
+        "mirrored_BS = torch.full_like(length_B, size)[:, None] - 1 - position_S",
+        contract("depend_on_its_batch", "additive-softmax"),
+    ),
+    Mutant(
+        "the weight gradient of a loop is that of its last step",
+        "nmt/layers/deferred.py",
+        "torch.cat(notes.gradients).T @ torch.cat(notes.inputs)",
+        "notes.gradients[0].T @ notes.inputs[0]",
+        contract("gradients_are_those", "lstm-1-current"),
+    ),
+    Mutant(
+        "label smoothing is not in the gradient",
+        "nmt/layers/output.py",
+        "p_NV.new_full(gold_N1.shape, smoothing - 1.0)",
+        "p_NV.new_full(gold_N1.shape, -1.0)",
+        ("tests/layers",),
+    ),
+    Mutant(
+        "the baseline is not detached",
+        "nmt/attention/reinforce.py",
+        "left_BT = (reward_BT - self.baseline_BT.detach()) * weight_BT",
+        "left_BT = (reward_BT - self.baseline_BT) * weight_BT",
+        ("tests/attention/test_reinforce.py",),
+    ),
+    Mutant(
+        "the reward passes a gradient on",
+        "nmt/attention/reinforce.py",
+        "self._rewards((log_p_BT * weight_BT).detach())",
+        "self._rewards(log_p_BT * weight_BT)",
+        ("tests/attention/test_reinforce.py",),
+    ),
+    Mutant(
+        "later words do not count for the reward",
+        "nmt/attention/reinforce.py",
+        "rewards_BT[:, time] += self.rule.discount * rewards_BT[:, time + 1]",
+        "rewards_BT[:, time] += 0.0 * rewards_BT[:, time + 1]",
+        ("tests/attention/test_reinforce.py",),
+    ),
+    Mutant(
+        "the reward is punished",
+        "nmt/attention/reinforce.py",
+        "chosen_BT = -self.log_prob_BT * left_BT / deviation",
+        "chosen_BT = self.log_prob_BT * left_BT / deviation",
+        ("tests/attention/test_reinforce.py",),
+    ),
+    Mutant(
+        "hard attention draws when decoding",
+        "nmt/attention/reinforce.py",
+        "if not asked.is_training:\n            return scores_BHTS[:, 0].argmax(dim=-1), None",
+        "if not asked.is_training:\n            return scores_BHTS[:, 0].softmax(-1).flatten(0, 1).multinomial(1).view("
+        "scores_BHTS[:, 0].shape[:2]), None",
+        contract("forced_equals_stepwise", "additive-hard"),
+    ),
+    Mutant(
+        "the exact sum forgets the weights",
+        "nmt/models/likelihood.py",
+        "spread_NS + log_weight_NS.masked_fill(log_weight_NS.isinf(), 0.0)",
+        "spread_NS + 0.0 * log_weight_NS.masked_fill(log_weight_NS.isinf(), 0.0)",
+        ("tests/models/test_marginal.py",),
+    ),
+    Mutant(
+        "gumbel's gradient is lost",
+        "nmt/attention/weights/gumbel.py",
+        "_one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach())",
+        "_one_hot(soft_BHTS)",
+        contract("every_parameter_learns", "additive-gumbel"),
+    ),
+    Mutant(
+        "gumbel's temperature does not fall",
+        "nmt/attention/weights/gumbel.py",
+        "min(1.0, update / self.updates)",
+        "min(0.0, update / self.updates)",
+        ("tests/attention/test_weights.py",),
+    ),
+    Mutant(
+        "sparsemax takes the wrong support",
+        "nmt/attention/weights/sparsemax.py",
+        "(1.0 + rank_S * descending_BHTS > sums_BHTS)",
+        "(0.5 + rank_S * descending_BHTS > sums_BHTS)",
+        ("tests/attention/test_weights.py",),
+    ),
+    Mutant(
+        "the Gaussian of local_p is missing",
+        "nmt/attention/weights/local_p.py",
+        "exponent_BTS = -2.0 * (distance_BTS / self.width).square()",
+        "exponent_BTS = -0.0 * (distance_BTS / self.width).square()",
+        ("tests/attention/test_weights.py",),
+    ),
+    Mutant(
+        "the window of local_m runs past the sentence",
+        "nmt/attention/weights/local_m.py",
+        "asked.position_BT.minimum(asked.length_B[:, None] - 1)",
+        "asked.position_BT",
+        ("tests/attention/test_weights.py",),
+    ),
+    Mutant(
+        "glimpses look at padding",
+        "nmt/attention/weights/glimpse.py",
+        "        is_inside_BHTS &= (source_S < asked.length_B[:, None])[:, None, None]\n",
+        "",
+        ("tests/attention/test_weights.py",),
+    ),
+    Mutant(
+        "a location past the last one is looked at",
+        "nmt/attention/scores/location.py",
+        "value=-torch.inf",
+        "value=0.0",
+        ("tests/attention/test_scores.py",),
+    ),
+    Mutant(
+        "free running reads gold words",
+        "nmt/models/feed.py",
+        '        """The guess."""\n        return _most_probable(logits_BV)',
+        '        """The guess."""\n        return gold_B',
+        contract("free_running", "additive-softmax"),
+    ),
+    Mutant(
+        "scheduled sampling's coin is upside down",
+        "nmt/models/feed.py",
+        "torch.rand(rows, device=device) < probability",
+        "torch.rand(rows, device=device) >= probability",
+        ("tests/models/test_feed.py",),
+    ),
+    Mutant(
+        "a resumed training draws other numbers",
+        "nmt/training/trainer.py",
+        '        restore_generators(_below("generator/", tensors), self.compute.device)\n',
+        "",
+        ("tests/workflows/test_resume.py", "-k", "killed"),
+    ),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", metavar="TEXT", default="", help="faults whose name holds this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults at a time; default: one a CPU")
+    parser.add_argument("--list", action="store_true", help="show them and do nothing")
+    options = parser.parse_args(arguments)
+    chosen = [mutant for mutant in MUTANTS if options.only in mutant.name]
+    if not chosen:
+        print(f"error: --only {options.only}: no fault has that in its name; --list shows them", file=sys.stderr)
+        return 2
+    if options.list:
+        print("\n".join(f"{mutant.name:<55} {mutant.file}" for mutant in chosen))
+        return 0
+    with ThreadPoolExecutor(options.jobs) as executor:
+        verdicts = list(executor.map(_announced, chosen))
+    caught = verdicts.count("caught")
+    print(f"{caught} of {len(chosen)} faults are caught")
+    return 0 if caught == len(chosen) else 1
+
+
+def _announced(mutant: Mutant) -> Verdict:
+    verdict = judge(mutant)
+    print(f"{verdict:<9} {mutant.name}", flush=True)
+    return verdict
+
+
+def judge(mutant: Mutant) -> Verdict:
+    """Whether the tests fail by the fault; ``blind``: they do not pass without it either, or there are none."""
+    with tempfile.TemporaryDirectory() as folder:
+        for part in PARTS:
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, Path(folder) / part, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / part, Path(folder) / part)
+        if not _pass(Path(folder), mutant):
+            return "blind"
+        plant(mutant, Path(folder))
+        return "survived" if _pass(Path(folder), mutant) else "caught"
+
+
+def plant(mutant: Mutant, root: Path) -> None:
+    """Puts the fault into the tree under ``root``. The place must be there, once: AssertionError."""
+    path = root / mutant.file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(mutant.text) == 1, f"{mutant.name}: {mutant.file} has its text {text.count(mutant.text)} times"
+    path.write_text(text.replace(mutant.text, mutant.instead), encoding="utf-8")
+
+
+def _pass(folder: Path, mutant: Mutant) -> bool:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
