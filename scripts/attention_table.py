@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nmt.attention.mechanism import Mechanism
 from nmt.attention.registry import SCORES, WEIGHTS, NoScore
 
@@ -9,7 +11,8 @@ from nmt.attention.registry import SCORES, WEIGHTS, NoScore
 def table() -> str:
     """Markdown, one row for each mechanism."""
     rows = ["| key | name | formula | options | source |", "|---|---|---|---|---|"]
-    for key, mechanisms in (("score", {"none": NoScore, **SCORES}), ("weights", WEIGHTS)):
+    parts: dict[str, Mapping[str, type[Mechanism]]] = {"score": {"none": NoScore, **SCORES}, "weights": WEIGHTS}
+    for key, mechanisms in parts.items():
         for kind, each in mechanisms.items():
             formula = each.formula.replace("|", "\\|")
             rows.append(f"| `{key}` | `{kind}` | {formula} | {_options(each)} | {each.source} |")
