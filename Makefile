@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow lint format types layers clean
+.PHONY: help setup demo compare test test-slow mutants lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ test: lint types layers ## lint, types, layers and all tests but the slow ones
 
 test-slow: $(INSTALLED) ## the tests that train models or measure
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
+
+mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
+	@$(BIN)/python scripts/mutants.py
 
 lint: $(INSTALLED) ## style, by ruff
 	$(BIN)/ruff check .

@@ -37,6 +37,22 @@ def evaluate(
         Path | None, typer.Option("--hypothesis", metavar="FILE", help="Score these translations; needs no model.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False,
+    by_length: Annotated[
+        bool, typer.Option("--by-length", help="Also score by source length, with bootstrap intervals.")
+    ] = False,
+    length_edges: Annotated[
+        str | None,
+        typer.Option(
+            "--length-edges",
+            metavar="N,N,...",
+            help="Where --by-length cuts: the last number of source words of each bucket. Default: 5,10,15,20,25,30.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw BLEU by source length into this .png or .svg file."),
+    ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
@@ -49,8 +65,9 @@ def evaluate(
 ) -> None:
     """Score translations.
 
-    BLEU, chrF and TER with their sacreBLEU signatures. With a model, also perplexity and token accuracy under teacher
-    forcing, beside the scores of its own translations. Without files it scores the test corpora of the configuration.
+    BLEU, chrF and TER with their sacreBLEU signatures. With a model, the scores of its own translations, and perplexity
+    and token accuracy of the references under teacher forcing, free running and scheduled sampling. Without files it
+    scores the test corpora of the configuration.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
@@ -58,8 +75,18 @@ def evaluate(
         raise InputError("--reference is missing; name the file with the reference translations")
     if reference is not None and source is None and hypothesis is None:
         raise InputError("there is nothing to score; give --source for a model to translate, or --hypothesis")
-    if hypothesis is not None and (model, source) != (None, None):
-        raise InputError("--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis")
+    if not by_length and (length_edges, plot) != (None, None):
+        raise InputError("--length-edges and --plot belong to the scores by length; give --by-length as well")
+    if hypothesis is not None:
+        _check_without_model(model, source, by_length)
+        if changes or (device, precision) != ("auto", "auto"):
+            raise InputError("--hypothesis needs no model; leave out --set, --device, --precision and search options")
+    lengths = None
+    if by_length:
+        from nmt.evaluation.by_length import EDGES, parse_edges
+        from nmt.workflows.evaluate import LengthAnalysis
+
+        lengths = LengthAnalysis(EDGES if length_edges is None else parse_edges(length_edges), plot)
     if hypothesis is None:
         check_model(model, changes)
     from nmt.workflows import evaluate as workflow
@@ -70,7 +97,16 @@ def evaluate(
         source=source,
         reference=reference,
         hypothesis=hypothesis,
+        lengths=lengths,
         json=json,
         device=device,
         precision=precision,
     )
+
+
+def _check_without_model(model: str | None, source: Path | None, by_length: bool) -> None:
+    if by_length and source is None:
+        raise InputError("--by-length needs the length of each source; give --source beside --hypothesis")
+    if model is not None or (source is not None and not by_length):
+        surplus = "MODEL" if by_length else "MODEL and --source"
+        raise InputError(f"--hypothesis scores a file without a model; leave out {surplus}, or --hypothesis")

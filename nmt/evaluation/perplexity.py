@@ -1,4 +1,5 @@
-"""How well a model predicts reference translations when it reads them as it goes (teacher forcing)."""
+"""How well a model predicts reference translations, by what it reads as it goes: the reference, its own guesses, or now
+the one and now the other."""
 
 from __future__ import annotations
 
@@ -11,9 +12,16 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
-from nmt.models.feed import TeacherForcing
+from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
+
+FEEDS: dict[str, Feed] = {
+    "teacher_forcing": TeacherForcing(),
+    "free_running": FreeRunning(),
+    "scheduled_sampling": ScheduledSampling(0.5, unit="token", guess="argmax"),
+}
+"""What is reported, by its name in JSON. The last reads each word of the reference or the guess by a fair coin."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,16 @@ def predict(
     model: Seq2Seq[Any, Any],
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
+    feed: Feed,
     compute: Compute,
     *,
     batch_tokens: int,
 ) -> Prediction:
-    """Scores reference targets (token ids without end-of-sentence). The model must be in eval mode."""
+    """Scores reference targets (token ids without end-of-sentence). The model must be in eval mode.
+
+    What a feed draws at random is a function of the batch that it draws for: the figure is the same each time, and
+    neither takes from the generators nor depends on what was drawn before.
+    """
     assert not model.training
     assert len(sources) == len(targets)
     cross_entropy, correct, tokens = 0.0, 0, 0
@@ -49,14 +62,19 @@ def predict(
     for rows in length_batches(lengths, batch_tokens):
         source_BS, _ = pad([sources[row] for row in rows])
         target_BT, length_B = pad([targets[row] for row in rows])
-        with compute.autocast():
+        with compute.autocast(), torch.random.fork_rng(_cuda(compute)):
+            torch.manual_seed(rows[0])
             loss = token_loss(
                 model,
                 torch.from_numpy(source_BS).to(compute.device),
                 torch.from_numpy(target_BT).to(compute.device),
-                TeacherForcing(),
+                feed,
             )
         cross_entropy += loss.cross_entropy.item()
         correct += int(loss.correct.item())
         tokens += int(length_B.sum())
     return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)
+
+
+def _cuda(compute: Compute) -> list[torch.device]:
+    return [compute.device] if compute.device.type == "cuda" else []

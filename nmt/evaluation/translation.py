@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.core.errors import InputError
 
@@ -62,19 +62,8 @@ def scores(
     Raises InputError when the numbers of lines differ, when there is no line, or when a metric or tokenizer is unknown
     or cannot be used here.
     """
-    single = not references or isinstance(references[0], str)
-    streams: list[Sequence[str]] = [references] if single else list(references)  # type: ignore[list-item]
-    for number, stream in enumerate(streams, 1):
-        if len(stream) != len(hypotheses):
-            which = "references" if len(streams) == 1 else f"references in set {number}"
-            raise InputError(
-                f"{len(hypotheses)} hypotheses but {len(stream)} {which}: give one reference line per hypothesis"
-            )
-    if not hypotheses:
-        raise InputError("there are no hypotheses to score: the hypothesis and reference files are empty")
-    prepared = [line.rstrip() for line in hypotheses]
-    prepared_streams = [[line.rstrip() for line in stream] for stream in streams]
-    return tuple(_score(_metric(name, lowercase, tokenize), prepared, prepared_streams) for name in metrics)
+    lines = prepare(hypotheses, references)
+    return tuple(_score(sacrebleu_metric(name, lowercase=lowercase, tokenize=tokenize), lines) for name in metrics)
 
 
 def as_tree(results: Sequence[Score]) -> dict[str, dict[str, float | str]]:
@@ -87,7 +76,37 @@ def as_json(results: Sequence[Score]) -> str:
     return json.dumps(as_tree(results), ensure_ascii=False)
 
 
-def _metric(name: str, lowercase: bool, tokenize: str) -> Metric:
+class Lines(NamedTuple):
+    """Translations as sacreBLEU's metrics take them."""
+
+    hypotheses: list[str]
+    references: list[list[str]]
+    """One list for each set of references."""
+
+
+def prepare(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]) -> Lines:
+    """The lines that `scores` scores: without white space at their ends.
+
+    Raises InputError when the numbers of lines differ and when there is no line.
+    """
+    single = not references or isinstance(references[0], str)
+    streams: list[Sequence[str]] = [references] if single else list(references)  # type: ignore[list-item]
+    for number, stream in enumerate(streams, 1):
+        if len(stream) != len(hypotheses):
+            which = "references" if len(streams) == 1 else f"references in set {number}"
+            raise InputError(
+                f"{len(hypotheses)} hypotheses but {len(stream)} {which}: give one reference line per hypothesis"
+            )
+    if not hypotheses:
+        raise InputError("there are no hypotheses to score: the hypothesis and reference files are empty")
+    return Lines([line.rstrip() for line in hypotheses], [[line.rstrip() for line in stream] for stream in streams])
+
+
+def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metric:
+    """sacreBLEU's own object for one of `METRICS`; the options are those of `scores`.
+
+    Raises InputError for a metric or tokenizer that is unknown or cannot be used here.
+    """
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -110,8 +129,8 @@ def _metric(name: str, lowercase: bool, tokenize: str) -> Metric:
     raise InputError(f"unknown metric {name!r}: choose from {', '.join(METRICS)}")
 
 
-def _score(metric: Metric, hypotheses: list[str], references: list[list[str]]) -> Score:
-    result = metric.corpus_score(hypotheses, references)
+def _score(metric: Metric, lines: Lines) -> Score:
+    result = metric.corpus_score(lines.hypotheses, lines.references)
     # "BLEU = 33.1 64.3/41.0/27.5/18.9 (BP = ...)": the detail follows the figure.
     detail = result.format(width=1).partition(" = ")[2].partition(" ")[2]
     return Score(result.name, float(result.score), metric.get_signature().format(), detail)

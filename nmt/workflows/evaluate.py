@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt.core.errors import InputError
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks, read_lines
-from nmt.evaluation.translation import Score, as_tree, scores
+from nmt.evaluation.by_length import EDGES, LengthScores, by_length
+from nmt.evaluation.plot import check_plot, plot_by_length
+from nmt.evaluation.report import Evaluation
+from nmt.evaluation.translation import scores
 
 if TYPE_CHECKING:
-    from nmt.evaluation.perplexity import Prediction
     from nmt.workflows.translator import Translator
+
+
+@dataclass(frozen=True)
+class LengthAnalysis:
+    """What is wanted of the scores by source length."""
+
+    edges: tuple[int, ...] = EDGES
+    """See `nmt.evaluation.by_length.by_length`."""
+    picture: Path | None = None
+    """Where to draw BLEU by length, one line for each corpus."""
 
 
 def evaluate(
@@ -25,69 +37,64 @@ def evaluate(
     source: Path | None,
     reference: Path | None,
     hypothesis: Path | None,
+    lengths: LengthAnalysis | None,
     json: bool,
     device: str,
     precision: str,
 ) -> None:
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own beside its perplexity and token
-    accuracy on the references; without any file, of each of ``data.test`` in the model's config.
+    accuracy on the references; without any file, of each of ``data.test`` in the model's config. With ``lengths`` also
+    by source length: a file of translations then needs its ``source``.
 
     Raises InputError for files that cannot be read or do not have the same lines.
     """
+    if lengths is not None and lengths.picture is not None:
+        check_plot(lengths.picture)  # before minutes of translation
     if hypothesis is not None:
         assert reference is not None
-        hypotheses, references = read_text(hypothesis), read_text(reference)
-        _same_lines(hypothesis, hypotheses, reference, references)
-        _print({"": Evaluation(scores(hypotheses, references), None)}, json)
-        return
-    given = None
-    if source is not None and reference is not None:
-        given = read_text(source), read_text(reference)
-        _same_lines(source, given[0], reference, given[1])
-        if not given[0]:
-            raise InputError(f"{source}: holds no line to translate")
-    from nmt.workflows.translator import load  # torch is not needed to score a file
+        evaluations = {"": _of_file(source, hypothesis, reference, lengths)}
+    else:
+        given = None
+        if source is not None and reference is not None:
+            given = _read_together(source, reference)
+            if not given[0]:
+                raise InputError(f"{source}: holds no line to translate")
+        from nmt.workflows.translator import load  # torch is not needed to score a file
 
-    translator = load(model, device=device, precision=precision, overrides=overrides)
-    corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)
-    _print({name: _of_model(translator, *lines) for name, lines in corpora.items()}, json)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """All figures of one corpus."""
-
-    scores: tuple[Score, ...]
-    prediction: Prediction | None
-    """Under teacher forcing; None where there is no model."""
-
-    def lines(self) -> list[str]:
-        """For people."""
-        lines = [score.line() for score in self.scores]
-        if self.prediction is not None:
-            lines.append(
-                f"teacher forcing: perplexity {self.prediction.perplexity:.3f}, token accuracy "
-                f"{self.prediction.accuracy:.1f}% of {self.prediction.tokens:,} tokens"
-            )
-        return lines
-
-    def tree(self) -> dict[str, Any]:
-        """For JSON, not rounded, with stable keys."""
-        tree: dict[str, Any] = dict(as_tree(self.scores))
-        if self.prediction is not None:
-            tree["teacher_forcing"] = {
-                "perplexity": self.prediction.perplexity,
-                "token_accuracy": self.prediction.accuracy,
-                "tokens": self.prediction.tokens,
-            }
-        return tree
+        translator = load(model, device=device, precision=precision, overrides=overrides)
+        corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)
+        evaluations = {name: _of_model(translator, *lines, lengths) for name, lines in corpora.items()}
+    _print(evaluations, json)
+    if lengths is not None and lengths.picture is not None:
+        plot_by_length({name: each.lengths or () for name, each in evaluations.items()}, lengths.picture)
 
 
-def _of_model(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Evaluation:
+def _of_file(source: Path | None, hypothesis: Path, reference: Path, lengths: LengthAnalysis | None) -> Evaluation:
+    hypotheses, references = _read_together(hypothesis, reference)
+    if lengths is None:
+        return Evaluation(scores(hypotheses, references))
+    assert source is not None
+    sources, _ = _read_together(source, reference)
+    return Evaluation(scores(hypotheses, references), lengths=_lengths(lengths, sources, hypotheses, references))
+
+
+def _of_model(
+    translator: Translator, sources: Sequence[str], references: Sequence[str], lengths: LengthAnalysis | None
+) -> Evaluation:
+    from nmt.evaluation.perplexity import FEEDS
+
     translations = translator.translate(sources)
     translator.warn_of_cuts(translations)
     hypotheses = [translation.text for translation in translations]
-    return Evaluation(scores(hypotheses, references), translator.predict(sources, references))
+    predictions = {name: translator.predict(sources, references, feed) for name, feed in FEEDS.items()}
+    by_lengths = None if lengths is None else _lengths(lengths, sources, hypotheses, references)
+    return Evaluation(scores(hypotheses, references), predictions, by_lengths)
+
+
+def _lengths(
+    wanted: LengthAnalysis, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+) -> tuple[LengthScores, ...]:
+    return by_length(sources, hypotheses, references, edges=wanted.edges)
 
 
 def _test_corpora(data: DataConfig) -> dict[str, tuple[list[str], list[str]]]:
@@ -101,19 +108,17 @@ def _test_corpora(data: DataConfig) -> dict[str, tuple[list[str], list[str]]]:
     return corpora
 
 
-def read_text(path: Path) -> list[str]:
-    """The lines of a text file, split as everywhere. Raises InputError where it cannot be read or is not UTF-8."""
-    return list(read_lines(path))
-
-
-def _same_lines(a: Path, a_lines: Sequence[str], b: Path, b_lines: Sequence[str]) -> None:
+def _read_together(a: Path, b: Path) -> tuple[list[str], list[str]]:
+    """The lines of two text files. Raises InputError where one cannot be read or they do not have equally many."""
+    a_lines, b_lines = list(read_lines(a)), list(read_lines(b))
     if len(a_lines) != len(b_lines):
         raise InputError(
             f"{a} has {len(a_lines)} lines, but {b} has {len(b_lines)}: they must go together line by line"
         )
+    return a_lines, b_lines
 
 
-def _print(evaluations: dict[str, Evaluation], json: bool) -> None:
+def _print(evaluations: Mapping[str, Evaluation], json: bool) -> None:
     """Corpora without a name come without a heading."""
     if json:
         trees = {name: each.tree() for name, each in evaluations.items()}

@@ -1,0 +1,142 @@
+"""Scores by the length of the source: whether a model loses on long sentences what it wins on short ones.
+
+The sentences of a corpus are cut into buckets by the number of white-space words of their source (Bahdanau et al.
+2015, figure 2), and each bucket is scored as a corpus of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from nmt.core.errors import InputError
+from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, interval, sentence_counts
+
+EDGES = (5, 10, 15, 20, 25, 30)
+"""The last length of each bucket but the last, which has no end."""
+
+FEW = 50
+"""A bucket of fewer sentences is marked: its score says little, and its interval, too, is drawn from few sentences."""
+
+
+@dataclass(frozen=True)
+class LengthScores:
+    """The scores of the sentences whose source has from `first` to `last` words; no limit where `last` is None."""
+
+    first: int
+    last: int | None
+    sentences: int
+    bleu: Estimate
+    chrf: Estimate
+
+    @property
+    def label(self) -> str:
+        """For people: "6-10", "31+"."""
+        return length_label(self.first, self.last)
+
+    @property
+    def is_few(self) -> bool:
+        """Whether there are fewer than `FEW` sentences."""
+        return self.sentences < FEW
+
+
+def length_label(first: int, last: int | None) -> str:
+    """How a bucket of lengths is named: "0", "6-10", "31+"."""
+    if last is None:
+        return f"{first}+"
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def by_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    edges: Sequence[int] = EDGES,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> tuple[LengthScores, ...]:
+    """BLEU and chrF of each bucket that holds a sentence, in order of length, with 95 % bootstrap intervals.
+
+    `edges` are the last lengths of all buckets but the last: 5, 10 means 1-5, 6-10 and 11+. Blank sources make a bucket
+    of their own, of length 0. Raises InputError for no lines or different numbers of them, ValueError for edges that do
+    not rise from at least 1.
+    """
+    if not _rise(edges):
+        raise ValueError(f"edges {tuple(edges)} do not rise from at least 1")
+    if len(sources) != len(hypotheses):
+        raise InputError(f"{len(sources)} sources but {len(hypotheses)} hypotheses: give one hypothesis per source")
+    bleu = sentence_counts(hypotheses, references, metric="bleu")
+    chrf = sentence_counts(hypotheses, references, metric="chrf")
+    length_N = np.array([len(source.split()) for source in sources])
+    scores = []
+    for first, last in _limits(edges):
+        rows = np.flatnonzero((length_N >= first) & (length_N <= (length_N.max() if last is None else last)))
+        if len(rows):
+            estimates = [interval(each.select(rows), resamples=resamples, seed=seed) for each in (bleu, chrf)]
+            scores.append(LengthScores(first, last, len(rows), *estimates))
+    return tuple(scores)
+
+
+def parse_edges(text: str) -> tuple[int, ...]:
+    """Edges from the words of --length-edges. Raises InputError unless they are rising whole numbers from 1."""
+    try:
+        edges = tuple(int(each) for each in text.split(","))
+    except ValueError:
+        edges = ()
+    if not _rise(edges):
+        raise InputError(f"--length-edges {text}: give rising whole numbers of at least 1, such as 5,10,20")
+    return edges
+
+
+def as_tree(scores: Sequence[LengthScores]) -> list[dict[str, Any]]:
+    """For JSON: of each bucket `first_words`, `last_words` (null: no limit), `sentences`, and of BLEU and chrF2
+    `value`, `low` and `high`, not rounded."""
+    return [
+        {
+            "first_words": each.first,
+            "last_words": each.last,
+            "sentences": each.sentences,
+            "BLEU": asdict(each.bleu),
+            "chrF2": asdict(each.chrf),
+        }
+        for each in scores
+    ]
+
+
+def table(scores: Sequence[LengthScores]) -> list[str]:
+    """The lines of an aligned table for people."""
+    rows = [("source words", "sentences", "", "BLEU", "95% interval", "chrF2", "95% interval")]
+    for each in scores:
+        estimates = [text for estimate in (each.bleu, each.chrf) for text in _columns(estimate)]
+        rows.append((each.label, str(each.sentences), "*" * each.is_few, *estimates))  # type: ignore[arg-type]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [_aligned(row, widths) for row in rows]
+    if any(each.is_few for each in scores):
+        lines.append(f"* fewer than {FEW} sentences: too few to rely on")
+    return lines
+
+
+def _rise(edges: Sequence[int]) -> bool:
+    return len(edges) > 0 and edges[0] >= 1 and list(edges) == sorted(set(edges))
+
+
+def _limits(edges: Sequence[int]) -> Iterator[tuple[int, int | None]]:
+    yield 0, 0
+    first = 1
+    for last in edges:
+        yield first, last
+        first = last + 1
+    yield first, None
+
+
+def _columns(estimate: Estimate) -> tuple[str, str]:
+    return f"{estimate.value:.1f}", f"{estimate.low:.1f} to {estimate.high:.1f}"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    label, count, mark, *figures = (text.rjust(width) for text, width in zip(row, widths, strict=True))
+    return "  ".join([label, count + mark, *figures]).rstrip()
