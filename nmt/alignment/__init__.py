@@ -9,7 +9,7 @@ Everything here is a plain function of numpy arrays and records; nothing imports
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,3 +22,6 @@ Links: TypeAlias = tuple[Link, ...]
 
 Weights: TypeAlias = NDArray[np.floating]
 """A soft alignment: rows are target tokens, columns are source tokens."""
+
+Method: TypeAlias = Literal["attention", "gradient", "input-x-gradient"]
+"""Where a soft alignment comes from: the model's attention, or gradients (see `nmt.alignment.gradient`)."""

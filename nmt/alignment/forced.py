@@ -5,12 +5,13 @@ Shapes: B sentences, H heads, T target tokens and S source tokens, both with end
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
@@ -29,18 +30,40 @@ def forced_weights(
     """For each pair of token ids (without end-of-sentence) its matrix weights_TS, in the order of the pairs.
 
     Row t is where the model looks to produce target token t; the last row and column are end-of-sentence's. Rows sum
-    to 1. Heads are averaged. The model must be in eval mode.
+    to 1. Heads are averaged; the model must have some, and be in eval mode.
     """
     assert not model.training
+
+    def attention(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor]:
+        with compute.autocast():
+            weights_BHTS = model.forced(target_BT, model.encode(source_BS)).weights_BHTS
+        assert weights_BHTS.shape[1] > 0, "a model without attention"
+        return (weights_BHTS.mean(dim=1),)
+
+    found = in_batches(attention, sources, targets, compute.device, batch_tokens=batch_tokens)
+    return [weights_TS for (weights_TS,) in found]
+
+
+def in_batches(
+    weigh: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    device: torch.device,
+    *,
+    batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:
+    """For each pair of token ids the matrices weights_TS that ``weigh`` gives it, without padding.
+
+    ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S).
+    """
     lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-    found: list[NDArray[np.float32]] = [np.zeros((0, 0), np.float32)] * len(sources)
+    found: list[tuple[NDArray[np.float32], ...]] = [()] * len(sources)
     for rows in length_batches(lengths, batch_tokens):
         source_BS, source_length_B = pad([sources[row] for row in rows])
         target_BT, target_length_B = pad([targets[row] for row in rows])
-        with compute.autocast():
-            memory = model.encode(torch.from_numpy(source_BS).to(compute.device))
-            decoded = model.forced(torch.from_numpy(target_BT).to(compute.device), memory)
-        weights_BTS = decoded.weights_BHTS.mean(dim=1).float().cpu().numpy()
+        weighed = weigh(torch.from_numpy(source_BS).to(device), torch.from_numpy(target_BT).to(device))
+        matrices = [weights_BTS.float().cpu().numpy() for weights_BTS in weighed]
         for place, row in enumerate(rows):
-            found[row] = weights_BTS[place, : target_length_B[place], : source_length_B[place]].copy()
+            T, S = target_length_B[place], source_length_B[place]
+            found[row] = tuple(weights_BTS[place, :T, :S].copy() for weights_BTS in matrices)
     return found

@@ -34,13 +34,32 @@ def align(
     free_running: Annotated[
         bool, typer.Option("--free-running", help="Align the model's own translations instead of --target.")
     ] = False,
+    method: Annotated[
+        Literal["attention", "gradient", "input-x-gradient"] | None,
+        typer.Option(
+            "--method",
+            help="Where the soft matrix comes from: the model's attention, or what its score of each target word "
+            "depends on; gradients take far longer, and work without attention.",
+            show_default="attention",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Print no alignments but how far the methods agree, and with --gold their AER."),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what --compare finds as one JSON object.")] = False,
     format_: Annotated[
-        Literal["pharaoh", "jsonl", "npz", "png"],
-        typer.Option("--format", help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png: a heatmap."),
-    ] = "pharaoh",
+        Literal["pharaoh", "jsonl", "npz", "png"] | None,
+        typer.Option(
+            "--format",
+            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png: a heatmap.",
+            show_default="pharaoh",
+        ),
+    ] = None,
     level: Annotated[
-        Literal["word", "subword"], typer.Option("--level", help="What is aligned: white-space words or subwords.")
-    ] = "word",
+        Literal["word", "subword"] | None,
+        typer.Option("--level", help="What is aligned: white-space words or subwords.", show_default="word"),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -63,8 +82,8 @@ def align(
 ) -> None:
     """Align the words of sentence pairs.
 
-    By the model's attention, one line per pair. With --target the pairs are given (forced decoding); without it the
-    model's own translations are aligned.
+    By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
+    without it the model's own translations are aligned. With --compare all methods are, and set beside each other.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
@@ -76,10 +95,24 @@ def align(
         raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
     if gold is not None and target is None:
         raise InputError("--gold holds links of given translations; give --target as well")
+    if json and not compare:
+        raise InputError("--json is for the report of --compare; add --compare, or use --format jsonl")
     if output is None and format_ in ("npz", "png"):
         kind = "a file" if format_ == "npz" else "a folder for the pictures"
         raise InputError(f"--format {format_} needs --output, {kind}")
+    if compare:
+        unused = {"--method": method, "--format": format_, "--level": level, "--output": output}
+        for option, value in unused.items():
+            if value is not None:
+                raise InputError(f"--compare prints a report on all methods, between words; leave out {option}")
     check_model(model, changes)
+    if compare:
+        from nmt.workflows.compare_alignments import compare as compare_workflow
+
+        compare_workflow(
+            model, changes, source=source, target=target, gold=gold, json=json, device=device, precision=precision
+        )
+        return
     from nmt.workflows import align as workflow
 
     workflow.align(
@@ -87,9 +120,10 @@ def align(
         changes,
         source=source,
         target=target,
+        method=method or "attention",
         output=output,
-        format=format_,
-        level=level,
+        format=format_ or "pharaoh",
+        level=level or "word",
         gold=gold,
         device=device,
         precision=precision,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
 
+from nmt.alignment import Method
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter, PharaohWriter, read_gold
 from nmt.alignment.plot import PngWriter
@@ -16,6 +17,9 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
+
+if TYPE_CHECKING:
+    from nmt.workflows.translator import Translator
 
 Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png"]
 
@@ -29,6 +33,7 @@ def align(
     *,
     source: Path,
     target: Path | None,
+    method: Method,
     output: Path | None,
     format: Format,
     level: Level,
@@ -39,43 +44,72 @@ def align(
     """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
 
     With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
-    be read, do not have the same lines, or hold links outside their sentences.
+    be read, do not have the same lines, or hold links outside their sentences, and for a method that the model does not
+    admit.
     """
-    for path in filter(None, (source, target, gold)):
-        open_bytes(path).close()
+    meet_files(source, target, gold)
     refuse_overwriting(output, source, target, gold)
     from nmt.workflows.translator import load  # only now: torch takes a second to import
 
     translator = load(model, device=device, precision=precision, overrides=overrides)
-    wanted = None
-    if gold is not None and target is not None:
-        lengths = [(len(each.split()), len(other.split())) for each, other in _pairs(source, target)]
-        wanted = read_gold(gold, lengths)
-    total, first = AlignmentScore(), 0
+    translator.check_method(method)
+    wanted = gold_of(gold, source, target)
+    total = AlignmentScore()
     with ExitStack() as stack:
         writer = _writer(stack, format, output, wanted)
-        bar = stack.enter_context(log.progress(description="align", unit="pair"))
-        for window in _windows(_pairs(source, target)):
-            sources = [each for each, _ in window]
-            targets = [other for _, other in window]
-            if target is None:
-                translations = translator.translate(sources)
-                translator.warn_of_cuts(translations, first_line=first + 1)
-                targets = [translation.text for translation in translations]
-            for number, alignment in enumerate(
-                translator.align(sources, targets, level=level, first_line=first + 1), first
-            ):
+        for window in stack.enter_context(closing(windows(translator, source, target))):
+            alignments = translator.align(
+                window.sources, window.targets, level=level, method=method, first_line=window.first + 1
+            )
+            for number, alignment in enumerate(alignments, window.first):
                 writer.write(alignment)
                 if wanted is not None:
                     total += score_pair(alignment.links, wanted[number])
-            first += len(window)
-            bar.update(len(window))
-    if first == 0:
-        raise InputError(f"{source}: holds no line to align")
     if wanted is None:
         return None
     print(total.line(), file=sys.stderr)
     return total
+
+
+def meet_files(*paths: Path | None) -> None:
+    """Meets a file that cannot be read before any work."""
+    for path in filter(None, paths):
+        open_bytes(path).close()
+
+
+def gold_of(gold: Path | None, source: Path, target: Path | None) -> tuple[Gold, ...] | None:
+    """The gold links of each pair of lines, checked against the sentences; None without both files."""
+    if gold is None or target is None:
+        return None
+    return read_gold(gold, [(len(each.split()), len(other.split())) for each, other in _pairs(source, target)])
+
+
+class Window(NamedTuple):
+    """Sentence pairs that are aligned together."""
+
+    first: int
+    """How many pairs come before."""
+    sources: list[str]
+    targets: list[str]
+
+
+def windows(translator: Translator, source: Path, target: Path | None) -> Generator[Window, None, None]:
+    """All pairs of lines, without ``target`` source lines and their translations by the model. Close it, so that its
+    progress bar goes. Raises InputError where there is none.
+    """
+    first = 0
+    with log.progress(description="align", unit="pair") as bar:
+        for window in _cut(_pairs(source, target)):
+            sources, targets = [each for each, _ in window], [other for _, other in window]
+            if target is None:
+                translations = translator.translate(sources)
+                translator.warn_of_cuts(translations, first_line=first + 1)
+                targets = [translation.text for translation in translations]
+            yield Window(first, sources, targets)
+            first += len(window)
+            bar.update(len(window))
+    if first == 0:
+        raise InputError(f"{source}: holds no line to align")
 
 
 def _pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
@@ -91,7 +125,7 @@ def _pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
         yield one, other
 
 
-def _windows(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+def _cut(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     window: list[tuple[str, str]] = []
     for pair in pairs:
         window.append(pair)

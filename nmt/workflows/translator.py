@@ -15,16 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nmt.alignment import Method
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
+from nmt.alignment.gradient import GradientMethod, gradient_weights
 from nmt.alignment.words import NO_WORD, to_words
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
+from nmt.models.feed import Feed, TeacherForcing
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode
 from nmt.workflows.loading import Trained, load_trained
@@ -73,15 +77,52 @@ class Translator:
                     f"search.max_source_tokens ({self.search.max_source_tokens})"
                 )
 
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """How this model can align: a model without attention does by gradients alone."""
+        if self.trained.experiment.model.attention.is_none:
+            return ("gradient", "input-x-gradient")
+        return ("attention", "gradient", "input-x-gradient")
+
+    def check_method(self, method: Method) -> None:
+        """Raises InputError for a method that the model does not admit."""
+        if method not in self.methods:
+            raise InputError(
+                f"{self.trained.checkpoint}: has no attention to align by (model.attention.score: none); "
+                "use --method gradient, or input-x-gradient"
+            )
+
     def align(
-        self, sources: Sequence[str], targets: Sequence[str], *, level: Level = "word", first_line: int = 1
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        level: Level = "word",
+        method: Method = "attention",
+        first_line: int = 1,
     ) -> list[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
 
-        Raises InputError for different numbers of sources and targets, and for a side of more subwords than
-        ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first pair's number.
+        ``method`` says where the soft matrix comes from; gradients take far longer than attention. Raises InputError
+        for a method that the model does not admit, for different numbers of sources and targets, and for a side of more
+        subwords than ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first
+        pair's number.
         """
+        return self.align_by((method,), sources, targets, level=level, first_line=first_line)[method]
+
+    def align_by(
+        self,
+        methods: Sequence[Method],
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        level: Level = "word",
+        first_line: int = 1,
+    ) -> dict[Method, list[Alignment]]:
+        """What ``align`` gives, by each of several methods; those by gradients share the work."""
+        for method in methods:
+            self.check_method(method)
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         tokenizers = self.trained.tokenizers
@@ -95,26 +136,41 @@ class Translator:
                     f"({self.search.max_source_tokens}); split the line, or raise the limit with --set"
                 )
         rows = [row for row in range(len(sources)) if source_words[row].ids and target_words[row].ids]
-        matrices = forced_weights(
-            self.trained.model,
-            [source_words[row].ids for row in rows],
-            [target_words[row].ids for row in rows],
-            self.trained.compute,
-            batch_tokens=self.search.batch_tokens,
+        found = self._matrices(
+            methods, [source_words[row].ids for row in rows], [target_words[row].ids for row in rows]
         )
-        weights = dict(zip(rows, matrices, strict=True))
-        return [
-            self._alignment(source, target, weights.get(row), level)
-            for row, (source, target) in enumerate(zip(source_words, target_words, strict=True))
-        ]
+        alignments: dict[Method, list[Alignment]] = {}
+        for method in methods:
+            weights = dict(zip(rows, found[method], strict=True))
+            alignments[method] = [
+                self._alignment(source, target, weights.get(row), level)
+                for row, (source, target) in enumerate(zip(source_words, target_words, strict=True))
+            ]
+        return alignments
 
-    def predict(self, sources: Sequence[str], targets: Sequence[str]) -> Prediction:
-        """How well the model predicts given translations under teacher forcing."""
+    def _matrices(
+        self, methods: Sequence[Method], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> dict[Method, list[NDArray[np.float32]]]:
+        """For each method the matrices weights_TS of pairs of token ids."""
+        model, compute, batch_tokens = self.trained.model, self.trained.compute, self.search.batch_tokens
+        found: dict[Method, list[NDArray[np.float32]]] = {}
+        if "attention" in methods:
+            found["attention"] = forced_weights(model, sources, targets, compute, batch_tokens=batch_tokens)
+        by_gradient: list[GradientMethod] = [each for each in methods if each != "attention"]
+        if by_gradient:
+            pairs = gradient_weights(model, sources, targets, compute, methods=by_gradient, batch_tokens=batch_tokens)
+            for place, method in enumerate(by_gradient):
+                found[method] = [matrices[place] for matrices in pairs]
+        return found
+
+    def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
+        """How well the model predicts given translations, reading what ``feed`` chooses; None: teacher forcing."""
         tokenizers = self.trained.tokenizers
         return predict(
             self.trained.model,
             [tokenizers.source.encode(text) for text in sources],
             [tokenizers.target.encode(text) for text in targets],
+            feed or TeacherForcing(),
             self.trained.compute,
             batch_tokens=self.search.batch_tokens,
         )

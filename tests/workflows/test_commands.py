@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,7 +17,14 @@ import yaml
 
 import nmt as package
 from nmt.alignment.formats import read_jsonl, read_npz
+from nmt.evaluation.by_length import as_tree, by_length
+from nmt.evaluation.translation import scores
 from tests.workflows.runs import CONFIG, nmt, write_corpus
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.workflows.translator import Translator
 
 
 def error(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -268,11 +278,18 @@ def test_damaged_and_foreign_checkpoints_are_named(trained: Path, tmp_path: Path
 # ----------------------------------------------------------------------------------------- evaluation, alignment
 
 
+FEEDS = ("teacher_forcing", "free_running", "scheduled_sampling")
+
+
 def test_evaluate_equals_sacrebleu_and_reports_both_modes(trained: Path) -> None:
     done = nmt("evaluate", "run", "--source", "test.de", "--reference", "test.en", "--json", folder=trained)
     assert done.returncode == 0, done.stderr.decode()
     tree = json.loads(done.stdout)
     assert tree["teacher_forcing"]["perplexity"] > 1
+    assert list(tree) == ["BLEU", "chrF2", "TER", *FEEDS, "exposure_bias"]
+    assert all(list(tree[feed]) == ["perplexity", "token_accuracy", "tokens"] for feed in FEEDS)
+    ratio = tree["free_running"]["perplexity"] / tree["teacher_forcing"]["perplexity"]
+    assert tree["exposure_bias"] == pytest.approx(ratio)
     hypothesis = trained / "hypothesis.en"
     hypothesis.write_bytes(nmt("translate", "run", "--input", "test.de", folder=trained).stdout)
     command = [
@@ -336,6 +353,159 @@ def test_perplexity_is_that_of_plain_loops(trained: Path) -> None:
     assert prediction.tokens == count
     assert prediction.loss == pytest.approx(total / count, rel=1e-4)
     assert prediction.accuracy == pytest.approx(100 * right / count)
+
+
+def test_evaluate_by_length_scores_each_bucket_as_its_lines(trained: Path, tmp_path: Path) -> None:
+    sides = {side: (trained / f"test.{side}").read_text().splitlines() for side in ("de", "en")}
+    texts = {"s": ["", *sides["de"]], "h": ["x", *reversed(sides["en"])], "r": ["one", *sides["en"]]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    arguments = ("evaluate", "--source", "s", "--hypothesis", "h", "--reference", "r", "--by-length")
+    done = nmt(*arguments, "--length-edges", "3,5", "--json", "--plot", "a.png", folder=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    buckets = json.loads(done.stdout)["by_length"]
+    assert [(each["first_words"], each["last_words"]) for each in buckets] == [(0, 0), (1, 3), (4, 5), (6, None)]
+    for each in buckets:
+        last = 99 if each["last_words"] is None else each["last_words"]
+        inside = [row for row, line in enumerate(texts["s"]) if each["first_words"] <= len(line.split()) <= last]
+        assert each["sentences"] == len(inside)
+        hypotheses, references = ([texts[name][row] for row in inside] for name in ("h", "r"))
+        for score in scores(hypotheses, references, metrics=("bleu", "chrf")):
+            assert each[score.name]["value"] == score.value
+            assert each[score.name]["low"] <= score.value <= each[score.name]["high"]
+    lines = nmt(*arguments, folder=tmp_path).stdout.decode().splitlines()
+    assert [line.split("|")[0] for line in lines[:3]] == ["BLEU", "chrF2", "TER"]
+    assert lines[3] == ""
+    assert [line.split()[0] for line in lines[4:]] == ["source", "0", "1-5", "6-10", "*"]
+    assert sum(int(line.split()[1].rstrip("*")) for line in lines[5:8]) == 11
+
+
+def test_evaluate_by_length_takes_the_models_translations_of_each_corpus(trained: Path, tmp_path: Path) -> None:
+    test = "data.test=[{source: test.de, target: test.en}, {source: valid.de, target: valid.en}]"
+    arguments = ("--by-length", "--length-edges", "3", "--json", "--set", "search.beam=1")
+    picture = tmp_path / "a.svg"
+    done = nmt("evaluate", "run", "--set", test, *arguments, "--plot", picture, folder=trained)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"<svg" in picture.read_bytes()
+    tree = json.loads(done.stdout)
+    sources, references = ((trained / f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
+    translator = package.load(trained / "run", overrides=["search.beam=1"])
+    hypotheses = [each.text for each in translator.translate(sources)]
+    expected = as_tree(by_length(sources, hypotheses, references, edges=(3,)))
+    assert tree["valid.de + valid.en"]["by_length"] == expected
+    assert sum(each["sentences"] for each in tree["test.de + test.en"]["by_length"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--length-edges", "5"], "--length-edges and --plot belong to the scores by length; give --by-length as well"),
+        (["--plot", "a.png"], "--length-edges and --plot belong to the scores by length; give --by-length as well"),
+        (
+            ["--hypothesis", "test.en", "--reference", "test.en", "--by-length"],
+            "--by-length needs the length of each source; give --source beside --hypothesis",
+        ),
+        (
+            ["run", "--hypothesis", "test.en", "--reference", "test.en", "--source", "test.de", "--by-length"],
+            "--hypothesis scores a file without a model; leave out MODEL, or --hypothesis",
+        ),
+        (
+            ["--hypothesis", "test.en", "--reference", "test.en", "--source", "test.de"],
+            "--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
+        ),
+        (
+            ["--hypothesis", "test.en", "--reference", "test.en", "--beam", "2"],
+            "--hypothesis needs no model; leave out --set, --device, --precision and search options",
+        ),
+        (
+            ["--by-length", "--length-edges", "9,3"],
+            "--length-edges 9,3: give rising whole numbers of at least 1, such as 5,10,20",
+        ),
+        (["--by-length", "--plot", "a.jpg"], "a.jpg: a picture is a file that ends in .png or .svg; name it so"),
+        (
+            ["--by-length", "--plot", "nowhere/a.png"],
+            "nowhere/a.png: there is no folder nowhere for this picture; make it first",
+        ),
+        (
+            ["--hypothesis", "test.en", "--reference", "test.en", "--source", "train.de", "--by-length"],
+            "train.de has 60 lines, but test.en has 10: they must go together line by line",
+        ),
+    ],
+    ids=["edges", "plot", "no-source", "model", "source", "search", "falling", "suffix", "folder", "lines"],
+)
+def test_flags_of_evaluate_that_make_no_sense_together(trained: Path, arguments: list[str], message: str) -> None:
+    model = [] if "--hypothesis" in arguments else ["run"]
+    done = nmt("evaluate", *model, *arguments, folder=trained)
+    assert error(done) == message
+    assert done.stdout == b""
+
+
+def test_perplexity_reading_its_own_guesses_is_that_of_plain_loops(trained: Path) -> None:
+    from nmt.models.feed import FreeRunning
+
+    translator = package.load(trained / "run", precision="float32")
+    sources, targets = ((trained / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
+    total, right, count, other = 0.0, 0, 0, 0
+    for source, target in zip(sources, targets, strict=True):
+        for gold, logits_V in _steps(translator, source, target, itertools.repeat(False)):
+            total -= float(logits_V.log_softmax(-1)[gold])
+            right += int(logits_V.argmax()) == gold
+            other += int(logits_V.argmax()) != gold
+            count += 1
+    assert other > 5  # else nothing is told apart from teacher forcing
+    prediction = translator.predict(sources, targets, FreeRunning())
+    assert prediction.tokens == count
+    assert prediction.loss == pytest.approx(total / count, rel=1e-4)
+    assert prediction.accuracy == pytest.approx(100 * right / count)
+    assert prediction.loss != pytest.approx(translator.predict(sources, targets).loss, rel=1e-4)
+
+
+def test_scheduled_sampling_reads_gold_or_guess_and_draws_the_same_each_time(trained: Path) -> None:
+    import torch
+
+    from nmt.evaluation.perplexity import FEEDS
+
+    feed = FEEDS["scheduled_sampling"]
+    translator = package.load(trained / "run", precision="float32")
+    sources, targets = ((trained / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
+    read = set()
+    for source, target in zip(sources, (line.split()[0] for line in targets), strict=True):
+        steps = len(translator.trained.tokenizers.target.encode(target))
+        losses = {
+            coins: -sum(
+                float(logits_V.log_softmax(-1)[gold]) for gold, logits_V in _steps(translator, source, target, coins)
+            )
+            for coins in itertools.product([False, True], repeat=steps)
+        }
+        found = translator.predict([source], [target], feed)
+        best = min(losses, key=lambda coins: abs(losses[coins] - found.loss * found.tokens))
+        assert losses[best] == pytest.approx(found.loss * found.tokens, abs=1e-4)
+        read.update(best)
+    assert read == {False, True}
+    state = torch.get_rng_state()
+    first = translator.predict(sources, targets, feed)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.rand(7)
+    assert translator.predict(sources, targets, feed) == first
+    losses_of = {name: translator.predict(sources, targets, each).loss for name, each in FEEDS.items()}
+    assert len(set(losses_of.values())) == 3
+
+
+def _steps(
+    translator: Translator, source: str, target: str, coins: Iterable[bool]
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """Each gold token with the logits for it; after it the model reads it or its own guess, as the coin says."""
+    import torch
+
+    model, tokenizers = translator.trained.model, translator.trained.tokenizers
+    memory = model.encode(torch.tensor([[*tokenizers.source.encode(source), 3]]))
+    state, token = model.start(memory), torch.tensor([2])
+    for gold, is_gold in zip([*tokenizers.target.encode(target), 3], itertools.chain(coins, [True]), strict=False):
+        step = model.step(token, memory, state)
+        state = step.state
+        yield gold, step.logits_NV[0]
+        token = torch.tensor([gold if is_gold else int(step.logits_NV[0].argmax())])
 
 
 def test_align_formats_agree_and_keep_every_line(trained: Path, tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""How far two soft alignments of the same sentence pair agree: rank correlation of their rows.
+
+Jain & Wallace 2019, "Attention is not Explanation", section 4.1, so compare attention with gradients. They use
+Kendall's correlation; Spearman's and Kendall's are both given here. With s_ij = sign(x_i - x_j), u_ij likewise of y,
+and r_i and q_i the ranks of x_i and y_i, where equal values share the mean of their ranks,
+
+    Spearman   sum_i (r_i - r')(q_i - q') / sqrt(sum_i (r_i - r')^2  sum_i (q_i - q')^2)         r' the mean rank
+    Kendall    sum_ij s_ij u_ij           / sqrt(sum_ij s_ij^2       sum_ij u_ij^2)              tau-b
+
+As r_i - r' = sum_j s_ij / 2, both are a cosine: of the sums of s and u, or of s and u themselves (Daniels 1944, "The
+Relation between Measures of Correlation in the Universe of Sample Permutations"; Kendall 1945, "The Treatment of Ties
+in Ranking Problems").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class RankCorrelation(NamedTuple):
+    """Of two rows; each from -1, the opposite order, to 1, the same order."""
+
+    spearman: float
+    kendall: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Sums over rows, and the means they give. Those of parts add up with ``+``."""
+
+    rows: int = 0
+    """Rows that have a correlation."""
+    spearman_sum: float = 0.0
+    kendall_sum: float = 0.0
+
+    def __add__(self, other: Agreement) -> Agreement:
+        return Agreement(
+            self.rows + other.rows,
+            self.spearman_sum + other.spearman_sum,
+            self.kendall_sum + other.kendall_sum,
+        )
+
+    @property
+    def spearman(self) -> float | None:
+        """The mean over rows; None without any."""
+        return self.spearman_sum / self.rows if self.rows else None
+
+    @property
+    def kendall(self) -> float | None:
+        """The mean over rows; None without any."""
+        return self.kendall_sum / self.rows if self.rows else None
+
+
+def agreement(weights_TS: ArrayLike, other_TS: ArrayLike) -> Agreement:
+    """The correlations of two soft alignments' rows. A row that is constant in either, so that it has no order, has
+    none: a source of one word, or a target word of which nothing is known.
+
+    Raises ValueError for matrices of different shapes.
+    """
+    rows, other_rows = np.asarray(weights_TS), np.asarray(other_TS)
+    if rows.shape != other_rows.shape:
+        raise ValueError(f"soft alignments of shapes {rows.shape} and {other_rows.shape} are not of one pair")
+    found = [rank_correlation(row, other) for row, other in zip(rows, other_rows, strict=True)]
+    defined = [each for each in found if each is not None]
+    return Agreement(len(defined), sum(each.spearman for each in defined), sum(each.kendall for each in defined))
+
+
+def rank_correlation(x_N: ArrayLike, y_N: ArrayLike) -> RankCorrelation | None:
+    """Spearman's and Kendall's (tau-b) correlation of two vectors; None where all values of one are equal."""
+    x_NN, y_NN = _signs(x_N), _signs(y_N)
+    if not (x_NN.any() and y_NN.any()):
+        return None
+    return RankCorrelation(_cosine(x_NN.sum(axis=1), y_NN.sum(axis=1)), _cosine(x_NN.ravel(), y_NN.ravel()))
+
+
+def _signs(x_N: ArrayLike) -> NDArray[np.float64]:
+    x_N = np.asarray(x_N, dtype=np.float64)
+    signs_NN: NDArray[np.float64] = np.sign(np.subtract.outer(x_N, x_N))
+    return signs_NN
+
+
+def _cosine(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))

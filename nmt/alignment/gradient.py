@@ -1,0 +1,153 @@
+"""Soft alignments without attention: how much each source word's embedding changes the score of a given target word.
+
+With e_s the embedding of source token s that enters the encoder, y_t the given target token and y_<t those before it
+(teacher forcing), row t holds, before it is scaled to sum to 1,
+
+    gradient           || d log p(y_t | y_<t, e) / d e_s ||      Li et al. 2016, Simonyan et al. 2014
+    input-x-gradient   | e_s . d log p(y_t | y_<t, e) / d e_s |  Denil et al. 2014, Ding, Xu & Koehn 2019
+
+`gradient` is how steeply the score can change with the embedding, whichever way it moves. (Li et al. show the absolute
+derivative by each of its dimensions, Simonyan et al., section 3, the largest of a pixel's channels; the Euclidean norm
+is one number for all.) `input-x-gradient` is the derivative by a factor 1 that the embedding is multiplied by, or by
+the 1 in the token's one-hot vector: to first order, how much the score would fall if the embedding were 0. Ding et al.
+keep its sign; a distribution has none, so the absolute value is taken, as Jain & Wallace 2019 do (algorithm 1).
+docs/align.md tells what counting negative values as 0 does instead.
+
+Papers: Li, Chen, Hovy & Jurafsky 2016, "Visualizing and Understanding Neural Models in NLP"; Simonyan, Vedaldi &
+Zisserman 2014, "Deep Inside Convolutional Networks"; Denil, Demiraj & de Freitas 2014, "Extraction of Salient Sentences
+from Labelled Documents"; Ding, Xu & Koehn 2019, "Saliency-driven Word Alignment Interpretation for Neural Machine
+Translation"; Jain & Wallace 2019, "Attention is not Explanation".
+
+Shapes: B sentences, T target tokens and S source tokens, both with end-of-sentence, E width of an embedding, V
+vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmt.alignment.forced import in_batches
+from nmt.core.device import Compute
+from nmt.models.seq2seq import Seq2Seq
+
+GradientMethod: TypeAlias = Literal["gradient", "input-x-gradient"]
+
+
+def gradient_weights(
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    compute: Compute,
+    *,
+    methods: Sequence[GradientMethod],
+    batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:
+    """For each pair of token ids (without end-of-sentence) its matrices weights_TS, one for each of ``methods``.
+
+    Row t is what target token t depends on; the last row and column are end-of-sentence's. Rows sum to 1; a row without
+    any gradient is uniform. Gradients are taken in the model's precision, once for all methods. The model must be in
+    eval mode and stays as it is, parameters' own gradients included.
+
+    Time grows with the square of the target's length and with the source's, memory with their product.
+    """
+    assert not model.training
+
+    def saliency(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, ...]:
+        with ExitStack() as stack:
+            stack.enter_context(torch.enable_grad())
+            stack.enter_context(compute.autocast())
+            stack.enter_context(_frozen(model))
+            # cuDNN has a backward pass for recurrent layers in training mode only.
+            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+            return _saliency(model, source_BS, target_BT, methods)
+
+    return in_batches(saliency, sources, targets, compute.device, batch_tokens=batch_tokens)
+
+
+def _saliency(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, methods: Sequence[GradientMethod]
+) -> tuple[Tensor, ...]:
+    """The weights (B, T, S) of each method: one forward pass, and a backward pass from each step as soon as it is made.
+
+    A step has no later one among its ancestors, so its backward pass is as long as the target so far. Through
+    ``model.forced``, which joins the readouts of all steps, each pass would go through all of them: measured, that
+    takes 1.4 to 2.3 times as long. One backward pass over as many copies of the sentence as it has target tokens takes
+    1.8 times as long.
+    """
+    is_pad_BS = source_BS == model.pad
+    embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)
+    memory = model.encode_embedded(embedded_BSE, is_pad_BS)
+    state, token_B = model.start(memory), model.first_token(len(source_BS), source_BS.device)
+    found: list[list[Tensor]] = [[] for _ in methods]
+    for gold_B in target_BT.unbind(dim=1):
+        step = model.step(token_B, memory, state)
+        # Sentences do not see each other, so the gradient of the sum holds each one's own.
+        score = log_odds(step.logits_NV, gold_B).sum()
+        (gradient_BSE,) = torch.autograd.grad(score, embedded_BSE, retain_graph=True)
+        for rows, method in zip(found, methods, strict=True):
+            rows.append(_distribution(_SIZE[method](embedded_BSE.detach(), gradient_BSE), is_pad_BS))
+        state, token_B = step.state, gold_B
+    return tuple(torch.stack(rows, dim=1) for rows in found)
+
+
+def log_odds(logits_BV: Tensor, gold_B: Tensor) -> Tensor:
+    """log(p / (1 - p)) of the gold tokens, (B,), at least in float32.
+
+    d log p = (1 - p) d log(p / (1 - p)): its gradient is that of log p but for a factor, which scaling a row to sum to
+    1 takes away (as it does the factor between log p and p). But where the model is certain, the gradient of log p is
+    lost in rounding, and this one is not. A logit by itself would be another thing: it leaves out what a source word
+    does to the other tokens.
+    """
+    logits_BV = logits_BV.to(torch.promote_types(logits_BV.dtype, torch.float32))
+    gold_B1 = gold_B[:, None]
+    others_BV = logits_BV.scatter(1, gold_B1, -torch.inf)
+    log_odds_B: Tensor = logits_BV.gather(1, gold_B1)[:, 0] - others_BV.logsumexp(dim=1)
+    return log_odds_B
+
+
+def _norm(embedded_BSE: Tensor, gradient_BSE: Tensor) -> Tensor:
+    dtype = torch.promote_types(gradient_BSE.dtype, torch.float32)
+    norm_BS: Tensor = torch.linalg.vector_norm(gradient_BSE, dim=2, dtype=dtype)
+    return norm_BS
+
+
+def _input_x_gradient(embedded_BSE: Tensor, gradient_BSE: Tensor) -> Tensor:
+    dtype = torch.promote_types(gradient_BSE.dtype, torch.float32)
+    return (embedded_BSE.to(dtype) * gradient_BSE.to(dtype)).sum(dim=2).abs()
+
+
+_SIZE: dict[GradientMethod, Callable[[Tensor, Tensor], Tensor]] = {
+    "gradient": _norm,
+    "input-x-gradient": _input_x_gradient,
+}
+"""From embeddings and gradients (B, S, E) to how much each source token counts, (B, S)."""
+
+
+def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:
+    """Scaled to sum to 1 over S; exactly 0 at padding, and uniform where nothing counts."""
+    size_BS = size_BS.masked_fill(is_pad_BS, 0.0)
+    # The largest first: a sum of very small numbers may have no exact reciprocal.
+    largest_B1 = size_BS.amax(dim=1, keepdim=True)
+    size_BS = torch.where(largest_B1 > 0, size_BS / largest_B1, (~is_pad_BS).to(size_BS.dtype))
+    return size_BS / size_BS.sum(dim=1, keepdim=True)
+
+
+@contextmanager
+def _frozen(model: nn.Module) -> Iterator[None]:
+    """No parameter takes part in differentiation: their gradients are not asked for, and ``DeferredLinear`` would keep
+    notes for them."""
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in learning:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in learning:
+            parameter.requires_grad_(True)

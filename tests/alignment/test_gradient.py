@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.alignment.gradient import GradientMethod, _distribution, gradient_weights, log_odds
+from nmt.core.device import Compute
+from nmt.models.seq2seq import Seq2Seq
+from tests.models.variants import WIRINGS, make, tree
+
+METHODS: tuple[GradientMethod, ...] = ("gradient", "input-x-gradient")
+CPU = Compute(torch.device("cpu"), "float32")
+EOS = 3
+SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4]]
+TARGETS = [[4, 5, 4], [5, 1, 5, 4, 4], [1]]
+
+PARTS: dict[str, dict[str, Any]] = {
+    **{name: tree(decoder=wiring) for name, wiring in WIRINGS.items()},
+    "elman": tree(encoder={"cell": "elman"}, decoder={"cell": "elman", "layers": 2}),
+    "gru": tree(encoder={"cell": "gru", "layers": 2}, decoder={"cell": "gru", **WIRINGS["parallel"]}),
+    "two layers": tree(encoder={"layers": 2}, decoder={"layers": 2, "query": "previous"}),
+    "one direction": tree(encoder={"bidirectional": False}),
+    "tied, readout embedding": tree(tie="all", decoder={"readout_embedding": True, "readout_size": 8}),
+    **{score: tree(score=score) for score in ("dot", "cosine", "location")},
+    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "glimpse")},
+    **{
+        f"none, {kind}": tree(score="none", context={"kind": kind})
+        for kind in ("every_step", "projected_initial_state")
+    },
+}
+
+every_part = pytest.mark.parametrize("config", PARTS.values(), ids=PARTS)
+some_parts = pytest.mark.parametrize("name", ["feeding", "parallel", "two layers", "hard", "none, every_step"])
+
+
+def weights(
+    model: Seq2Seq[Any, Any], sources: list[list[int]], targets: list[list[int]], **changes: Any
+) -> list[tuple[np.ndarray, ...]]:
+    given: dict[str, Any] = {"methods": METHODS, "batch_tokens": 1000, **changes}
+    return gradient_weights(model, sources, targets, given.pop("compute", CPU), **given)
+
+
+def log_probs(model: Seq2Seq[Any, Any], embedded_NSE: Tensor, target_T: Tensor) -> Tensor:
+    """(N, T): the target's log-probabilities from each of N versions of the source's embeddings."""
+    count, length, _ = embedded_NSE.shape
+    memory = model.encode_embedded(embedded_NSE, torch.zeros(count, length, dtype=torch.bool))
+    target_NT = target_T.expand(count, -1)
+    log_p_NTV = model.output(model.forced(target_NT, memory).readout_BTR).log_softmax(-1)
+    return log_p_NTV.gather(2, target_NT[:, :, None])[:, :, 0]
+
+
+def differences(model: Seq2Seq[Any, Any], base_SE: Tensor, change_NSE: Tensor, target_T: Tensor, h: float) -> Tensor:
+    """(N, T): derivatives of the log-probabilities along N changes, by five points: the error falls with h⁴."""
+
+    def at(steps: float) -> Tensor:
+        return log_probs(model, base_SE + steps * h * change_NSE, target_T)
+
+    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+
+
+@every_part
+@torch.no_grad()
+def test_equals_finite_differences(config: dict[str, Any]) -> None:
+    """In float64, but for attention's scores, which are float32 in every model: hence a wide step and tolerance."""
+    model = make(config, scale=1.5).double()
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        source_S, target_T = torch.tensor([*source, EOS]), torch.tensor([*target, EOS])
+        base_SE = model.encoder.embed(source_S[None])[0]
+        size = base_SE.numel()
+        each_NSE = torch.eye(size, dtype=torch.float64).view(size, *base_SE.shape)
+        jacobian_TSE = differences(model, base_SE, each_NSE, target_T, 2e-3).T.reshape(-1, *base_SE.shape)
+        # each token's embedding multiplied by 1 + h
+        scaled_SSE = torch.eye(len(base_SE), dtype=torch.float64)[:, :, None] * base_SE
+        scaled_TS = differences(model, base_SE, scaled_SSE, target_T, 2e-3).T
+        ((gradient, input_x_gradient),) = weights(model, [source], [target])
+        for found_TS, size_TS in ((gradient, jacobian_TSE.norm(dim=2)), (input_x_gradient, scaled_TS.abs())):
+            expected_TS = size_TS / size_TS.sum(dim=1, keepdim=True)
+            np.testing.assert_allclose(found_TS, expected_TS.numpy(), atol=2e-3)
+
+
+@some_parts
+def test_a_pair_does_not_depend_on_its_batch_and_keeps_its_place(name: str) -> None:
+    model = make(PARTS[name])
+    together, alone = (weights(model, SOURCES, TARGETS, batch_tokens=size) for size in (1000, 1))
+    for source, target, one, other in zip(SOURCES, TARGETS, together, alone, strict=True):
+        for one_TS, other_TS in zip(one, other, strict=True):
+            assert one_TS.shape == (len(target) + 1, len(source) + 1)
+            np.testing.assert_allclose(one_TS, other_TS, atol=1e-4)
+            np.testing.assert_allclose(one_TS.sum(axis=1), 1, atol=1e-6)
+
+
+@some_parts
+def test_one_method_alone_gives_what_it_gives_beside_another(name: str) -> None:
+    model = make(PARTS[name])
+    both = weights(model, SOURCES, TARGETS)
+    for place, method in enumerate(METHODS):
+        for pair, (alone_TS,) in zip(both, weights(model, SOURCES, TARGETS, methods=(method,)), strict=True):
+            np.testing.assert_array_equal(pair[place], alone_TS)
+
+
+@some_parts
+def test_the_model_stays_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(PARTS[name])
+    parameters = list(model.parameters())
+    parameters[0].requires_grad_(False)
+    for parameter in parameters[1:]:
+        parameter.grad = torch.ones_like(parameter)
+    before = [(each.requires_grad, each.clone()) for each in parameters]
+
+    def check() -> None:
+        for parameter, (learns, value) in zip(parameters, before, strict=True):
+            assert parameter.requires_grad == learns
+            assert torch.equal(parameter, value)
+            assert parameter.grad is None or (parameter.grad == 1).all()
+        assert not model.training
+        assert torch.backends.cudnn.enabled
+
+    with torch.no_grad():
+        weights(model, SOURCES, TARGETS)
+        assert not torch.is_grad_enabled()
+    check()
+
+    def fails(*_: object) -> None:
+        assert not any(parameter.requires_grad for parameter in parameters)
+        raise RuntimeError
+
+    monkeypatch.setattr(model, "step", fails)
+    with pytest.raises(RuntimeError):
+        weights(model, SOURCES, TARGETS)
+    check()
+
+
+@pytest.mark.parametrize("name", ["feeding", "parallel", "none, every_step"])
+def test_bfloat16_is_close_to_float32(name: str) -> None:
+    exact = weights(make(PARTS[name], scale=1.0), SOURCES, TARGETS)
+    rough = weights(
+        make(PARTS[name], scale=1.0).bfloat16(), SOURCES, TARGETS, compute=Compute(torch.device("cpu"), "bfloat16")
+    )
+    for (one_TS, _), (other_TS, _) in zip(exact, rough, strict=True):
+        np.testing.assert_allclose(other_TS, one_TS, atol=0.05)
+        np.testing.assert_allclose(other_TS.sum(axis=1), 1, atol=1e-6)
+
+
+def test_log_odds_are_those_of_the_softmax_and_keep_a_gradient_where_it_is_certain() -> None:
+    logits_BV = torch.randn(4, 6, generator=torch.manual_seed(1))
+    gold_B = torch.tensor([0, 5, 2, 2])
+    p_B = logits_BV.softmax(-1).gather(1, gold_B[:, None])[:, 0]
+    torch.testing.assert_close(log_odds(logits_BV, gold_B), (p_B / (1 - p_B)).log())
+    certain_BV = torch.tensor([[0.0, 200.0, 1.0]], requires_grad=True)
+    (of_log_p,) = torch.autograd.grad(certain_BV.log_softmax(-1)[0, 1], certain_BV)
+    (of_log_odds,) = torch.autograd.grad(log_odds(certain_BV, torch.tensor([1])).sum(), certain_BV)
+    assert (of_log_p == 0).all()
+    torch.testing.assert_close(of_log_odds, torch.tensor([[-0.2689, 1.0, -0.7311]]), atol=1e-4, rtol=0)
+    assert log_odds(logits_BV.bfloat16(), gold_B).dtype == torch.float32
+
+
+def test_padding_is_exactly_0_and_a_row_without_gradient_uniform() -> None:
+    size_BS = torch.tensor([[3.0, 1.0, 9.0], [0.0, 0.0, 7.0], [1e-44, 1e-44, 0.0]])
+    is_pad_BS = torch.tensor([[False, False, True], [False, False, True], [False, False, False]])
+    expected_BS = torch.tensor([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    assert torch.equal(_distribution(size_BS, is_pad_BS), expected_BS)
+
+
+@pytest.mark.cuda
+@some_parts
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_on_cuda_as_on_the_cpu(name: str, precision: str) -> None:
+    on_cpu = weights(make(PARTS[name], scale=1.0), SOURCES, TARGETS)
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    compute = Compute(torch.device("cuda"), "bfloat16" if precision == "bfloat16" else "float32")
+    on_cuda = weights(make(PARTS[name], scale=1.0).to("cuda", dtype), SOURCES, TARGETS, compute=compute)
+    for one, other in zip(on_cpu, on_cuda, strict=True):
+        np.testing.assert_allclose(other[0], one[0], atol=0.05 if precision == "bfloat16" else 1e-3)
