@@ -60,6 +60,49 @@ def test_cross_entropy_equals_torchs(smoothing: float, chunk: int) -> None:
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_likelihood_equals_log_softmax(smoothing: float, chunk: int) -> None:
+    """Each token's by itself, with gradients that differ from token to token."""
+    layer = OutputLayer(6, 11).double()
+    nn.init.normal_(layer.bias_V)
+    readout = torch.randn(7, 6, dtype=torch.float64, requires_grad=True)
+    gold, back = torch.randint(11, (7,)), torch.randn(7, dtype=torch.float64)
+    gold[2] = layer(readout)[2].argmax()
+    parameters = [readout, layer.weight_VD, layer.bias_V]
+
+    found = layer.likelihood(readout, gold, smoothing=smoothing, chunk=chunk)
+    log_p_NV = layer(readout).log_softmax(dim=1)
+    gold_N = log_p_NV.gather(1, gold[:, None])[:, 0]
+    smoothed_N = torch.stack([(1 - smoothing) * log_p_NV[n, gold[n]] + smoothing * log_p_NV[n].mean() for n in range(7)])
+    torch.testing.assert_close(found.log_p_N.double(), gold_N, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(found.smoothed_N.double(), smoothed_N, atol=1e-6, rtol=1e-5)
+    assert found.is_best_N.tolist() == (log_p_NV.argmax(1) == gold).tolist()
+    assert found.is_best_N[2]
+    assert not found.log_p_N.requires_grad
+    ours = torch.autograd.grad((found.smoothed_N * back).sum(), parameters)
+    theirs = torch.autograd.grad((smoothed_N * back).sum(), parameters)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_likelihood_keeps_no_logits_for_the_backward_pass() -> None:
+    """They would be the largest tensor by far where each token is scored from each source position."""
+    layer = OutputLayer(2, 1000)
+    readout, gold = torch.randn(64, 2, requires_grad=True), torch.zeros(64, dtype=torch.int64)
+    kept: list[int] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        found = layer.likelihood(readout, gold, smoothing=0.1, chunk=16)
+    assert max(kept, default=0) < 16 * 1000
+    found.smoothed_N.sum().backward()
+    assert readout.grad is not None
+
+
 def test_tied_output_layer_is_the_embedding_itself() -> None:
     table = nn.Parameter(torch.randn(9, 4))
     assert OutputLayer(4, 9, tied=table).weight_VD is table
@@ -104,12 +147,61 @@ def test_stepping_equals_torchs_recurrence(cell: CellKind, layers: int, fed: int
         torch.testing.assert_close(state.top_BD, expected[:, time])
 
 
+def layer_by_layer(stack: RecurrentStack, x_BTE: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    """What the top layer gives out, from torch's own one-layer modules; each but the lowest adds what it reads."""
+    for layer in range(stack.layers):
+        module = CELLS[stack.kind].module(x_BTE.shape[-1], stack.size, batch_first=True, dtype=x_BTE.dtype)
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(module, f"{name}_l0").data = stack.parameter(name, layer).data
+        hidden = start[layer : layer + 1]
+        states_BTD, _ = module(x_BTE, (hidden, torch.zeros_like(hidden)) if stack.kind == "lstm" else hidden)
+        x_BTE = states_BTD if layer == 0 else states_BTD + x_BTE
+    return x_BTE
+
+
+@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("layers", [2, 4])
+@pytest.mark.parametrize("fed", [0, 2])
+def test_a_residual_stack_equals_torchs_layers_with_their_inputs_added(cell: CellKind, layers: int, fed: int) -> None:
+    stack = RecurrentStack(cell, input_size=5, size=4, layers=layers, residual=True).double()
+    for parameter in stack.parameters():
+        nn.init.normal_(parameter)
+    x_BTE, hidden = torch.randn(3, 6, 5, dtype=torch.float64), torch.randn(layers, 3, 4, dtype=torch.float64)
+    expected = layer_by_layer(stack, x_BTE, hidden)
+
+    state = stack.start(list(hidden))
+    torch.testing.assert_close(stack(x_BTE, state, Dropout(0.0)), expected)
+    stepper = stack.stepper(fed=fed)
+    known = stepper.known(x_BTE[:, :, : 5 - fed])
+    for time in range(6):
+        fed_BF = x_BTE[:, time, 5 - fed :] if fed else None
+        state = stepper(known[:, time], fed_BF, state, [None] * (layers - 1), 1.0)
+        torch.testing.assert_close(state.top_BD, expected[:, time])
+        if time:
+            assert not torch.allclose(state.hidden[-1], state.top_BD), "what recurs is not what is given out"
+
+
+def test_dropout_in_a_residual_stack_spares_the_shortcut() -> None:
+    """With all of a layer's input dropped, what it adds to its state is its input all the same."""
+    stack = RecurrentStack("elman", input_size=4, size=4, layers=2, residual=True)
+    x_BTE = torch.randn(2, 3, 4)
+    below_BTD = stack.rnns[0](x_BTE)[0]
+    nothing = Dropout(0.0)
+    nothing.forward = torch.zeros_like  # type: ignore[method-assign]
+    torch.testing.assert_close(stack(x_BTE, None, nothing), stack.rnns[1](torch.zeros(2, 3, 4))[0] + below_BTD)
+    stepper, state = stack.stepper(fed=0), stack.start([torch.zeros(2, 4)] * 2)
+    state = stepper(stepper.known(x_BTE)[:, 0], None, state, [torch.ones(2, 4, dtype=torch.bool)], 2.0)
+    torch.testing.assert_close(state.top_BD, stack.rnns[1](torch.zeros(2, 1, 4))[0][:, 0] + below_BTD[:, 0])
+
+
 def test_state_carries_every_field() -> None:
-    state = StackState((torch.tensor([[1.0], [2.0], [3.0]]),), (torch.tensor([[4.0], [5.0], [6.0]]),))
+    hidden, cell, top = (torch.tensor([[1.0], [2.0], [3.0]]) + 3 * n for n in range(3))
+    state = StackState((hidden,), (cell,), top)
     assert len(state) == 3
     chosen = state.select(torch.tensor([2, 0, 0]))
-    assert [each.flatten().tolist() for each in chosen.tensors()] == [[3, 1, 1], [6, 4, 4]]
-    assert [each.flatten().tolist() for each in state.repeat(2).tensors()] == [[1, 1, 2, 2, 3, 3], [4, 4, 5, 5, 6, 6]]
+    assert [each.flatten().tolist() for each in chosen.tensors()] == [[3, 1, 1], [6, 4, 4], [9, 7, 7]]
+    twice = [[1, 1, 2, 2, 3, 3], [4, 4, 5, 5, 6, 6], [7, 7, 8, 8, 9, 9]]
+    assert [each.flatten().tolist() for each in state.repeat(2).tensors()] == twice
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])

@@ -1,0 +1,222 @@
+"""Every score and weighting written out again from its paper, for one query at a time and in plain Python.
+
+Nothing here calls the package's own formulas. A score's oracle works on torch vectors in float64, so that autograd
+gives its gradients as well; a weighting's oracle on plain floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.attention.attention import Attention
+from nmt.attention.config import AttentionConfig
+from nmt.core.structure import parse_document, validate
+
+Floats = list[float]
+
+
+def attention_config(score: str = "dot", weights: str = "softmax") -> AttentionConfig:
+    """The configuration of a score and weights in YAML."""
+    return validate(AttentionConfig, parse_document(f"score: {score}\nweights: {weights}\n", "test"))
+
+
+# ---- scores: one number for a query, a key and the key's position
+
+
+def _projected(attention: Attention, key_K: Tensor) -> Tensor:
+    """W k where the widths of query and key differ, else k."""
+    return key_K if attention.key_weight_AK is None else attention.key_weight_AK @ key_K
+
+
+def _dot(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    return (query_Q * _projected(attention, key_K)).sum()
+
+
+def _scaled_dot(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    return _dot(attention, query_Q, key_K, place) / math.sqrt(len(query_Q))
+
+
+def _general(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    assert attention.key_weight_AK is not None
+    return query_Q @ (attention.key_weight_AK @ key_K)
+
+
+def _additive(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    assert attention.query_weight_AQ is not None
+    assert attention.key_weight_AK is not None
+    inner_A = torch.tanh(attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K)
+    return attention.score_parameters["v_A"] @ inner_A
+
+
+def _concat(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    assert attention.query_weight_AQ is not None
+    assert attention.key_weight_AK is not None
+    one_matrix = torch.cat([attention.query_weight_AQ, attention.key_weight_AK], dim=1)
+    return attention.score_parameters["v_A"] @ torch.tanh(one_matrix @ torch.cat([query_Q, key_K]))
+
+
+def _cosine(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    key_Q = _projected(attention, key_K)
+    cosine = (query_Q * key_Q).sum() / ((query_Q**2).sum().sqrt() * (key_Q**2).sum().sqrt())
+    strength = attention.score.sharpness * torch.exp(attention.score_parameters["log_sharpness_1"][0])
+    return strength * cosine
+
+
+def _gaussian(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    distance_Q = query_Q - _projected(attention, key_K)
+    start = len(query_Q) ** 0.25 if attention.score.bandwidth is None else attention.score.bandwidth
+    log_factor = attention.score_parameters["log_bandwidth_1"][0] if attention.score.learned else torch.tensor(0.0)
+    return -(distance_Q**2).sum() / (2 * (start * torch.exp(log_factor)) ** 2)
+
+
+def _location(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    assert attention.query_weight_AQ is not None
+    if place >= attention.score.positions:
+        return torch.tensor(-math.inf, dtype=query_Q.dtype)
+    return attention.query_weight_AQ[place] @ query_Q
+
+
+SCORE_ORACLES: dict[str, Callable[[Attention, Tensor, Tensor, int], Tensor]] = {
+    "additive": _additive,
+    "concat": _concat,
+    "cosine": _cosine,
+    "dot": _dot,
+    "gaussian": _gaussian,
+    "general": _general,
+    "location": _location,
+    "scaled_dot": _scaled_dot,
+}
+
+
+# ---- weights: for one query the weights of each head, from the scores of a sentence without its padding
+
+
+class Asking(NamedTuple):
+    """What a weighting's oracle knows of one query beside its scores."""
+
+    query: Floats
+    position: int
+    """Of the target, from 0."""
+
+
+def softmax(scores: Floats) -> Floats:
+    """exp(score) over the sum of all; -inf gets 0."""
+    largest = max(scores)
+    exponentials = [math.exp(each - largest) for each in scores]
+    return [each / sum(exponentials) for each in exponentials]
+
+
+def simplex_projection(scores: Floats) -> Floats:
+    """max(score - tau, 0), with tau found by halving an interval until what is left over tau sums to 1."""
+    low, high = max(scores) - 1.0, max(scores)  # the sum is at least 1 at the one end and 0 at the other
+    for _ in range(200):
+        tau = (low + high) / 2
+        if sum(max(each - tau, 0.0) for each in scores) > 1.0:
+            low = tau
+        else:
+            high = tau
+    return [max(each - (low + high) / 2, 0.0) for each in scores]
+
+
+def one_hot(scores: Floats) -> Floats:
+    """All weight on the highest."""
+    return [float(place == scores.index(max(scores))) for place in range(len(scores))]
+
+
+def window(length: int, centre: int, reach: int) -> Floats:
+    """The mean over the words at most ``reach`` away from ``centre``."""
+    inside = [abs(place - centre) <= reach for place in range(length)]
+    return [each / sum(inside) for each in inside]
+
+
+def _local_m(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    centre = min(asking.position, len(scores) - 1)
+    kept = [
+        score if centre - rule.width <= place <= centre + rule.width else -math.inf
+        for place, score in enumerate(scores)
+    ]
+    return [softmax(kept)]
+
+
+def predicted_centre(parameters: dict[str, Tensor], query: Floats, length: int) -> float:
+    """p = S sigmoid(v . tanh(W q))."""
+    inner = [
+        math.tanh(sum(w * q for w, q in zip(row, query, strict=True))) for row in parameters["W_QQ"].double().tolist()
+    ]
+    raw = sum(v * each for v, each in zip(parameters["v_Q"].double().tolist(), inner, strict=True))
+    return length / (1.0 + math.exp(-raw))
+
+
+def _local_p(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    centre = predicted_centre(parameters, asking.query, len(scores))
+    kept = [score if abs(place - centre) <= rule.width else -math.inf for place, score in enumerate(scores)]
+    deviation = rule.width / 2
+    products = [
+        weight * math.exp(-((place - centre) ** 2) / (2 * deviation**2)) for place, weight in enumerate(softmax(kept))
+    ]
+    return [[each / sum(products) for each in products]]
+
+
+def _glimpse(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    centre = scores.index(max(scores))
+    return [window(len(scores), centre, reach) for reach in (0, 1, 3, 7, 15, 31, 63, 127)[: rule.scales]]
+
+
+WEIGHT_ORACLES: dict[str, Callable[[Any, dict[str, Tensor], Floats, Asking], list[Floats]]] = {
+    "glimpse": _glimpse,
+    "gumbel": lambda _, __, scores, ___: [one_hot(scores)],
+    "hard": lambda _, __, scores, ___: [one_hot(scores)],
+    "local_m": _local_m,
+    "local_p": _local_p,
+    "softmax": lambda _, __, scores, ___: [softmax(scores)],
+    "sparsemax": lambda _, __, scores, ___: [simplex_projection(scores)],
+}
+"""When decoding: what draws its position in training takes the best-scored one."""
+
+WEIGHTINGS = [
+    "softmax",
+    "sparsemax",
+    "{kind: local_m, width: 1}",
+    "{kind: local_m, width: 2}",
+    "local_m",
+    "{kind: local_p, width: 1}",
+    "{kind: local_p, width: 3}",
+    "local_p",
+    "hard",
+    "{kind: hard, training: marginal}",
+    "gumbel",
+    "{kind: glimpse, scales: 1}",
+    "{kind: glimpse, scales: 2}",
+    "glimpse",
+]
+"""Each kind of weights at least once, in YAML."""
+
+
+# ---- attention as a whole
+
+
+def attend(
+    attention: Attention, query_Q: Tensor, position: int, keys_SK: Tensor, values_SV: Tensor
+) -> tuple[list[Floats], Floats]:
+    """The weights of each head and the context of one query when decoding, over a sentence without padding."""
+    oracle, rule = SCORE_ORACLES[attention.score.kind], attention.weighting
+    scores = [oracle(attention, query_Q, key_K, place).item() for place, key_K in enumerate(keys_SK)]
+    parameters = dict(attention.weighting_parameters)
+    heads = WEIGHT_ORACLES[rule.kind](rule, parameters, scores, Asking(query_Q.tolist(), position))
+    contexts = [
+        [sum(w * value for w, value in zip(weights, column, strict=True)) for column in values_SV.T.tolist()]
+        for weights in heads
+    ]
+    if len(heads) == 1:
+        return heads, contexts[0]
+    assert attention.fusion_VF is not None
+    side_by_side = [each for context in contexts for each in context]
+    fused = [
+        math.tanh(sum(w * c for w, c in zip(row, side_by_side, strict=True))) for row in attention.fusion_VF.tolist()
+    ]
+    return heads, fused

@@ -1,0 +1,363 @@
+"""Every score against its formula, written out for one query and one key at a time."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.attention.attention import Attention, AttentionMemory
+from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.registry import SCORES
+from tests.attention.oracles import SCORE_ORACLES, attention_config
+
+B, T, S = 2, 3, 5
+IS_PAD_BS = torch.tensor([[False] * 5, [False, False, False, True, True]])
+POSITION_BT = torch.arange(T).expand(B, T)
+
+CASES = [
+    *SCORES,
+    "{kind: additive, size: 9}",
+    "{kind: concat, size: 2}",
+    "{kind: cosine, sharpness: 3}",
+    "{kind: gaussian, learned: false}",
+    "{kind: gaussian, learned: false, bandwidth: 0.7}",
+    "{kind: gaussian, bandwidth: 2}",
+    "{kind: location, positions: 4}",
+    "{kind: location, positions: 2}",
+]
+SIZES = {"equal": (4, 4, 4), "different": (4, 6, 3), "query widest": (7, 3, 5)}
+
+every_score = pytest.mark.parametrize("score", CASES)
+every_size = pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+
+
+def make(score: str, sizes: tuple[int, int, int] = SIZES["different"]) -> Attention:
+    """Attention with all weights drawn anew, so that none is where it starts."""
+    torch.manual_seed(1)
+    query, key, value = sizes
+    attention = Attention(attention_config(score), query_size=query, key_size=key, value_size=value)
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    return attention.double()
+
+
+def inputs(sizes: tuple[int, int, int]) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(2)
+    query, key, value = sizes
+    shapes = ((B, T, query), (B, S, key), (B, S, value))
+    query_BTQ, keys_BSK, values_BSV = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    return query_BTQ, keys_BSK, values_BSV
+
+
+def expected(
+    attention: Attention, query_BTQ: Tensor, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor = IS_PAD_BS
+) -> tuple[Tensor, Tensor]:
+    """Weights (B, T, S) and contexts (B, T, V) by softmax over one score after the other."""
+    oracle = SCORE_ORACLES[attention.score.kind]
+    weights, contexts = [], []
+    for query_TQ, keys_SK, values_SV, is_pad_S in zip(query_BTQ, keys_BSK, values_BSV, is_pad_BS, strict=True):
+        for query_Q in query_TQ:
+            scores = [oracle(attention, query_Q, key_K, place) for place, key_K in enumerate(keys_SK)]
+            exponentials = [
+                torch.zeros((), dtype=torch.float64) if is_pad else each.exp()
+                for each, is_pad in zip(scores, is_pad_S, strict=True)
+            ]
+            total = sum(exponentials)
+            row = [each / total for each in exponentials]
+            weights.append(torch.stack(row))
+            contexts.append(sum(weight * value_V for weight, value_V in zip(row, values_SV, strict=True)))
+    rows, time = query_BTQ.shape[:2]
+    return torch.stack(weights).view(rows, time, -1), torch.stack(contexts).view(rows, time, -1)
+
+
+@pytest.mark.parametrize("name", list(SCORES))
+def test_every_score_has_an_oracle(name: str) -> None:
+    assert name in SCORE_ORACLES, f"write an oracle for {name} from its paper"
+
+
+@every_size
+@every_score
+def test_weights_and_context_equal_plain_loops(score: str, sizes: tuple[int, int, int]) -> None:
+    attention = make(score, sizes)
+    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
+    weights_BTS, context_BTV = expected(attention, query_BTQ, keys_BSK, values_BSV)
+    attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    assert attended.weights_BHTS.shape == (B, 1, T, S)
+    assert attended.weights_BHTS.dtype == torch.float32
+    assert attended.choice is None
+    torch.testing.assert_close(attended.weights_BHTS[:, 0].double(), weights_BTS, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.context_BTV, context_BTV, atol=1e-6, rtol=1e-5)
+    assert (attended.weights_BHTS[1, ..., 3:] == 0).all()
+
+
+@every_size
+@every_score
+def test_gradients_equal_those_of_plain_loops(score: str, sizes: tuple[int, int, int]) -> None:
+    """Of queries, keys, values and every parameter."""
+    attention = make(score, sizes)
+    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
+    back_BTV = torch.randn(B, T, sizes[2], dtype=torch.float64)
+    wanted = {"query": query_BTQ, "keys": keys_BSK, "values": values_BSV, **dict(attention.named_parameters())}
+
+    def gradients(context_BTV: Tensor) -> list[Tensor | None]:
+        return list(torch.autograd.grad((context_BTV * back_BTV).sum(), list(wanted.values()), allow_unused=True))
+
+    by_loops = gradients(expected(attention, query_BTQ, keys_BSK, values_BSV)[1])
+    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+    ours = gradients(attention(query_BTQ, POSITION_BT, memory).context_BTV)
+    for name, one, other in zip(wanted, ours, by_loops, strict=True):
+        if other is None:
+            assert name == "keys"
+            assert attention.score.kind == "location"
+            assert one is None
+            continue
+        assert one is not None, name
+        # weights pass through float32
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@every_score
+def test_beams_share_their_sentences_memory(score: str) -> None:
+    """Three rows of each sentence, side by side, against loops over sentences that are repeated."""
+    sizes = SIZES["different"]
+    attention = make(score, sizes)
+    _, keys_BSK, values_BSV = inputs(sizes)
+    query_NTQ = torch.randn(B * 3, T, sizes[0], dtype=torch.float64)
+    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+    attended = attention(query_NTQ, torch.arange(T).expand(B * 3, T), memory)
+    weights_NTS, context_NTV = expected(
+        attention, query_NTQ, *(each.repeat_interleave(3, dim=0) for each in (keys_BSK, values_BSV, IS_PAD_BS))
+    )
+    torch.testing.assert_close(attended.weights_BHTS[:, 0].double(), weights_NTS, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.context_BTV, context_NTV, atol=1e-6, rtol=1e-5)
+
+
+@every_score
+def test_heads_are_scored_apart(score: str) -> None:
+    """The formula over (B, H, T, A) and (B, H, S, A) is the formula over each head."""
+    attention = make(score, SIZES["equal"])
+    rule = attention.score
+    query_BHTA = torch.randn(2, 3, T, rule.projections(Sizes(4, 4)).query or 4, dtype=torch.float64)
+    keys_BHSA = rule.prepared(torch.randn(2, 3, S, rule.projections(Sizes(4, 4)).key or 4, dtype=torch.float64))
+    together = rule(query_BHTA, keys_BHSA, attention.score_parameters)
+    for head in range(3):
+        part = slice(head, head + 1)
+        apart = rule(query_BHTA[:, part], keys_BHSA[:, part], attention.score_parameters)
+        torch.testing.assert_close(together[:, part], apart)
+
+
+@every_score
+def test_attending_in_parts_changes_nothing(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = SIZES["different"]
+    attention = make(score, sizes)
+    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
+    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+    whole = attention(query_BTQ, POSITION_BT, memory)
+    seen: list[int] = []
+    formula = type(attention.score).__call__
+
+    def counted(self: Score, query_BHTA: Tensor, *rest: object) -> Tensor:
+        seen.append(query_BHTA.shape[2])
+        return formula(self, query_BHTA, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(attention.score), "__call__", counted)
+    monkeypatch.setattr("nmt.attention.attention.CELLS", 2 * B * memory.keys_BHSA[0].numel())
+    in_parts = attention(query_BTQ, POSITION_BT, memory)
+    assert seen == [2, 1]
+    torch.testing.assert_close(in_parts.context_BTV, whole.context_BTV)
+    torch.testing.assert_close(in_parts.weights_BHTS, whole.weights_BHTS)
+
+
+@every_score
+def test_what_stands_in_padding_changes_nothing(score: str) -> None:
+    """Neither weights nor context, to the last bit."""
+    sizes = SIZES["different"]
+    attention = make(score, sizes)
+    query_BTQ, keys_BSK, values_BSV = (each.detach() for each in inputs(sizes))
+    before = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    keys_BSK[IS_PAD_BS] = 1e3
+    values_BSV[IS_PAD_BS] = -1e3
+    after = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    assert torch.equal(before.weights_BHTS, after.weights_BHTS)
+    assert torch.equal(before.context_BTV, after.context_BTV)
+
+
+@pytest.mark.parametrize("name", list(SCORES))
+def test_keys_are_prepared_once_for_each_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not again for each step: a loop reads what the memory holds."""
+    sizes = SIZES["different"]
+    attention = make(name, sizes)
+    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
+    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+    at_once = attention(query_BTQ, POSITION_BT, memory)
+
+    def forbidden(*_: object) -> Tensor:
+        raise AssertionError("keys are projected again")
+
+    monkeypatch.setattr(type(attention.score), "prepared", forbidden)
+    loop = attention.loop(memory)
+    for step in range(T):
+        part = slice(step, step + 1)
+        attended = loop(query_BTQ[:, part], POSITION_BT[:, part])
+        torch.testing.assert_close(attended.context_BTV, at_once.context_BTV[:, part])
+
+
+# ---- what only one score has
+
+
+def test_cosine_does_not_see_how_long_a_vector_is() -> None:
+    attention = make("cosine", SIZES["equal"])
+    query_BTQ, keys_BSK, values_BSV = inputs(SIZES["equal"])
+
+    def weights(query_BTQ: Tensor, keys_BSK: Tensor) -> Tensor:
+        memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+        weights_BHTS: Tensor = attention(query_BTQ, POSITION_BT, memory).weights_BHTS
+        return weights_BHTS
+
+    before = weights(query_BTQ, keys_BSK)
+    factor_BS1 = torch.rand(B, S, 1, dtype=torch.float64) * 50 + 0.02
+    torch.testing.assert_close(weights(query_BTQ, keys_BSK * factor_BS1), before)
+    torch.testing.assert_close(weights(query_BTQ * 17, keys_BSK), before)
+    assert not torch.allclose(weights(query_BTQ, -keys_BSK), before, atol=0.1)
+
+
+def test_cosine_of_a_zero_vector_is_zero_and_has_a_gradient() -> None:
+    attention = make("cosine", SIZES["equal"])
+    query_BTQ, keys_BSK, values_BSV = (each.detach() for each in inputs(SIZES["equal"]))
+    query_BTQ[:, 0] = 0.0
+    query_BTQ.requires_grad_()
+    attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    assert attended.weights_BHTS[0, 0, 0].tolist() == pytest.approx([0.2] * 5)
+    attended.context_BTV.sum().backward()
+    assert query_BTQ.grad is not None
+    assert query_BTQ.grad.isfinite().all()
+
+
+def test_cosine_starts_as_sharp_as_configured() -> None:
+    attention = Attention(attention_config("{kind: cosine, sharpness: 4}"), query_size=3, key_size=3, value_size=3)
+    parameters = dict(attention.score_parameters)
+    same_11TA = torch.tensor([[[[0.0, 2.0, 0.0]]]])
+    assert attention.score(same_11TA, attention.score.prepared(same_11TA), parameters).item() == pytest.approx(4.0)
+
+
+def test_location_reads_no_key_and_looks_no_further_than_its_positions() -> None:
+    attention = make("{kind: location, positions: 3}")
+    query_BTQ, keys_BSK, values_BSV = inputs(SIZES["different"])
+    one = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    other = attention(query_BTQ, POSITION_BT, attention.memory(torch.rand_like(keys_BSK), values_BSV, IS_PAD_BS))
+    assert torch.equal(one.weights_BHTS, other.weights_BHTS)
+    assert (one.weights_BHTS[..., 3:] == 0).all()
+    assert (one.weights_BHTS[..., :3] > 0).all()
+
+
+def test_concat_starts_as_one_matrix_and_additive_as_two() -> None:
+    """Glorot's bound is sqrt(6 / (inputs + outputs)) of the whole matrix."""
+    query, key, size = 40, 60, 50
+    bounds = {
+        "concat": [math.sqrt(6 / (query + key + size))] * 2,
+        "additive": [math.sqrt(6 / (query + size)), math.sqrt(6 / (key + size))],
+    }
+    for kind, (query_bound, key_bound) in bounds.items():
+        attention = Attention(
+            attention_config(f"{{kind: {kind}, size: {size}}}"), query_size=query, key_size=key, value_size=1
+        )
+        for weight, bound in ((attention.query_weight_AQ, query_bound), (attention.key_weight_AK, key_bound)):
+            assert weight is not None
+            assert 0.98 * bound < weight.abs().max().item() <= bound
+
+
+def test_a_width_inside_a_score_is_configurable() -> None:
+    for kind in ("additive", "concat"):
+        attention = make(f"{{kind: {kind}, size: 9}}")
+        assert attention.score_parameters["v_A"].shape == (9,)
+        assert make(kind).score_parameters["v_A"].shape == (SIZES["different"][0],)
+
+
+@pytest.mark.parametrize("name", ["dot", "scaled_dot", "cosine", "gaussian"])
+def test_nothing_is_projected_that_needs_no_projection(name: str) -> None:
+    rule = SCORES[name]()
+    assert rule.projections(Sizes(query=4, key=4)) == Projections()
+    assert rule.projections(Sizes(query=4, key=6)) == Projections(key=4)
+
+
+# ---- the Gaussian score is kernel regression
+
+
+def regression(x: float, places: list[float], values: list[float], bandwidth: float) -> float:
+    """The estimate of Nadaraya (1964) and Watson (1964): sum of K((x - x_i) / h) y_i over that of K((x - x_i) / h),
+    K(u) the normal density."""
+    density = [math.exp(-0.5 * ((x - each) / bandwidth) ** 2) / math.sqrt(2 * math.pi) for each in places]
+    return sum(k * y for k, y in zip(density, values, strict=True)) / sum(density)
+
+
+def noisy_sine(count: int) -> tuple[list[float], list[float]]:
+    draw = random.Random(3)
+    places = [draw.uniform(0.0, 5.0) for _ in range(count)]
+    return places, [2 * math.sin(each) + each**0.8 + draw.gauss(0.0, 0.5) for each in places]
+
+
+def scalar_memory(attention: Attention, places: list[float], values: list[float]) -> AttentionMemory:
+    keys_1S1, values_1S1 = (torch.tensor(each, dtype=torch.float64)[None, :, None] for each in (places, values))
+    return attention.memory(keys_1S1, values_1S1, torch.zeros(1, len(places), dtype=torch.bool))
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 0.3, 1.0])
+def test_gaussian_attention_is_nadaraya_watson_regression(bandwidth: float) -> None:
+    places, values = noisy_sine(50)
+    attention = Attention(
+        attention_config(f"{{kind: gaussian, learned: false, bandwidth: {bandwidth}}}"),
+        query_size=1,
+        key_size=1,
+        value_size=1,
+    )
+    assert not list(attention.parameters())
+    asked = [0.1 * step for step in range(51)]
+    query_1T1 = torch.tensor(asked, dtype=torch.float64)[None, :, None]
+    attended = attention(query_1T1, torch.arange(51)[None], scalar_memory(attention, places, values))
+    estimates = [regression(x, places, values, bandwidth) for x in asked]
+    assert attended.context_BTV[0, :, 0].tolist() == pytest.approx(estimates, abs=1e-5)
+
+
+def left_out_error(places: list[float], values: list[float], bandwidth: float) -> float:
+    """The mean squared error at each place of the estimate from all others."""
+    others = [[each for n, each in enumerate(values) if n != left] for left in range(len(values))]
+    elsewhere = [[each for n, each in enumerate(places) if n != left] for left in range(len(places))]
+    errors = [
+        (regression(x, xs, ys, bandwidth) - y) ** 2
+        for x, y, xs, ys in zip(places, values, elsewhere, others, strict=True)
+    ]
+    return sum(errors) / len(errors)
+
+
+def test_a_learned_bandwidth_finds_what_leaves_the_least_error() -> None:
+    """Gradient descent on the leave-one-out error, as a batch of sentences that lack one word each, ends at the
+    bandwidth that a search over a grid finds best."""
+    count, start = 30, 2.0
+    places, values = noisy_sine(count)
+    attention = Attention(
+        attention_config(f"{{kind: gaussian, bandwidth: {start}}}"), query_size=1, key_size=1, value_size=1
+    ).double()
+    keys_SS1, values_SS1 = (
+        torch.tensor(each, dtype=torch.float64)[None, :, None].repeat(count, 1, 1) for each in (places, values)
+    )
+    memory = attention.memory(keys_SS1, values_SS1, torch.eye(count, dtype=torch.bool))
+    query_S11, truth_S11 = (torch.tensor(each, dtype=torch.float64)[:, None, None] for each in (places, values))
+    optimizer = torch.optim.Adam(attention.parameters(), lr=0.1)
+    losses = []
+    for _ in range(80):
+        context_S11 = attention(query_S11, torch.zeros(count, 1, dtype=torch.int64), memory).context_BTV
+        loss = (context_S11 - truth_S11).square().mean()
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert losses[0] == pytest.approx(left_out_error(places, values, start), rel=1e-5)
+    bandwidth = start * attention.score_parameters["log_bandwidth_1"].exp().item()
+    best = min((left_out_error(places, values, each / 100), each / 100) for each in range(10, 200, 2))
+    assert left_out_error(places, values, bandwidth) == pytest.approx(best[0], rel=1e-3)
+    assert bandwidth == pytest.approx(best[1], abs=0.05)
+    assert losses[-1] < 0.5 * losses[0]

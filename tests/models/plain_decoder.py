@@ -1,0 +1,116 @@
+"""The recurrent decoder written out again: one sentence, one step, one layer at a time, from the model's weights.
+
+Cells are torch's own; attention is that of the oracles. Nothing of the package's loops, parallel passes or deferred
+products is used, and the sentence has no padding.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.models.rnn.context import EveryStep, FirstStep, InitialState, ProjectedInitialState
+from nmt.models.rnn.decoder import RNNDecoder
+from nmt.models.seq2seq import Seq2Seq
+from tests.attention.oracles import attend
+
+SOURCES, TARGETS = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]], [[4, 5, 4, 3], [5, 3], [1, 4, 3]]
+"""A batch of sentences of different lengths, in the vocabulary of ``variants``."""
+
+CELLS = {"elman": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
+
+
+def padded(sentences: list[list[int]]) -> Tensor:
+    """The sentences in one tensor."""
+    longest = max(map(len, sentences))
+    return torch.tensor([each + [0] * (longest - len(each)) for each in sentences])
+
+
+class Plain(NamedTuple):
+    """What the loop finds."""
+
+    readout_TR: Tensor
+    weights_HTS: list[list[list[float]]]
+
+
+def _cells(decoder: RNNDecoder) -> list[nn.Module]:
+    made: list[nn.Module] = []
+    for layer in range(decoder.stack.layers):
+        weight_GI = decoder.stack.parameter("weight_ih", layer)
+        cell = CELLS[decoder.stack.kind](weight_GI.shape[1], decoder.stack.size, dtype=weight_GI.dtype)
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(cell, name).data = decoder.stack.parameter(name, layer).data
+        made.append(cell)
+    return made
+
+
+def _start(decoder: RNNDecoder, summary_D: Tensor) -> list[Tensor]:
+    """The first state of each layer."""
+    handover, layers = decoder.handover, decoder.stack.layers
+    if isinstance(handover, ProjectedInitialState):
+        projections: list[Any] = list(handover.layers)
+        return [torch.tanh(each.weight @ summary_D + each.bias) for each in projections]
+    if isinstance(handover, InitialState):
+        return [summary_D] * layers
+    return [torch.zeros(decoder.stack.size, dtype=summary_D.dtype) for _ in range(layers)]
+
+
+def _added(decoder: RNNDecoder, summary_D: Tensor, step: int) -> list[Tensor]:
+    """What a step reads of the sentence beside the word."""
+    if isinstance(decoder.handover, EveryStep):
+        return [summary_D]
+    if isinstance(decoder.handover, FirstStep):
+        return [summary_D if step == 0 else decoder.handover.placeholder_D]
+    return []
+
+
+@torch.no_grad()
+def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Plain:
+    """Readouts and weights of all steps of one sentence, each step reading the gold word before it."""
+    decoder = model.decoder
+    assert isinstance(decoder, RNNDecoder)
+    source_1S = torch.tensor([source])
+    encoded = model.encoder(model.encoder.embed(source_1S), source_1S == model.pad)
+    states_SD, final_D = encoded.states_BSD[0], encoded.final_BD[0]
+    summary_D = final_D if decoder.context.summary == "last" else sum(states_SD) / len(states_SD)
+
+    hidden = _start(decoder, summary_D)
+    memory = [torch.zeros_like(each) for each in hidden]
+    cells = _cells(decoder)
+    top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
+    heads = 0 if decoder.attention is None else decoder.attention.weighting.heads
+    weights_HTS: list[list[list[float]]] = [[] for _ in range(heads)]
+    readouts = []
+
+    def attended(query_D: Tensor, step: int) -> list[Tensor]:
+        if decoder.attention is None:
+            return []
+        weights_HS, context = attend(decoder.attention, query_D, step, states_SD, states_SD)
+        for head, weights_S in enumerate(weights_HS):
+            weights_HTS[head].append(weights_S)
+        return [torch.tensor(context, dtype=query_D.dtype)]
+
+    for step, token in enumerate([model.bos, *target[:-1]]):
+        word_E = decoder.embedding.weight_VD[token]
+        read = [word_E, *_added(decoder, summary_D, step)]
+        if decoder.attends_first:
+            context = attended(top_D, step)
+            read += context
+        if decoder.input_feeding:
+            read.append(readout_R)
+        below_D = torch.cat(read)
+        for layer, cell in enumerate(cells):
+            if decoder.stack.kind == "lstm":
+                hidden[layer], memory[layer] = cell(below_D, (hidden[layer], memory[layer]))
+            else:
+                hidden[layer] = cell(below_D, hidden[layer])
+            below_D = hidden[layer] + below_D if decoder.stack.residual and layer > 0 else hidden[layer]
+        top_D = below_D
+        if not decoder.attends_first:
+            context = attended(top_D, step)
+        seen = [top_D, *context, *([word_E] if decoder.readout_embedding else [])]
+        readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
+        readouts.append(readout_R)
+    return Plain(torch.stack(readouts), weights_HTS)

@@ -1,0 +1,87 @@
+"""The recurrent decoder with attention, in all its wirings, against a plain loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.core.structure import parse_document
+from nmt.models.rnn.decoder import RNNDecoder
+from tests.attention.oracles import WEIGHTINGS
+from tests.models.plain_decoder import SOURCES, TARGETS, decode, padded
+from tests.models.variants import WIRINGS, make, tree
+
+BOTH = {"query": "previous", "input_feeding": True}
+EVERY_WIRING = {**WIRINGS, "previous and feeding": BOTH}
+
+
+@torch.no_grad()
+def check(config: dict[str, Any]) -> None:
+    model = make(config, scale=1.5).double()
+    source_BS, target_BT = padded(SOURCES), padded(TARGETS)
+    memory = model.encode(source_BS)
+    decoded = model.forced(target_BT, memory)
+    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        expected = decode(model, source, target)
+        # weights pass through float32
+        torch.testing.assert_close(
+            decoded.readout_BTR[row, : len(target)], expected.readout_TR, atol=2e-5, rtol=1e-4
+        )
+        weights_HTS = torch.tensor(expected.weights_HTS)
+        ours = decoded.weights_BHTS[row, :, : len(target)]
+        torch.testing.assert_close(ours[..., : len(source)], weights_HTS, atol=2e-5, rtol=1e-4)
+        assert (ours[..., len(source) :] == 0).all()
+
+
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+def test_every_cell_in_every_wiring(cell: str, layers: int, wiring: dict[str, Any]) -> None:
+    check(tree(decoder={"cell": cell, "layers": layers, **wiring}))
+
+
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+def test_residual_layers(cell: str, wiring: dict[str, Any]) -> None:
+    """Attention asks, and the readout reads, with what the top layer gives out."""
+    residual = {"layers": 3, "residual": True, "cell": cell}
+    check(tree(encoder=residual, decoder={**residual, **wiring}))
+
+
+def combinations() -> Iterator[Any]:
+    for text in WEIGHTINGS:
+        weights = parse_document(f"weights: {text}", "test").tree["weights"]
+        for name, wiring in EVERY_WIRING.items():
+            if "marginal" not in text or name == "parallel":  # the exact sum has one wiring
+                yield pytest.param(tree(score="general", weights=weights, decoder=wiring), id=f"{text}-{name}")
+
+
+@pytest.mark.parametrize("config", list(combinations()))
+def test_every_weighting_in_every_wiring(config: dict[str, Any]) -> None:
+    """Their positions are the decoder's steps."""
+    check(config)
+
+
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+def test_a_readout_that_sees_the_word(wiring: dict[str, Any]) -> None:
+    check(tree(decoder={"readout_embedding": True, "readout_size": 4, **wiring}))
+
+
+@torch.no_grad()
+def test_positions_are_counted_from_zero_for_each_row() -> None:
+    """A beam's rows may stand at different steps only if each carries its own count."""
+    model = make(tree(weights={"kind": "local_m", "width": 1}))
+    decoder = model.decoder
+    assert isinstance(decoder, RNNDecoder)
+    memory = model.encode(padded(SOURCES))
+    state = model.start(memory)
+    assert state.position_N.tolist() == [0, 0, 0]
+    for step in range(3):
+        stepped = model.step(torch.tensor([4, 5, 4]), memory, state)
+        inside = [abs(place - step) <= 1 for place in range(5)]
+        assert (stepped.weights_NHS[0, 0] > 0).tolist() == inside
+        state = stepped.state
+        assert state.position_N.tolist() == [step + 1] * 3
