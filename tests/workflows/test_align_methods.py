@@ -1,17 +1,18 @@
-"""`nmt align` by gradients, and its comparison of methods, on a tiny run."""
+"""`nmt align` by gradients, and its comparison of methods, on a tiny run. The command line runs in this process."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import nmt as package
 from nmt.alignment.formats import Alignment, read_jsonl, read_npz
+from nmt.cli import app
 from nmt.core.errors import InputError
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
@@ -19,9 +20,32 @@ PRECISE = ("--precision", "float32")
 METHODS = ("attention", "gradient", "input-x-gradient")
 
 
-def error(done: subprocess.CompletedProcess[bytes]) -> str:
-    assert (done.returncode, done.stdout) == (2, b"")
-    return done.stderr.decode().splitlines()[-1].removeprefix("error: ")
+class Done(NamedTuple):
+    code: int | str | None
+    stdout: str
+    stderr: str
+
+    @property
+    def error(self) -> str:
+        assert (self.code, self.stdout) == (2, "")
+        return self.stderr.splitlines()[-1].removeprefix("error: ")
+
+
+Align = Callable[..., Done]
+
+
+@pytest.fixture
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Align:
+    """Runs `nmt align` in ``tmp_path``."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> Done:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit:
+            app.main(["align", *map(str, arguments)])
+        return Done(exit.value.code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -35,37 +59,35 @@ def without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def same(one: Alignment, other: Alignment, **tolerance: float) -> None:
+def same(one: Alignment, other: Alignment) -> None:
     assert (one.source_words, one.target_words, one.links) == (other.source_words, other.target_words, other.links)
     assert (one.source_tokens, one.target_tokens) == (other.source_tokens, other.target_tokens)
-    np.testing.assert_allclose(one.weights_TS, other.weights_TS, **tolerance)
+    np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["gradient", "input-x-gradient"])
-def test_every_format_holds_every_line_by_gradients(trained: Path, tmp_path: Path, method: str) -> None:
+def test_every_format_holds_every_line_by_gradients(trained: Path, align: Align, tmp_path: Path, method: str) -> None:
     sources, targets = ["Hund und Katze.", "", "zwei Hund", "eins", " "], ["dog and cat.", "x", " ", "one three", ""]
     for name, lines in (("s", sources), ("t", targets)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    arguments = ("align", trained / "run", "--source", "s", "--target", "t", "--method", method, *PRECISE)
+    arguments = (trained / "run", "--source", "s", "--target", "t", "--method", method, *PRECISE)
+    translator = package.load(trained / "run", precision="float32")
     for level in ("word", "subword"):
         for format_ in ("pharaoh", "jsonl", "npz", "png"):
-            done = nmt(*arguments, "--level", level, "--format", format_, "-o", format_, folder=tmp_path)
-            assert (done.returncode, done.stdout) == (0, b""), done.stderr.decode()
-        links = (tmp_path / "pharaoh").read_text().split("\n")
-        from_json, from_npz = list(read_jsonl(tmp_path / "jsonl")), list(read_npz(tmp_path / "npz"))
-        pictures = sorted(path.name for path in (tmp_path / "png").iterdir())
+            done = align(*arguments, "--level", level, "--format", format_, "-o", format_)
+            assert (done.code, done.stdout) == (0, ""), done.stderr
+        links = Path("pharaoh").read_text().split("\n")
+        from_json, from_npz = list(read_jsonl(Path("jsonl"))), list(read_npz(Path("npz")))
         assert links.pop() == ""
-        assert len(links) == len(from_json) == len(from_npz) == len(pictures) == len(sources)
-        translator = package.load(trained / "run", precision="float32")
+        assert len(links) == len(from_json) == len(from_npz) == len(list(Path("png").iterdir())) == len(sources)
         expected = translator.align(sources, targets, method=method, level=level)
-        by_attention = translator.align(sources, targets, level=level)
         for place, alignment in enumerate(expected):
-            same(from_json[place], alignment, atol=1e-6)
-            same(from_npz[place], alignment, atol=1e-6)
+            same(from_json[place], alignment)
+            same(from_npz[place], alignment)
             assert links[place] == " ".join(f"{s}-{t}" for s, t in alignment.links)
-            rows = alignment.weights_TS.sum(axis=1)
-            np.testing.assert_allclose(rows, np.ones(len(rows)) if alignment.weights_TS.size else rows, atol=1e-5)
+        by_attention = translator.align(sources, targets, level=level)
         assert np.abs(expected[0].weights_TS - by_attention[0].weights_TS).max() > 0.01
+        np.testing.assert_allclose(expected[0].weights_TS.sum(axis=1), 1, atol=1e-5)
 
 
 def ranks(row: np.ndarray) -> np.ndarray:
@@ -74,27 +96,26 @@ def ranks(row: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("attention", [True, False])
-def test_the_comparison_is_that_of_the_single_methods(trained: Path, without_attention: Path, attention: bool) -> None:
+def test_the_comparison_is_that_of_the_single_methods(
+    trained: Path, without_attention: Path, align: Align, tmp_path: Path, attention: bool
+) -> None:
     folder = trained if attention else without_attention
-    gold = "".join(f"{' '.join(f'{n}-{n}' for n in range(len(line.split())))}\n" for line in open(folder / "test.de"))
-    (folder / "gold").write_text(gold)
-    files = ("--source", "test.de", "--target", "test.en")
-    done = nmt("align", "run", *files, "--gold", "gold", "--compare", "--json", *PRECISE, folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
+    lengths = [len(line.split()) for line in (folder / "test.de").read_text().splitlines()]
+    gold = tmp_path / "gold"
+    gold.write_text("".join(" ".join(f"{n}-{n}" for n in range(length)) + "\n" for length in lengths))
+    arguments = (folder / "run", "-s", folder / "test.de", "-t", folder / "test.en", "--gold", gold, *PRECISE)
+    done = align(*arguments, "--compare", "--json")
+    assert done.code == 0, done.stderr
     report = json.loads(done.stdout)
     methods = METHODS if attention else METHODS[1:]
     assert (report["sentences"], tuple(report["methods"])) == (10, methods)
     found: dict[str, list[Alignment]] = {}
     for method in methods:
-        single = nmt(
-            "align", "run", *files, "--gold", "gold", "--method", method, "--format", "jsonl", "-o", "out",
-            *PRECISE, folder=folder,
-        )  # fmt: skip
-        assert single.returncode == 0, single.stderr.decode()
-        found[method] = list(read_jsonl(folder / "out"))
+        single = align(*arguments, "--method", method, "--format", "jsonl", "-o", "out")
+        found[method] = list(read_jsonl(Path("out")))
         score = report["methods"][method]
         printed = f"AER {100 * score['aer']:.1f}  precision {100 * score['precision']:.1f}  "
-        assert single.stderr.decode().splitlines()[-1].startswith(printed)
+        assert single.stderr.splitlines()[-1].startswith(printed)
         assert score["predicted"] == sum(len(each.links) for each in found[method])
     pairs = [each["methods"] for each in report["agreement"]]
     assert pairs == [[one, other] for place, one in enumerate(methods) for other in methods[place + 1 :]]
@@ -107,58 +128,48 @@ def test_the_comparison_is_that_of_the_single_methods(trained: Path, without_att
         assert each["target_words"] == len(rows)
         assert each["spearman"] == pytest.approx(np.mean(rows), abs=0.02)  # six decimals may swap two ranks
         assert -1 <= each["kendall"] <= 1
-    table = nmt("align", "run", *files, "--gold", "gold", "--compare", *PRECISE, folder=folder)
-    assert table.returncode == 0, table.stderr.decode()
-    lines = table.stdout.decode().splitlines()
-    assert [line.split("  ")[0] for line in lines] == [
-        "links",
-        *methods,
-        "",
-        "rank correlation",
-        *(" - ".join(pair) for pair in pairs),
-    ]
-    assert lines[-1].split()[-3:] == [
-        f"{report['agreement'][-1]['spearman']:.3f}",
-        f"{report['agreement'][-1]['kendall']:.3f}",
-        str(report["agreement"][-1]["target_words"]),
+    lines = align(*arguments, "--compare").stdout.splitlines()
+    first_columns = ["links", *methods, "", "rank correlation", *(" - ".join(pair) for pair in pairs)]
+    assert [line.split("  ")[0] for line in lines] == first_columns
+    last = report["agreement"][-1]
+    assert lines[-1].split()[-3:] == [f"{last['spearman']:.3f}", f"{last['kendall']:.3f}", str(last["target_words"])]
+    assert lines[1].split()[1:3] == [
+        f"{100 * report['methods'][methods[0]][rate]:.1f}" for rate in ("aer", "precision")
     ]
 
 
-def test_the_comparison_without_gold_of_own_translations(trained: Path, tmp_path: Path) -> None:
+def test_the_comparison_without_gold_of_own_translations(trained: Path, align: Align, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("Hund und Katze.\n\neins\n")
-    arguments = ("align", trained / "run", "--source", "s", "--free-running", "--compare")
-    report = json.loads(nmt(*arguments, "--json", folder=tmp_path).stdout)
+    arguments = (trained / "run", "--source", "s", "--free-running", "--compare")
+    report = json.loads(align(*arguments, "--json").stdout)
     assert report["sentences"] == 3
     assert report["methods"] == dict.fromkeys(METHODS)
     assert len(report["agreement"]) == 3
-    # one word has no order
-    (tmp_path / "s").write_text("eins\n\n")
-    alone: dict[str, Any] = json.loads(nmt(*arguments, "--json", folder=tmp_path).stdout)["agreement"][0]
+    (tmp_path / "s").write_text("eins\n\n")  # one word has no order
+    alone = json.loads(align(*arguments, "--json").stdout)["agreement"][0]
     assert alone == {"methods": ["attention", "gradient"], "spearman": None, "kendall": None, "target_words": 0}
-    lines = nmt(*arguments, folder=tmp_path).stdout.decode().splitlines()
+    lines = align(*arguments).stdout.splitlines()
     assert [line.split() for line in lines[:2]] == [
         ["rank", "correlation", "Spearman", "Kendall", "target", "words"],
         ["attention", "-", "gradient", "–", "–", "0"],
     ]
 
 
-def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, tmp_path: Path) -> None:
+def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Align) -> None:
     run = without_attention / "run"
-    files = ("--source", without_attention / "test.de", "--target", without_attention / "test.en")
-    message = (
-        f"{run}/best: has no attention to align by (model.attention.score: none); "
-        "use --method gradient, or input-x-gradient"
-    )
+    arguments = (run, "--source", without_attention / "test.de", "--target", without_attention / "test.en")
     for format_ in ("pharaoh", "jsonl", "npz", "png"):
-        done = nmt("align", run, *files, "--format", format_, "-o", "out", folder=tmp_path)
-        assert error(done) == message
-        assert not (tmp_path / "out").exists()
+        assert align(*arguments, "--format", format_, "-o", "out").error == (
+            f"{run}/best: has no attention to align by (model.attention.score: none); "
+            "use --method gradient, or input-x-gradient"
+        )
+        assert not Path("out").exists()
+    done = align(*arguments, "--method", "gradient")
+    assert (done.code, done.stdout.count("\n")) == (0, 10)
     translator = package.load(run)
     assert translator.methods == METHODS[1:]
     with pytest.raises(InputError, match="has no attention"):
         translator.align(["eins"], ["one"])
-    done = nmt("align", run, *files, "--method", "gradient", folder=tmp_path)
-    assert (done.returncode, done.stdout.count(b"\n")) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -169,27 +180,20 @@ def test_a_model_without_attention_names_the_methods_it_has(without_attention: P
         (["--compare", "--format", "pharaoh"], "leave out --format"),
         (["--compare", "--level", "word"], "leave out --level"),
         (["--compare", "--output", "x"], "leave out --output"),
-        (["--method", "gradients"], "invalid value for '--method': 'gradients' is not one of"),
     ],
-    ids=["json", "method", "format", "level", "output", "unknown"],
+    ids=["json", "method", "format", "level", "output"],
 )
-def test_flags_of_align_that_make_no_sense_together(trained: Path, arguments: list[str], message: str) -> None:
-    done = nmt("align", "run", "--source", "test.de", "--target", "test.en", *arguments, folder=trained)
-    said = error(done)
-    assert message in said
-    if "leave out" in message:
-        assert said == f"--compare prints a report on all methods, between words; {message}"
+def test_flags_of_align_that_make_no_sense_together(align: Align, arguments: list[str], message: str) -> None:
+    said = align("run", "--source", "x", "--target", "y", *arguments).error
+    assert said == ("--compare prints a report on all methods, between words; " if "leave" in message else "") + message
 
 
-def test_the_comparison_keeps_the_errors_of_align(trained: Path, tmp_path: Path) -> None:
+def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Align, tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("0-99\n" * 10)
-    arguments = ("align", trained / "run", "--source", trained / "test.de", "--compare")
-    done = nmt(*arguments, "--target", trained / "train.en", folder=tmp_path)
-    assert "lines, but" in error(done)
-    done = nmt(*arguments, "--target", trained / "test.en", "--gold", "gold", folder=tmp_path)
-    assert error(done).startswith("gold:1: link '0-99'")
-    done = nmt(*arguments, "--target", "no", folder=tmp_path)
-    assert error(done) == "no: no such file"
     (tmp_path / "empty").write_text("")
-    done = nmt("align", trained / "run", "--source", "empty", "--compare", folder=tmp_path)
-    assert error(done) == "empty: holds no line to align"
+    arguments = (trained / "run", "--compare", "--source")
+    test = trained / "test.de"
+    assert "lines, but" in align(*arguments, test, "--target", trained / "train.en").error
+    assert align(*arguments, test, "-t", trained / "test.en", "--gold", "gold").error.startswith("gold:1: link '0-99'")
+    assert align(*arguments, test, "--target", "no").error == "no: no such file"
+    assert align(*arguments, "empty").error == "empty: holds no line to align"

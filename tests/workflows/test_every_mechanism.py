@@ -1,0 +1,70 @@
+"""Every mechanism by its name in a configuration: trained, taken up again, translating, aligning, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nmt
+from nmt import experiment as experiments
+from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.training.checkpoint import read_tensors
+from nmt.workflows.train import train
+from tests.workflows.runs import CONFIG, write_corpus
+
+MECHANISMS = {
+    **{f"score {kind}": [f"model.attention.score={kind}"] for kind in SCORES},
+    **{f"weights {kind}": [f"model.attention.weights={kind}"] for kind in WEIGHTS},
+    "weights hard, summed": [
+        "model.attention.weights={kind: hard, training: marginal}",
+        "model.decoder.input_feeding=false",
+    ],
+    **{
+        f"context {kind}": [
+            "model.attention.score=none",
+            f"model.context={{kind: {kind}, summary: mean}}",
+            "model.decoder.size=24",
+        ]
+        for kind in ("every_step", "first_step", "initial_state", "projected_initial_state")
+    },
+    "residual": [
+        f"model.{side}.{setting}" for side in ("encoder", "decoder") for setting in ("layers=2", "residual=true")
+    ],
+}
+
+
+@pytest.mark.parametrize("name", list(MECHANISMS))
+def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
+
+    def trained(run: str, updates: int) -> dict[str, object]:
+        overrides = [*MECHANISMS[name], f"run={run}", f"training.stopping.updates={updates}", "data.prepared=prepared"]
+        folder = train(experiments.load(Path("config.yaml"), overrides), device="cpu", precision="float32")
+        return read_tensors(folder / "latest" / "model.safetensors") | read_tensors(
+            folder / "latest" / "training.safetensors"
+        )
+
+    whole = trained("whole", 6)
+    trained("parts", 3)
+    parts = trained("parts", 6)
+    assert whole.keys() == parts.keys()
+    for key, tensor in whole.items():
+        assert np.array_equal(np.asarray(tensor), np.asarray(parts[key])), key
+
+    translator = nmt.load("parts", device="cpu", precision="float32")
+    sources = Path("test.de").read_text(encoding="utf-8").splitlines()
+    targets = Path("test.en").read_text(encoding="utf-8").splitlines()
+    translations = translator.translate(sources)
+    assert len(translations) == len(sources)
+    method = translator.methods[0]
+    assert (method == "gradient") == name.startswith("context")
+    for alignment, source, target in zip(
+        translator.align(sources, targets, method=method), sources, targets, strict=True
+    ):
+        assert alignment.weights_TS.shape == (len(target.split()), len(source.split()))
+        np.testing.assert_allclose(alignment.weights_TS.sum(axis=1), 1.0, rtol=1e-5)
+    assert 1.0 < translator.predict(sources, targets).perplexity < 1000
