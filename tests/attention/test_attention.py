@@ -130,8 +130,8 @@ def test_a_baseline_passes_no_gradient_to_the_query() -> None:
     assert torch.autograd.grad(choice.baseline_BT.sum(), query_BTQ, allow_unused=True) == (None,)
 
 
-def test_annealing_goes_by_the_module_s_update() -> None:
-    """The gradient of a relaxed draw is 1 / temperature times as steep as that of temperature 1 would be at its place."""
+def test_annealing_goes_by_the_modules_update() -> None:
+    """A relaxed draw's gradient goes by 1 / temperature."""
     gradients = []
     attention = make("general", "{kind: gumbel, start: 1000, end: 100, updates: 10}").train()
     query_BTQ, position_BT, keys_BSK, values_BSV = inputs()

@@ -173,7 +173,7 @@ def test_no_reward_passes_a_gradient_on() -> None:
 
 
 def test_the_baseline_learns_from_its_own_error_alone() -> None:
-    """Its gradient is baseline - reward, whatever was drawn; and it is no part of the draws' gradient but as a number."""
+    """Its gradient is baseline - reward, whatever was drawn."""
     made_by = rule(discount=0.5)
     choice, log_p_BT = random_choice(made_by)
     (ours,) = torch.autograd.grad(choice.loss(log_p_BT, PADDED), choice.baseline_BT)
@@ -250,9 +250,7 @@ def test_choices_of_steps_join_in_order() -> None:
         lambda each: each.entropy_BT,
         lambda each: each.baseline_BT,
     ]
-    parts = [
-        Choice(choice.rule, *(field(choice)[:, part] for field in fields)) for part in (slice(0, 2), slice(2, 5))
-    ]
+    parts = [Choice(choice.rule, *(field(choice)[:, part] for field in fields)) for part in (slice(0, 2), slice(2, 5))]
     joined = Choice.joined(parts)
     assert joined is not None
     assert joined.rule == choice.rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any
@@ -234,7 +235,7 @@ def test_a_predicted_window_is_gaussian_round_its_centre() -> None:
     for centre, weights_S in zip(centres, weights_11TS[0, 0], strict=True):
         inside = [place for place in range(length) if abs(place - centre) <= width]
         assert weights_S.nonzero()[:, 0].tolist() == inside
-        for one, other in zip(inside, inside[1:], strict=False):
+        for one, other in itertools.pairwise(inside):
             exponents = [-((place - centre) ** 2) / (2 * (width / 2) ** 2) for place in (one, other)]
             ratio = math.exp(exponents[1] - exponents[0])
             assert (weights_S[other] / weights_S[one]).item() == pytest.approx(ratio, rel=1e-3)
@@ -351,9 +352,7 @@ def test_gumbels_gradient_is_that_of_the_relaxed_draw(update: int) -> None:
             noisy = [score + g for score, g in zip(scores, noise, strict=True)]
             assert weights_BHTS[b, 0, t, :length].tolist() == [float(each == max(noisy)) for each in noisy]
             p = softmax([each / tau for each in noisy])
-            expected = [
-                sum(back[i] * p[i] * ((i == j) - p[j]) / tau for i in range(length)) for j in range(length)
-            ]
+            expected = [sum(back[i] * p[i] * ((i == j) - p[j]) / tau for i in range(length)) for j in range(length)]
             assert gradient_BHTS[b, 0, t, :length].tolist() == pytest.approx(expected, abs=1e-5)
             assert (gradient_BHTS[b, 0, t, length:] == 0).all()
 

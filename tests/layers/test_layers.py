@@ -74,7 +74,8 @@ def test_likelihood_equals_log_softmax(smoothing: float, chunk: int) -> None:
     found = layer.likelihood(readout, gold, smoothing=smoothing, chunk=chunk)
     log_p_NV = layer(readout).log_softmax(dim=1)
     gold_N = log_p_NV.gather(1, gold[:, None])[:, 0]
-    smoothed_N = torch.stack([(1 - smoothing) * log_p_NV[n, gold[n]] + smoothing * log_p_NV[n].mean() for n in range(7)])
+    rows = zip(log_p_NV, gold, strict=True)
+    smoothed_N = torch.stack([(1 - smoothing) * row[word] + smoothing * row.mean() for row, word in rows])
     torch.testing.assert_close(found.log_p_N.double(), gold_N, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(found.smoothed_N.double(), smoothed_N, atol=1e-6, rtol=1e-5)
     assert found.is_best_N.tolist() == (log_p_NV.argmax(1) == gold).tolist()

@@ -140,9 +140,8 @@ def test_without_its_folder_the_run_is_a_plain_error(trained: Path) -> None:
 
 
 def test_an_unknown_score_is_told_of_it(trained: Path) -> None:
-    done = nmt(
-        "train", "config.yaml", "--set", "model.attention.score=bilinear_than", folder=trained, environment=mine(trained)
-    )
+    setting = "model.attention.score=bilinear_than"
+    done = nmt("train", "config.yaml", "--set", setting, folder=trained, environment=mine(trained))
     assert done.returncode == 2
     line = one_line(done.stderr)
     assert "text 'bilinear_than' is not a choice; did you mean 'bilinear_tanh'?" in line

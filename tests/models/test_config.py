@@ -40,28 +40,38 @@ FAULTS = {
     ),
     "attention and a context": (
         "attention: {score: dot}\ncontext: {kind: every_step}",
-        "context: every_step is for a decoder without attention; leave it out, or set attention.score: none instead of "
-        "dot",
+        (
+            "context: every_step is for a decoder without attention; leave it out, or set attention.score: none "
+            "instead of dot"
+        ),
     ),
     "attention by default and a context": (
         "context: {kind: first_step}",
-        "context: first_step is for a decoder without attention; leave it out, or set attention.score: none instead of "
-        "additive",
+        (
+            "context: first_step is for a decoder without attention; leave it out, or set attention.score: none "
+            "instead of additive"
+        ),
     ),
     "an initial state of another width": (
         "attention: {score: none}\ncontext: {kind: initial_state}\nencoder: {size: 30}\ndecoder: {size: 50}",
-        "context: initial_state needs decoder.size (50) to equal the width of an encoder state (60); change a size, or "
-        "use projected_initial_state",
+        (
+            "context: initial_state needs decoder.size (50) to equal the width of an encoder state (60); change a "
+            "size, or use projected_initial_state"
+        ),
     ),
     "an initial state of another width, one direction": (
-        "attention: {score: none}\ncontext: {kind: initial_state}\nencoder: {size: 30, bidirectional: false}\n"
-        "decoder: {size: 60}",
+        (
+            "attention: {score: none}\ncontext: {kind: initial_state}\nencoder: {size: 30, bidirectional: false}\n"
+            "decoder: {size: 60}"
+        ),
         "context: initial_state needs decoder.size (60) to equal the width of an encoder state (30)",
     ),
     "an exact sum with input feeding": (
         "attention: {weights: {kind: hard, training: marginal}}",
-        "attention.weights: hard sums over all positions of a step, so no later step may depend on it: set "
-        "decoder.query: current and decoder.input_feeding: false, or training: reinforce",
+        (
+            "attention.weights: hard sums over all positions of a step, so no later step may depend on it: set "
+            "decoder.query: current and decoder.input_feeding: false, or training: reinforce"
+        ),
     ),
     "an exact sum with the previous query": (
         "attention: {weights: {kind: hard, training: marginal}}\ndecoder: {query: previous, input_feeding: false}",
@@ -77,8 +87,10 @@ FAULTS = {
     ),
     "a tied output of another width": (
         "embedding: {tie: output, size: 8}\ndecoder: {readout_size: 7}",
-        "embedding.tie: output needs decoder.readout_size (7) to equal embedding.size (8): change one, or leave "
-        "readout_size out",
+        (
+            "embedding.tie: output needs decoder.readout_size (7) to equal embedding.size (8): change one, or leave "
+            "readout_size out"
+        ),
     ),
 }
 

@@ -79,7 +79,9 @@ def test_what_each_way_learns(layers: int) -> None:
     width = {kind: shapes["decoder.stack.rnns.0.weight_ih_l0"][1] for kind, shapes in names.items()}
     assert width["every_step"] == width["first_step"] == width["initial_state"] + 10
     assert width["projected_initial_state"] == width["initial_state"]
-    own = {kind: {name: shape for name, shape in shapes.items() if "handover" in name} for kind, shapes in names.items()}
+    own = {
+        kind: {name: shape for name, shape in shapes.items() if "handover" in name} for kind, shapes in names.items()
+    }
     assert own["every_step"] == own["initial_state"] == {}
     assert own["first_step"] == {"decoder.handover.placeholder_D": (10,)}
     assert set(own["projected_initial_state"].values()) == {(10, 10), (10,)}
@@ -103,5 +105,5 @@ def test_a_summary_is_the_last_state_or_the_mean_of_all_but_padding() -> None:
     is_pad_BS = torch.tensor([[False] * 4, [False, False, True, True]])
     assert summary(ContextConfig(summary="last"), states_BSD, final_BD, is_pad_BS) is final_BD
     mean = summary(ContextConfig(summary="mean"), states_BSD, final_BD, is_pad_BS)
-    expected = [[sum(states_BSD[row, :length, d].tolist()) / length for d in range(3)] for row, length in ((0, 4), (1, 2))]
-    assert mean.tolist() == expected
+    for row, length in ((0, 4), (1, 2)):
+        assert mean[row].tolist() == [sum(states_BSD[row, :length, d].tolist()) / length for d in range(3)]

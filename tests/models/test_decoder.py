@@ -27,9 +27,7 @@ def check(config: dict[str, Any]) -> None:
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = decode(model, source, target)
         # weights pass through float32
-        torch.testing.assert_close(
-            decoded.readout_BTR[row, : len(target)], expected.readout_TR, atol=2e-5, rtol=1e-4
-        )
+        torch.testing.assert_close(decoded.readout_BTR[row, : len(target)], expected.readout_TR, atol=2e-5, rtol=1e-4)
         weights_HTS = torch.tensor(expected.weights_HTS)
         ours = decoded.weights_BHTS[row, :, : len(target)]
         torch.testing.assert_close(ours[..., : len(source)], weights_HTS, atol=2e-5, rtol=1e-4)
