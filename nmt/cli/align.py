@@ -39,8 +39,8 @@ def align(
         typer.Option(
             "--method",
             help="Where the soft matrix comes from: the model's attention, or what its score of each target word "
-            "depends on; gradients take far longer, and work without attention.",
-            show_default="attention",
+            "depends on; gradients take far longer, and work without attention. Default: attention.",
+            show_default=False,
         ),
     ] = None,
     compare: Annotated[
@@ -52,13 +52,15 @@ def align(
         Literal["pharaoh", "jsonl", "npz", "png"] | None,
         typer.Option(
             "--format",
-            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png: a heatmap.",
-            show_default="pharaoh",
+            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png: a heatmap. Default: pharaoh.",
+            show_default=False,
         ),
     ] = None,
     level: Annotated[
         Literal["word", "subword"] | None,
-        typer.Option("--level", help="What is aligned: white-space words or subwords.", show_default="word"),
+        typer.Option(
+            "--level", help="What is aligned: white-space words or subwords. Default: word.", show_default=False
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -83,7 +85,7 @@ def align(
     """Align the words of sentence pairs.
 
     By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
-    without it the model's own translations are aligned. With --compare all methods are, and set beside each other.
+    without it the model's own translations are aligned. With --compare it says how far the methods agree instead.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
