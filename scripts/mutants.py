@@ -239,14 +239,14 @@ MUTANTS = (
     Mutant(
         "the window of local_m runs past the sentence",
         "nmt/attention/weights/local_m.py",
-        "asked.position_BT.minimum(asked.length_B[:, None] - 1)",
-        "asked.position_BT",
+        "asked.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)",
+        "asked.position_BT.unsqueeze(-1)",
         ("tests/attention/test_weights.py",),
     ),
     Mutant(
         "glimpses look at padding",
         "nmt/attention/weights/glimpse.py",
-        "        is_inside_BHTS &= (source_S < asked.length_B[:, None])[:, None, None]\n",
+        "        is_inside_BHTS &= scores_BHTS.isfinite()\n",
         "",
         ("tests/attention/test_weights.py",),
     ),

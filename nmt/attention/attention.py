@@ -102,7 +102,6 @@ class AttentionLoop:
         self._project_query = None if project is None else DeferredLinear(project)
         self._fuse = None if fuse is None else DeferredLinear(fuse)
         self._is_pad_B11S = memory.is_pad_BS[:, None, None, :]
-        self._length_B = (~memory.is_pad_BS).sum(dim=1)
 
     def __call__(self, query_NTQ: Tensor, position_NT: Tensor) -> Attended:
         """What queries (N, T, Q) at target positions (N, T) get, where N is B or a multiple of it: a beam's rows stand
@@ -117,7 +116,6 @@ class AttentionLoop:
         asked = Asked(
             query_NTQ.reshape(batch, -1, query_NTQ.shape[-1]).float(),
             position_NT.reshape(batch, -1),
-            self._length_B,
             attention.training,
             attention.update,
         )

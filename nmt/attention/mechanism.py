@@ -84,20 +84,18 @@ class Score(Mechanism):
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """The scores, (B, H, T, S), from a projected query and prepared keys; the caller masks padding.
 
-        A score of -inf forbids a position; it may do so only where others stay allowed.
+        A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end alone.
         """
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a weighting may know beside the scores: who asks, from where, of how long a sentence, and when."""
+    """What a weighting may know beside the scores: who asks, from where, and when."""
 
     query_BTQ: Tensor
     """Not projected; float32."""
     position_BT: Tensor
     """The target position of each query, from 0."""
-    length_B: Tensor
-    """How many source positions are not padding."""
     is_training: bool
     update: int
     """Updates of training so far, for what is annealed."""
@@ -127,4 +125,10 @@ class Weighting(Mechanism):
 
     @abstractmethod
     def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
-        """Weights that sum to 1 over S, from float32 scores; where those are -inf, at padding, weights are 0."""
+        """Weights that sum to 1 over S, from float32 scores; where those are -inf, at the end, weights are 0."""
+
+    @staticmethod
+    def allowed(scores_BHTS: Tensor) -> Tensor:
+        """How many positions, the first ones, may be looked at: (B, T, 1), at least 1."""
+        allowed_BT1: Tensor = scores_BHTS[:, 0].isfinite().sum(dim=-1, keepdim=True)
+        return allowed_BT1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, TypeVar, Union
@@ -35,25 +36,46 @@ class NoScore(Mechanism):
     kind: Literal["none"] = "none"
 
 
-def _extend(package: ModuleType) -> None:
-    """Lets the user's own folder count as part of the package."""
-    folder = os.environ.get(FOLDER)
-    if not folder:
+def _own(package: ModuleType) -> Path | None:
+    """The user's own folder for mechanisms of a package."""
+    named = os.environ.get(FOLDER)
+    if not named:
+        return None
+    if not any((Path(named) / part).is_dir() for part in ("scores", "weights")):
+        raise InputError(f"{FOLDER}: {named}: has no folder scores and no folder weights; name one that has")
+    folder = Path(named) / package.__name__.rsplit(".", 1)[-1]
+    return folder if folder.is_dir() else None
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    """Every file of the package, then those of the user's own folder, which so count as part of it."""
+    shipped = {info.name for info in pkgutil.iter_modules(package.__path__)}
+    for name in sorted(shipped):
+        yield importlib.import_module(f"{package.__name__}.{name}")
+    folder = _own(package)
+    if folder is None:
         return
-    if not Path(folder).is_dir():
-        raise InputError(f"{FOLDER}: {folder}: there is no such folder; name one with scores/ or weights/ in it")
-    package.__path__.append(str(Path(folder) / package.__name__.rsplit(".", 1)[-1]))
+    package.__path__.append(str(folder))
+    for info in pkgutil.iter_modules([str(folder)]):
+        file = folder / f"{info.name}.py"
+        if info.name in shipped:
+            raise InputError(f"{FOLDER}: {file}: has the name of a file that ships; give it another")
+        try:
+            yield importlib.import_module(f"{package.__name__}.{info.name}")
+        except SyntaxError as error:
+            raise InputError(f"{FOLDER}: {error.filename}:{error.lineno}: {error.msg}") from None
+        except Exception as error:  # whatever a file of the user's does when it is read
+            raise InputError(f"{FOLDER}: {file}: cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def _discover(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
-    _extend(package)
     found: dict[str, type[Kind]] = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
+    for module in _modules(package):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__:
                 kind = value.model_fields["kind"].default
-                assert kind not in found, f"two mechanisms are called {kind}"
+                if kind in found or kind == "none":
+                    raise InputError(f"{FOLDER}: {module.__file__}: kind: {kind} is taken; give it another")
                 found[kind] = value
     return dict(sorted(found.items()))
 

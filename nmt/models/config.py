@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import model_validator
 
 from nmt.attention.config import AttentionConfig
-from nmt.core.structure import Structure
+from nmt.core.structure import BareKind, Structure
 from nmt.layers.config import DropoutConfig, EmbeddingConfig
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 
@@ -17,7 +19,7 @@ class ModelConfig(Structure):
     encoder: RNNEncoderConfig = RNNEncoderConfig()
     decoder: RNNDecoderConfig = RNNDecoderConfig()
     attention: AttentionConfig = AttentionConfig()
-    context: ContextConfig | None = None
+    context: Annotated[ContextConfig | None, BareKind] = None
     """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
     dropout: DropoutConfig = DropoutConfig()
 

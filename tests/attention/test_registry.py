@@ -134,3 +134,46 @@ def test_one_of_the_two_folders_is_enough(mine: Path) -> None:
     found_scores, found_weights, _, _ = read("score: mine", mine)
     assert "mine" in found_scores.split()
     assert found_weights.split() == list(WEIGHTS)
+
+
+FAULTS = {
+    "a syntax error": ("scores/zero.py", "def f(:\n", "scores/zero.py:1: invalid syntax"),
+    "a missing module": (
+        "scores/zero.py",
+        "import nosuch\n",
+        "scores/zero.py: cannot be imported: ModuleNotFoundError",
+    ),
+    "a taken kind": ("scores/zero.py", SCORE.replace('"mine"', '"dot"'), "scores/zero.py: kind: dot is taken"),
+    "no attention's kind": ("scores/zero.py", SCORE.replace('"mine"', '"none"'), "scores/zero.py: kind: none is taken"),
+    "a taken file": ("weights/softmax.py", WEIGHTING, "weights/softmax.py: has the name of a file that ships"),
+}
+
+
+@pytest.mark.parametrize("name", list(FAULTS))
+def test_a_fault_of_ones_own_file_is_told_in_one_line(name: str, tmp_path: Path) -> None:
+    file, text, expected = FAULTS[name]
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    done = command(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: NMT_MECHANISMS: ")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_without_mechanisms_is_told(tmp_path: Path) -> None:
+    done = command(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: NMT_MECHANISMS: {tmp_path}: has no folder scores and no folder weights; name one that has\n"
+    )
+
+
+def command(mechanisms: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nmt", "prepare", str(ROOT / "configs" / "de-en.yaml")],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NMT_MECHANISMS": str(mechanisms)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -87,7 +87,7 @@ def test_seeded_draws_give_the_exact_gradient_on_average(discount: float) -> Non
     torch.manual_seed(21)
     made_by, sentences = rule(discount=discount), 1000
     parameters = {"baseline_Q": torch.zeros(3), "baseline_offset_1": torch.zeros(1)}
-    asked = Asked(torch.zeros(sentences, STEPS, 3), torch.zeros(sentences, STEPS), torch.full((sentences,), 4), True, 0)
+    asked = Asked(torch.zeros(sentences, STEPS, 3), torch.zeros(sentences, STEPS), True, 0)
     is_pad_BT = torch.zeros(sentences, STEPS, dtype=torch.bool)
     found = []
     for _ in range(60):
@@ -222,7 +222,7 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
     made_by = rule(entropy=weight, kind=kind)
     start = torch.tensor([[0.3, -1.0, 2.0, 0.1], [1.0, 1.5, -0.5, -math.inf]])
     scores_11TS = start[None, None].clone().requires_grad_()
-    asked = Asked(torch.zeros(1, 2, 3), torch.zeros(1, 2), torch.tensor([4]), True, 0)
+    asked = Asked(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
     parameters = {"baseline_Q": torch.zeros(3), "baseline_offset_1": torch.zeros(1)}
     _, choice = made_by.draw(scores_11TS, asked, parameters)
     assert choice is not None

@@ -50,7 +50,7 @@ def batch(*, training: bool = False, update: int = 0, spread: float = 2.0) -> tu
     scores_BHTS = spread * torch.randn(B, 1, T, S, generator=draw)
     scores_BHTS = scores_BHTS.masked_fill(torch.arange(S) >= LENGTH_B[:, None, None, None], -torch.inf)
     position_BT = torch.stack([torch.arange(T) + start for start in (0, 0, 2, 9)])
-    return scores_BHTS, Asked(torch.randn(B, T, Q, generator=draw), position_BT, LENGTH_B, training, update)
+    return scores_BHTS, Asked(torch.randn(B, T, Q, generator=draw), position_BT, training, update)
 
 
 def weigh(text: str, scores_BHTS: Tensor, asked: Asked) -> Weighted:
@@ -110,7 +110,7 @@ def test_steps_one_by_one_weigh_as_steps_at_once(text: str) -> None:
     at_once = weigh(text, scores_BHTS, asked).weights_BHTS
     for t in range(T):
         part = slice(t, t + 1)
-        step = Asked(asked.query_BTQ[:, part], asked.position_BT[:, part], LENGTH_B, False, 0)
+        step = Asked(asked.query_BTQ[:, part], asked.position_BT[:, part], False, 0)
         torch.testing.assert_close(weigh(text, scores_BHTS[:, :, part], step).weights_BHTS, at_once[:, :, part])
 
 
@@ -140,7 +140,7 @@ def sparsemax(scores: Tensor) -> Tensor:
     """Over the last dimension, in the precision of ``scores``."""
     scores_11TS = scores.reshape(1, 1, -1, scores.shape[-1])
     rows = scores_11TS.shape[2]
-    asked = Asked(torch.zeros(1, rows, 0), torch.zeros(1, rows), torch.tensor([scores.shape[-1]]), False, 0)
+    asked = Asked(torch.zeros(1, rows, 0), torch.zeros(1, rows), False, 0)
     return WEIGHTS["sparsemax"]()(scores_11TS, asked, {}).weights_BHTS.reshape(scores.shape)
 
 
@@ -226,7 +226,7 @@ def test_a_predicted_window_is_gaussian_round_its_centre() -> None:
     rule, width, length = weighting("{kind: local_p, width: 4}"), 4, 30
     parameters = parameters_of(rule)
     query_1TQ = torch.randn(1, 50, Q, generator=torch.Generator().manual_seed(6)) * torch.linspace(0, 2, 50)[:, None]
-    asked = Asked(query_1TQ, torch.zeros(1, 50), torch.tensor([length]), False, 0)
+    asked = Asked(query_1TQ, torch.zeros(1, 50), False, 0)
     weights_11TS = rule(torch.zeros(1, 1, 50, length), asked, parameters).weights_BHTS
     centres = [predicted_centre(parameters, query, length) for query in query_1TQ[0].double().tolist()]
     assert min(centres) < 1.0, "windows at the beginning"
@@ -245,7 +245,7 @@ def test_a_predicted_centre_learns() -> None:
     """The window's gradient moves it towards what is wanted of it."""
     rule = weighting("{kind: local_p, width: 3}")
     parameters = {name: each.requires_grad_() for name, each in parameters_of(rule).items()}
-    asked = Asked(torch.ones(1, 1, Q), torch.zeros(1, 1), torch.tensor([12]), True, 0)
+    asked = Asked(torch.ones(1, 1, Q), torch.zeros(1, 1), True, 0)
     optimizer = torch.optim.Adam(parameters.values(), lr=0.1)
     for _ in range(60):
         weights_S = rule(torch.zeros(1, 1, 1, 12), asked, parameters).weights_BHTS[0, 0, 0]
@@ -266,7 +266,7 @@ SCORES_S = [0.5, -1.0, 2.0, 1.2, 0.0]
 def drawn(text: str, *, update: int = 0) -> Tensor:
     """The position drawn by each of many queries with the same scores, of five words and two of padding."""
     scores_BHTS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(2, 1, DRAWS // 2, 1)
-    asked = Asked(torch.zeros(2, DRAWS // 2, Q), torch.zeros(2, DRAWS // 2), torch.tensor([5, 5]), True, update)
+    asked = Asked(torch.zeros(2, DRAWS // 2, Q), torch.zeros(2, DRAWS // 2), True, update)
     weights_BTS = weigh(text, scores_BHTS, asked).weights_BHTS[:, 0]
     assert ((weights_BTS == 0).sum(-1) == 6).all(), "all weight is on one position"
     return weights_BTS.argmax(-1).flatten()
@@ -374,7 +374,7 @@ def test_a_glimpses_windows_grow_and_stop_at_the_sentences_ends() -> None:
     for t, best in enumerate((0, 4, 7)):
         scores_1HTS[0, 0, t, best] = 1.0
     scores_1HTS[..., 8] = -torch.inf
-    asked = Asked(torch.zeros(1, 3, Q), torch.zeros(1, 3), torch.tensor([8]), False, 0)
+    asked = Asked(torch.zeros(1, 3, Q), torch.zeros(1, 3), False, 0)
     weights_HTS = weigh("glimpse", scores_1HTS, asked).weights_BHTS[0]
     words = [[head_S.nonzero()[:, 0].tolist() for head_S in step_HS] for step_HS in weights_HTS.transpose(0, 1)]
     assert words[0] == [[0], [0, 1], [0, 1, 2, 3]]

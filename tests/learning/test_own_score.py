@@ -166,5 +166,5 @@ def test_a_folder_that_is_not_there_is_a_plain_error(trained: Path, arguments: t
     done = nmt(*arguments, folder=trained, environment={"NMT_MECHANISMS": "elsewhere"})
     assert done.returncode == 2
     assert one_line(done.stderr) == (
-        "error: NMT_MECHANISMS: elsewhere: there is no such folder; name one with scores/ or weights/ in it"
+        "error: NMT_MECHANISMS: elsewhere: has no folder scores and no folder weights; name one that has"
     )

@@ -47,6 +47,6 @@ class Glimpse(Sampled):
         distance_BTS = (source_S - chosen_BT[:, :, None]).abs()
         radius_H = 2 ** (chosen_BT.new_ones(self.scales).cumsum(dim=0) - 1) - 1
         is_inside_BHTS = distance_BTS[:, None] <= radius_H[:, None, None]
-        is_inside_BHTS &= (source_S < asked.length_B[:, None])[:, None, None]
+        is_inside_BHTS &= scores_BHTS.isfinite()
         weights_BHTS = is_inside_BHTS.to(scores_BHTS.dtype)
         return Weighted(weights_BHTS / weights_BHTS.sum(dim=-1, keepdim=True), choice)

@@ -27,8 +27,8 @@ class LocalMonotonic(Weighting):
     """D, half the window's width, in subwords."""
 
     def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
-        """The window always holds p_t, which is no padding, so something is left to weigh."""
-        centre_BT = asked.position_BT.minimum(asked.length_B[:, None] - 1)
-        source_S = centre_BT.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
-        is_outside_BTS = (source_S - centre_BT[:, :, None]).abs() > self.width
+        """The window always holds p_t, which may be looked at, so something is left to weigh."""
+        centre_BT1 = asked.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)
+        source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
+        is_outside_BTS = (source_S - centre_BT1).abs() > self.width
         return Weighted(scores_BHTS.masked_fill(is_outside_BTS[:, None], float("-inf")).softmax(dim=-1))

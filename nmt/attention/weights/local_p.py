@@ -38,9 +38,9 @@ class LocalPredictive(Weighting):
     def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
         """The product of softmax and Gaussian is the softmax of the sum of their exponents."""
         raw_BT = (asked.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]
-        centre_BT = asked.length_B[:, None] * raw_BT.sigmoid()
-        source_S = centre_BT.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1.0
-        distance_BTS = source_S - centre_BT[:, :, None]
+        centre_BT1 = self.allowed(scores_BHTS) * raw_BT.sigmoid().unsqueeze(-1)
+        source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1.0
+        distance_BTS = source_S - centre_BT1
         exponent_BTS = -2.0 * (distance_BTS / self.width).square()
         # D >= 1, and no centre is as far as 1 from the nearest word: something is left to weigh
         exponent_BTS = exponent_BTS.masked_fill(distance_BTS.abs() > self.width, float("-inf"))
