@@ -114,7 +114,7 @@ MUTANTS = (
         "nmt/models/rnn/decoder.py",
         "RNNState(stack, feed_NR, state.position_N + 1)",
         "RNNState(stack, feed_NR, state.position_N)",
-        contract("forced_equals_stepwise", "local_m"),
+        contract("forced_equals_stepwise", "narrow"),
     ),
     Mutant(
         "attention asks with the wrong state",
