@@ -53,7 +53,7 @@ def test_all_systems_are_available_and_differ(config: str) -> None:
     resolved = systems.resolve(base, systems.all_systems())
     assert [each.fault for each in resolved if each.fault] == []
     assert {each.system.key for each in resolved if not each.trainable} == {
-        "scores/additive", "weights/softmax", "feeding/teacher_forcing", "cells/lstm",
+        "scores/additive", "weights/softmax", "feeding/teacher_forcing", "cells/gru",
     }  # fmt: skip
     experiments = [base.experiment(each.system.overrides) for each in resolved if each.trainable]
     for number, one in enumerate(experiments):

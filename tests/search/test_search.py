@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,12 +49,20 @@ class Script(Decoder[Place, Place]):
     def forced(self, input_BT: Tensor, memory: Place) -> Decoded:
         raise NotImplementedError
 
+    def unrolled(
+        self, first_B: Tensor, memory: Place, steps: int, following: Callable[[int, Tensor], Tensor]
+    ) -> Decoded:
+        raise NotImplementedError
+
 
 class Nothing(Encoder):
     size = 1
 
-    def forward(self, source_BS: Tensor, is_pad_BS: Tensor) -> Encoded:
-        return Encoded(torch.zeros(*source_BS.shape, 1), torch.zeros(len(source_BS), 1), is_pad_BS)
+    def embed(self, source_BS: Tensor) -> Tensor:
+        return torch.zeros(*source_BS.shape, 1)
+
+    def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
+        return Encoded(embedded_BSE, embedded_BSE[:, 0], is_pad_BS)
 
 
 def scripted(probabilities_TV: list[list[float]]) -> Seq2Seq[Any, Any]:
