@@ -61,6 +61,12 @@ class Conditions:
             "it reads its own words. Entropy is that of a target word's weights over the source words, in bits, on "
             "the mean. Speed is in target tokens for each CPU second of training."
         )
+        spent = sorted(each.speed.cpu_minutes for each in results)
+        if spent[-1] > 1.1 * spent[0]:
+            text += (
+                f" The machine's speed changes with what else runs on it, so training really took {spent[0]:.1f} to "
+                f"{spent[-1]:.1f} CPU minutes, as the last column says: the budget is the same within that."
+            )
         signatures = dict.fromkeys(f"`{signature}`" for each in results for signature in each.signatures)
         text += f" Signatures: {', '.join(signatures)}."
         if self.gold is not None:

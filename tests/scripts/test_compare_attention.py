@@ -343,6 +343,19 @@ def test_the_table_has_a_row_for_each_system(made_up: list[results.Result]) -> N
     assert sum(counts) == len(corpus().sources)
 
 
+def test_a_budget_that_was_not_met_alike_is_told(made_up: list[results.Result]) -> None:
+    conditions = report.Conditions("base.yaml", "8 CPU minutes", (1,), "valid", 40, None)
+
+    def spending(*minutes: float) -> list[results.Result]:
+        return [
+            dataclasses.replace(each, speed=dataclasses.replace(each.speed, cpu_minutes=spent))
+            for each, spent in zip(made_up, minutes, strict=False)
+        ]
+
+    assert "really took" not in conditions.text(spending(8.0, 8.4))
+    assert "really took 7.2 to 9.5 CPU minutes" in conditions.text(spending(8.0, 9.5, 7.2))
+
+
 def test_seeds_are_pooled_sentence_by_sentence() -> None:
     lines = corpus().references
     one, two = spoiled(lines, 0.1, seed=1), spoiled(lines, 0.3, seed=2)
