@@ -131,6 +131,13 @@ MUTANTS = (
         ("tests/models", "-k", "every_parameter or oracle or cell"),
     ),
     Mutant(
+        "a step loop drops other elements",
+        "nmt/models/rnn/decoder.py",
+        "mask_BTE[:, time : time + 1]",
+        "mask_BTE[:, :1]",
+        (CONTRACT, "-k", "step_loop"),
+    ),
+    Mutant(
         "the placeholder never comes",
         "nmt/models/rnn/context.py",
         "position_BT[:, :, None] == 0",

@@ -11,7 +11,6 @@ derivative by each of its dimensions, Simonyan et al., section 3, the largest of
 is one number for all.) `input-x-gradient` is the derivative by a factor 1 that the embedding is multiplied by, or by
 the 1 in the token's one-hot vector: to first order, how much the score would fall if the embedding were 0. Ding et al.
 keep its sign; a distribution has none, so the absolute value is taken, as Jain & Wallace 2019 do (algorithm 1).
-docs/align.md tells what counting negative values as 0 does instead.
 
 Papers: Li, Chen, Hovy & Jurafsky 2016, "Visualizing and Understanding Neural Models in NLP"; Simonyan, Vedaldi &
 Zisserman 2014, "Deep Inside Convolutional Networks"; Denil, Demiraj & de Freitas 2014, "Extraction of Salient Sentences
@@ -77,9 +76,8 @@ def _saliency(
     """The weights (B, T, S) of each method: one forward pass, and a backward pass from each step as soon as it is made.
 
     A step has no later one among its ancestors, so its backward pass is as long as the target so far. Through
-    ``model.forced``, which joins the readouts of all steps, each pass would go through all of them: measured, that
-    takes 1.4 to 2.3 times as long. One backward pass over as many copies of the sentence as it has target tokens takes
-    1.8 times as long.
+    ``model.forced``, which joins the readouts of all steps, each pass would go through all of them. One backward pass
+    over as many copies of the sentence as it has target tokens was slower as well.
     """
     is_pad_BS = source_BS == model.pad
     embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)

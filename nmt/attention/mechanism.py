@@ -68,6 +68,11 @@ class Projections:
     joint: bool = False
     """Whether W and U are the two halves of one matrix over [query; key]."""
 
+    @classmethod
+    def to_one_width(cls, sizes: Sizes) -> Projections:
+        """For a score that compares query and key themselves: as they are if equally wide, else U k, U (Q, K)."""
+        return cls() if sizes.query == sizes.key else cls(key=sizes.query)
+
 
 class Score(Mechanism):
     """How well each key answers each query."""

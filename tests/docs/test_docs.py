@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import subprocess
 import sys
@@ -55,3 +57,32 @@ def test_every_config_that_ships_is_valid(path: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_mechanism_of_the_readers_own_works_as_the_page_shows_it(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(# mechanisms/scores/manhattan.py.*?)```", text, flags=re.DOTALL)
+    (tmp_path / "scores").mkdir()
+    (tmp_path / "scores" / "manhattan.py").write_text(code, encoding="utf-8")
+    use = """
+import torch
+from nmt.attention.attention import Attention
+from nmt.attention.config import AttentionConfig
+from nmt.core.structure import parse_document, validate
+config = validate(AttentionConfig, parse_document("score: manhattan", "config.yaml"))
+attention = Attention(config, query_size=4, key_size=4, value_size=4)
+attention.key_weight_AK.data = torch.eye(4)
+states = torch.tensor([[[1.0, 2, 3, 4], [0, 0, 0, 0]]])
+memory = attention.memory(states, states, torch.zeros(1, 2, dtype=torch.bool))
+print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten().tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", use],
+        env={**os.environ, "NMT_MECHANISMS": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # distances 0 and 10, over the square root of 4: softmax(0, -5)
+    assert yaml.safe_load(done.stdout) == pytest.approx([1 / (1 + math.exp(-5)), 1 / (1 + math.exp(5))])

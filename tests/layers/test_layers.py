@@ -138,14 +138,23 @@ def test_stepping_equals_torchs_recurrence(cell: CellKind, layers: int, fed: int
     start = (hidden, torch.zeros_like(hidden)) if cell == "lstm" else hidden
     expected, _ = reference(x_BTE, start)
 
+    assert_gives(stack, x_BTE, hidden, expected, fed)
+
+
+def assert_gives(
+    stack: RecurrentStack, x_BTE: torch.Tensor, hidden: torch.Tensor, expected_BTD: torch.Tensor, fed: int
+) -> StackState:
+    """Over the whole sequence and step by step; returns the last state."""
     state = stack.start(list(hidden))
-    torch.testing.assert_close(stack(x_BTE, state, Dropout(0.0)), expected)
+    torch.testing.assert_close(stack(x_BTE, state, Dropout(0.0)), expected_BTD)
     stepper = stack.stepper(fed=fed)
-    known = stepper.known(x_BTE[:, :, : 5 - fed])
-    for time in range(6):
-        fed_BF = x_BTE[:, time, 5 - fed :] if fed else None
-        state = stepper(known[:, time], fed_BF, state, [None] * (layers - 1), 1.0)
-        torch.testing.assert_close(state.top_BD, expected[:, time])
+    cut = x_BTE.shape[-1] - fed
+    known = stepper.known(x_BTE[:, :, :cut])
+    for time in range(x_BTE.shape[1]):
+        fed_BF = x_BTE[:, time, cut:] if fed else None
+        state = stepper(known[:, time], fed_BF, state, [None] * (stack.layers - 1), 1.0)
+        torch.testing.assert_close(state.top_BD, expected_BTD[:, time])
+    return state
 
 
 def layer_by_layer(stack: RecurrentStack, x_BTE: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
@@ -170,16 +179,8 @@ def test_a_residual_stack_equals_torchs_layers_with_their_inputs_added(cell: Cel
     x_BTE, hidden = torch.randn(3, 6, 5, dtype=torch.float64), torch.randn(layers, 3, 4, dtype=torch.float64)
     expected = layer_by_layer(stack, x_BTE, hidden)
 
-    state = stack.start(list(hidden))
-    torch.testing.assert_close(stack(x_BTE, state, Dropout(0.0)), expected)
-    stepper = stack.stepper(fed=fed)
-    known = stepper.known(x_BTE[:, :, : 5 - fed])
-    for time in range(6):
-        fed_BF = x_BTE[:, time, 5 - fed :] if fed else None
-        state = stepper(known[:, time], fed_BF, state, [None] * (layers - 1), 1.0)
-        torch.testing.assert_close(state.top_BD, expected[:, time])
-        if time:
-            assert not torch.allclose(state.hidden[-1], state.top_BD), "what recurs is not what is given out"
+    last = assert_gives(stack, x_BTE, hidden, expected, fed)
+    assert not torch.allclose(last.hidden[-1], last.top_BD), "what recurs is not what is given out"
 
 
 def test_dropout_in_a_residual_stack_spares_the_shortcut() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.models.feed import FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import beam_search
@@ -88,6 +88,22 @@ def test_decoding_step_by_step_with_gold_tokens_equals_forced(config: dict[str, 
     unrolled, at_once = model.decode(TARGET_BT, memory, always_gold), model.decode(TARGET_BT, memory, TeacherForcing())
     torch.testing.assert_close(unrolled.readout_BTR, at_once.readout_BTR, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(unrolled.weights_BHTS, at_once.weights_BHTS, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("variational", [False, True], ids=["each position", "one mask"])
+@pytest.mark.parametrize("layers", [1, 2])
+@torch.no_grad()
+def test_a_step_loop_drops_what_all_steps_at_once_drop(variational: bool, layers: int) -> None:
+    dropout = {"embedding": 0.5, "layers": 0.5, "variational": variational}
+    model = make({**tree(decoder={"layers": layers}), "dropout": dropout}).train()
+
+    def readout(feed: Feed) -> torch.Tensor:
+        torch.manual_seed(7)
+        return model.decode(TARGET_BT, model.encode(SOURCE_BS), feed).readout_BTR
+
+    forced = readout(TeacherForcing())
+    torch.testing.assert_close(readout(ScheduledSampling(1.0)), forced, atol=1e-5, rtol=1e-4)
+    assert (forced == 0).any(), "something is dropped"
 
 
 @every_model

@@ -37,7 +37,7 @@ class Cosine(Score):
 
     def projections(self, sizes: Sizes) -> Projections:
         """W (Q, K), only where the widths differ."""
-        return Projections() if sizes.query == sizes.key else Projections(key=sizes.query)
+        return Projections.to_one_width(sizes)
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
         """theta, so that b stays positive."""

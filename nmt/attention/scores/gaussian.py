@@ -35,7 +35,7 @@ class Gaussian(Score):
 
     def projections(self, sizes: Sizes) -> Projections:
         """W (Q, K), only where the widths differ."""
-        return Projections() if sizes.query == sizes.key else Projections(key=sizes.query)
+        return Projections.to_one_width(sizes)
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
         """The logarithm of s over where it starts, if it is learnt."""

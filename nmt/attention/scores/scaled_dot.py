@@ -28,7 +28,7 @@ class ScaledDot(Score):
 
     def projections(self, sizes: Sizes) -> Projections:
         """W (Q, K), only where the widths differ."""
-        return Projections() if sizes.query == sizes.key else Projections(key=sizes.query)
+        return Projections.to_one_width(sizes)
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """query . key / sqrt(width) for all pairs."""

@@ -158,8 +158,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """See ``Decoder.unrolled``."""
         assert not self.enumerates, "what is summed over all positions is decoded at once"
         rows, token_B, state = len(first_B), first_B, self.start(memory)
-        loop = _Loop(self, memory, rows=rows, steps=steps, reads=True)
         mask_BTE = self.embedding_dropout.mask(rows, steps, self.embedding.weight_VD.shape[1], first_B.device)
+        loop = _Loop(self, memory, rows=rows, steps=steps, reads=True)
         trail: list[_Stepped] = []
         readouts: list[Tensor | None] = []
         for time in range(steps):
