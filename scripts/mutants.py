@@ -175,15 +175,22 @@ MUTANTS = (
     Mutant(
         "the baseline is not detached",
         "nmt/attention/reinforce.py",
-        "left_BT = (reward_BT - self.baseline_BT.detach()) * weight_BT",
-        "left_BT = (reward_BT - self.baseline_BT) * weight_BT",
+        "left_BT = (reward_BT - self.baseline_BT.detach()) * drawn_BT",
+        "left_BT = (reward_BT - self.baseline_BT) * drawn_BT",
         ("tests/attention/test_reinforce.py",),
     ),
     Mutant(
         "the reward passes a gradient on",
         "nmt/attention/reinforce.py",
-        "self._rewards((log_p_BT * weight_BT).detach())",
-        "self._rewards(log_p_BT * weight_BT)",
+        "self._rewards(log_p_BT.detach() * is_token_BT)",
+        "self._rewards(log_p_BT * is_token_BT)",
+        ("tests/attention/test_reinforce.py",),
+    ),
+    Mutant(
+        "what was never looked at is rewarded",
+        "nmt/attention/reinforce.py",
+        "(is_token_BT & self.is_drawn_BT)",
+        "is_token_BT",
         ("tests/attention/test_reinforce.py",),
     ),
     Mutant(
@@ -203,9 +210,9 @@ MUTANTS = (
     Mutant(
         "hard attention draws when decoding",
         "nmt/attention/reinforce.py",
-        "if not asked.is_training:\n            return scores_BHTS[:, 0].argmax(dim=-1), None",
-        "if not asked.is_training:\n            return scores_BHTS[:, 0].softmax(-1).flatten(0, 1).multinomial(1).view("
-        "scores_BHTS[:, 0].shape[:2]), None",
+        "return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None",
+        "return _one_hot(scores_BTS.softmax(-1).flatten(0, 1).multinomial(1).view(scores_BTS.shape[:2]), scores_BTS), "
+        "None",
         contract("forced_equals_stepwise", "additive-hard"),
     ),
     Mutant(
@@ -253,8 +260,8 @@ MUTANTS = (
     Mutant(
         "glimpses look at padding",
         "nmt/attention/weights/glimpse.py",
-        "        is_inside_BHTS &= scores_BHTS.isfinite()\n",
-        "",
+        "(is_near_HPS & is_word_BS[:, None, None])",
+        "is_near_HPS.expand(len(is_word_BS), *is_near_HPS.shape)",
         ("tests/attention/test_weights.py",),
     ),
     Mutant(

@@ -28,6 +28,10 @@ class Sampled(Weighting):
     batch and, where its deviation is above 1, divided by it (Mnih & Gregor 2014, "Neural Variational Inference and
     Learning in Belief Networks", section 2.3). An entropy bonus keeps the draws from settling too soon (Xu et al. 2015,
     equation 11).
+
+    In place of a draw a training step may look through the expectation, softmax(scores), which has a derivative; Xu et
+    al. 2015, section 4.1, do so for half of the images, here each step tosses for itself. Without it the draws of a
+    large vocabulary soon settle on a few positions, the same for every word.
     """
 
     discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
@@ -35,23 +39,33 @@ class Sampled(Weighting):
     A choice reaches later words only by way of the decoder's state."""
     entropy: Annotated[float, Field(ge=0.0)] = 0.01
     """Weight of the entropy bonus, per nat."""
+    expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
+    """Probability that a training step looks through the expectation instead of a draw."""
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
         """w and c of the baseline."""
         return {"baseline_Q": Parameter((sizes.query,), "zeros"), "baseline_offset_1": Parameter((1,), "zeros")}
 
-    def draw(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Choice | None]:
-        """The chosen positions, (B, T), and in training how they were drawn."""
+    def look(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Choice | None]:
+        """Where each step looks, (B, T, S): all weight on one position, or in training the expectation; and in training
+        how it was drawn."""
+        scores_BTS = scores_BHTS[:, 0]
         if not asked.is_training:
-            return scores_BHTS[:, 0].argmax(dim=-1), None
-        log_p_BTS = scores_BHTS[:, 0].log_softmax(dim=-1)
+            return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
+        log_p_BTS = scores_BTS.log_softmax(dim=-1)
         p_BTS = log_p_BTS.exp()
         chosen_BT = p_BTS.detach().flatten(0, 1).multinomial(1).view(p_BTS.shape[:2])
+        is_drawn_BT = p_BTS.new_empty(chosen_BT.shape).uniform_() >= self.expected
+        look_BTS = p_BTS.where(~is_drawn_BT[:, :, None], _one_hot(chosen_BT, scores_BTS))
         # -inf x 0 would be no number, and its gradient neither
         plogp_BTS = p_BTS * log_p_BTS.masked_fill(p_BTS == 0.0, 0.0)
         baseline_BT = asked.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
         log_prob_BT = log_p_BTS.gather(2, chosen_BT[:, :, None])[:, :, 0]
-        return chosen_BT, Choice(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT)
+        return look_BTS, Choice(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT, is_drawn_BT)
+
+
+def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
+    return like_BTS.new_zeros(like_BTS.shape).scatter(-1, chosen_BT[:, :, None], 1.0)
 
 
 @dataclass(frozen=True)
@@ -65,21 +79,24 @@ class Choice:
     """In nats, of the distribution that it came from."""
     baseline_BT: Tensor
     """The reward that was expected before the draw."""
+    is_drawn_BT: Tensor
+    """Where the step looked at what was drawn; elsewhere it looked through the expectation."""
 
     def loss(self, log_p_BT: Tensor, is_pad_BT: Tensor) -> Tensor:
         """What to add to the loss, summed over the batch, given the log-probability of each gold token after the draws.
 
         Its gradient with respect to the scores is REINFORCE's; its value means nothing.
         """
-        weight_BT = (~is_pad_BT).float()
-        reward_BT = self._rewards((log_p_BT * weight_BT).detach())
-        left_BT = (reward_BT - self.baseline_BT.detach()) * weight_BT
-        count = weight_BT.sum()
-        left_BT = (left_BT - left_BT.sum() / count) * weight_BT
+        is_token_BT = ~is_pad_BT
+        reward_BT = self._rewards(log_p_BT.detach() * is_token_BT)
+        drawn_BT = (is_token_BT & self.is_drawn_BT).to(reward_BT.dtype)
+        count = drawn_BT.sum().clamp(min=1.0)
+        left_BT = (reward_BT - self.baseline_BT.detach()) * drawn_BT
+        left_BT = (left_BT - left_BT.sum() / count) * drawn_BT
         deviation = (left_BT.square().sum() / count).sqrt().clamp(min=1.0)
         chosen_BT = -self.log_prob_BT * left_BT / deviation
-        surprise_BT = (self.baseline_BT - reward_BT).square()
-        return ((chosen_BT + 0.5 * surprise_BT - self.rule.entropy * self.entropy_BT) * weight_BT).sum()
+        surprise_BT = (self.baseline_BT - reward_BT).square() * drawn_BT
+        return (chosen_BT + 0.5 * surprise_BT - self.rule.entropy * self.entropy_BT * is_token_BT).sum()
 
     def _rewards(self, log_p_BT: Tensor) -> Tensor:
         """R_t = log p_t + discount x R_{t+1}."""
@@ -101,4 +118,5 @@ class Choice:
             torch.cat([each.log_prob_BT for each in drawn], dim=1),
             torch.cat([each.entropy_BT for each in drawn], dim=1),
             torch.cat([each.baseline_BT for each in drawn], dim=1),
+            torch.cat([each.is_drawn_BT for each in drawn], dim=1),
         )

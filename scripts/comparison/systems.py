@@ -60,6 +60,7 @@ def all_systems() -> tuple[System, ...]:
             )
             for kind, mechanism in WEIGHTS.items()
         ),
+        System("weights", "hard_drawn", ("model.attention.weights={kind: hard, expected: 0}",)),
         System(
             "weights",
             "hard_marginal",

@@ -114,7 +114,7 @@ def check_draws(attention: Attention, attended: Attended, query_BTQ: Tensor, key
 @pytest.mark.parametrize("weights", [name for name in WEIGHTS if name in ("hard", "glimpse")])
 def test_draws_in_training_are_noted_in_order(weights: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.attention.attention.CELLS", cells)
-    attention = make("general", weights).train()
+    attention = make("general", f"{{kind: {weights}, expected: 0}}").train()
     query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
     attended = attention(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
     check_draws(attention, attended, query_BTQ, keys_BSK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable
@@ -21,8 +22,9 @@ draws as often as is expected of it, so that its mean is the expectation itself.
 NO_PADDING = torch.zeros(64, STEPS, dtype=torch.bool)
 
 
-def rule(*, discount: float = 0.5, entropy: float = 0.0, kind: str = "hard") -> Sampled:
-    made = attention_config(weights=f"{{kind: {kind}, discount: {discount}, entropy: {entropy}}}").weights
+def rule(*, discount: float = 0.5, entropy: float = 0.0, kind: str = "hard", expected: float = 0.0) -> Sampled:
+    text = f"{{kind: {kind}, discount: {discount}, entropy: {entropy}, expected: {expected}}}"
+    made = attention_config(weights=text).weights
     assert isinstance(made, Sampled)
     return made
 
@@ -62,7 +64,7 @@ def choice_of(
     entropy_T = -(log_p_TS.exp() * log_p_TS).sum(-1)
     if baseline_BT is None:
         baseline_BT = torch.zeros(len(draws), STEPS, dtype=torch.float64)
-    return Choice(made_by, log_prob_BT, entropy_T.expand(len(draws), STEPS), baseline_BT)
+    return Choice(made_by, log_prob_BT, entropy_T.expand(len(draws), STEPS), baseline_BT, ~NO_PADDING)
 
 
 @pytest.mark.parametrize("baseline", [0.0, -0.7], ids=["no baseline", "baseline"])
@@ -93,9 +95,9 @@ def test_seeded_draws_give_the_exact_gradient_on_average(discount: float) -> Non
     for _ in range(60):
         scores_TS = logits()
         scores_B1TS = scores_TS.float().expand(sentences, 1, STEPS, 4)
-        chosen_BT, choice = made_by.draw(scores_B1TS, asked, parameters)
+        look_BTS, choice = made_by.look(scores_B1TS, asked, parameters)
         assert choice is not None
-        log_p_BT = torch.tensor([log_p(*pair) for pair in chosen_BT.tolist()])
+        log_p_BT = torch.tensor([log_p(*pair) for pair in look_BTS.argmax(-1).tolist()])
         found.append(torch.autograd.grad(choice.loss(log_p_BT, is_pad_BT) / sentences, scores_TS)[0])
     found_NTS = torch.stack(found)
     error_TS = found_NTS.std(0) / math.sqrt(60)
@@ -114,19 +116,21 @@ def loss_by_loops(
     """The loss as the docstrings say it, and the advantages that it multiplies log-probabilities with."""
     rows = range(len(log_p))
     real = [(b, t) for b in rows for t in range(len(log_p[b])) if not is_pad[b][t]]
+    drawn = [(b, t) for b, t in real if choice.is_drawn_BT[b, t]]
     rewards = {}
     for b, t in real:
         later = [each for row, each in real if row == b and each >= t]
         rewards[b, t] = sum(discount ** (each - t) * log_p[b][each] for each in later)
     baseline = choice.baseline_BT.tolist()
-    left = {place: rewards[place] - baseline[place[0]][place[1]] for place in real}
+    left = {place: rewards[place] - baseline[place[0]][place[1]] for place in drawn}
     mean = sum(left.values()) / len(left)
     deviation = math.sqrt(sum((each - mean) ** 2 for each in left.values()) / len(left))
     advantage = {place: (each - mean) / max(deviation, 1.0) for place, each in left.items()}
     total = torch.zeros((), dtype=choice.log_prob_BT.dtype)
-    for b, t in real:
+    for b, t in drawn:
         total = total - choice.log_prob_BT[b, t] * advantage[b, t]
         total = total + 0.5 * (choice.baseline_BT[b, t] - rewards[b, t]) ** 2
+    for b, t in real:
         total = total - entropy * choice.entropy_BT[b, t]
     return total, [[advantage.get((b, t), 0.0) for t in range(len(log_p[b]))] for b in rows]
 
@@ -134,14 +138,18 @@ def loss_by_loops(
 PADDED = torch.tensor([[False] * 5, [False, False, True, True, True], [False, True, True, True, True]])
 
 
-def random_choice(made_by: Sampled) -> tuple[Choice, Tensor]:
+SOME_DRAWN = torch.tensor([[True, False, True, True, False], [True, True, False, True, False], [True] * 5])
+
+
+def random_choice(made_by: Sampled, is_drawn_BT: Tensor | None = None) -> tuple[Choice, Tensor]:
     """Leaves for all that a loss may reach, and log-probabilities of gold tokens."""
     draw = torch.Generator().manual_seed(13)
 
     def values(scale: float) -> Tensor:
         return (scale * torch.randn(3, 5, dtype=torch.float64, generator=draw)).requires_grad_()
 
-    return Choice(made_by, values(1.0), values(1.0), values(0.3)), values(1.0)
+    is_drawn_BT = torch.ones_like(PADDED) if is_drawn_BT is None else is_drawn_BT
+    return Choice(made_by, values(1.0), values(1.0), values(0.3), is_drawn_BT), values(1.0)
 
 
 def scaled(log_p_BT: Tensor, scale: float) -> Tensor:
@@ -150,10 +158,11 @@ def scaled(log_p_BT: Tensor, scale: float) -> Tensor:
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0], ids=["small", "middling", "large"])
 @pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("is_drawn_BT", [torch.ones_like(PADDED), SOME_DRAWN], ids=["all drawn", "some drawn"])
 @pytest.mark.parametrize("kind", ["hard", "glimpse"])
-def test_the_loss_equals_plain_loops(kind: str, discount: float, scale: float) -> None:
+def test_the_loss_equals_plain_loops(kind: str, is_drawn_BT: Tensor, discount: float, scale: float) -> None:
     """Value and gradients, with targets of 5, 2 and 1 tokens and rewards of any size."""
-    choice, log_p_BT = random_choice(rule(kind=kind, discount=discount, entropy=0.3))
+    choice, log_p_BT = random_choice(rule(kind=kind, discount=discount, entropy=0.3), is_drawn_BT)
     log_p_BT = scaled(log_p_BT, scale)
     ours = choice.loss(log_p_BT, PADDED)
     theirs, advantages = loss_by_loops(choice, log_p_BT.tolist(), PADDED.tolist(), discount=discount, entropy=0.3)
@@ -164,6 +173,12 @@ def test_the_loss_equals_plain_loops(kind: str, discount: float, scale: float) -
     squares = [each**2 for row in advantages for each in row if each != 0.0]
     if scale == 30.0:
         assert sum(squares) / len(squares) == pytest.approx(1.0), "large rewards are brought down to deviation 1"
+
+
+def test_where_nothing_was_drawn_the_entropy_is_left() -> None:
+    choice, log_p_BT = random_choice(rule(entropy=0.3), torch.zeros_like(PADDED))
+    expected = -0.3 * choice.entropy_BT[~PADDED].sum().item()
+    assert choice.loss(log_p_BT, PADDED).item() == pytest.approx(expected)
 
 
 def test_no_reward_passes_a_gradient_on() -> None:
@@ -204,13 +219,14 @@ def test_padding_of_targets_does_not_count(change: str) -> None:
     }
     loss = choice.loss(log_p_BT, PADDED)
     changed = {name: each.masked_fill(PADDED, 77.0) if name == change else each for name, each in fields.items()}
-    other = Choice(made_by, changed["log_prob"], changed["entropy"], changed["baseline"])
+    is_drawn_BT = choice.is_drawn_BT
+    other = Choice(made_by, changed["log_prob"], changed["entropy"], changed["baseline"], is_drawn_BT)
     assert other.loss(changed["log_p"], PADDED).item() == pytest.approx(loss.item())
     gradient = torch.autograd.grad(loss, choice.log_prob_BT)[0]
     assert (gradient[PADDED] == 0).all()
     more = {name: torch.nn.functional.pad(each, (0, 2), value=5.0) for name, each in fields.items()}
-    padded = Choice(made_by, more["log_prob"], more["entropy"], more["baseline"])
-    is_pad_BT = torch.nn.functional.pad(PADDED, (0, 2), value=True)
+    is_pad_BT, is_drawn_BT = (torch.nn.functional.pad(each, (0, 2), value=True) for each in (PADDED, is_drawn_BT))
+    padded = Choice(made_by, more["log_prob"], more["entropy"], more["baseline"], is_drawn_BT)
     assert padded.loss(more["log_p"], is_pad_BT).item() == pytest.approx(loss.item())
 
 
@@ -224,11 +240,11 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
     scores_11TS = start[None, None].clone().requires_grad_()
     asked = Asked(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
     parameters = {"baseline_Q": torch.zeros(3), "baseline_offset_1": torch.zeros(1)}
-    _, choice = made_by.draw(scores_11TS, asked, parameters)
+    _, choice = made_by.look(scores_11TS, asked, parameters)
     assert choice is not None
     # centred, rewards without discount that are all alike leave nothing for the draws
-    loss = Choice(rule(discount=0.0, entropy=weight, kind=kind), choice.log_prob_BT, choice.entropy_BT,
-                  choice.baseline_BT).loss(torch.full((1, 2), -1.0), torch.zeros(1, 2, dtype=torch.bool))  # fmt: skip
+    alike = dataclasses.replace(choice, rule=rule(discount=0.0, entropy=weight, kind=kind))
+    loss = alike.loss(torch.full((1, 2), -1.0), torch.zeros(1, 2, dtype=torch.bool))
     (ours,) = torch.autograd.grad(loss, scores_11TS)
 
     def entropy(scores: list[float]) -> float:
@@ -244,11 +260,12 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
 
 
 def test_choices_of_steps_join_in_order() -> None:
-    choice, _ = random_choice(rule())
+    choice, _ = random_choice(rule(), SOME_DRAWN)
     fields: list[Callable[[Choice], Tensor]] = [
         lambda each: each.log_prob_BT,
         lambda each: each.entropy_BT,
         lambda each: each.baseline_BT,
+        lambda each: each.is_drawn_BT,
     ]
     parts = [Choice(choice.rule, *(field(choice)[:, part] for field in fields)) for part in (slice(0, 2), slice(2, 5))]
     joined = Choice.joined(parts)

@@ -263,6 +263,10 @@ DRAWS = 20_000
 SCORES_S = [0.5, -1.0, 2.0, 1.2, 0.0]
 
 
+HARD, GLIMPSE = "{kind: hard, expected: 0}", "{kind: glimpse, expected: 0}"
+"""Without expectations in place of draws."""
+
+
 def drawn(text: str, *, update: int = 0) -> Tensor:
     """The position drawn by each of many queries with the same scores, of five words and two of padding."""
     scores_BHTS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(2, 1, DRAWS // 2, 1)
@@ -272,7 +276,7 @@ def drawn(text: str, *, update: int = 0) -> Tensor:
     return weights_BTS.argmax(-1).flatten()
 
 
-@pytest.mark.parametrize("text", ["hard", "gumbel", "{kind: gumbel, start: 5, end: 5}", "glimpse"])
+@pytest.mark.parametrize("text", [HARD, "gumbel", "{kind: gumbel, start: 5, end: 5}", GLIMPSE])
 def test_positions_are_drawn_as_often_as_softmax_says(text: str) -> None:
     torch.manual_seed(11)
     counts = torch.bincount(drawn(text), minlength=7).tolist()
@@ -284,7 +288,7 @@ def test_positions_are_drawn_as_often_as_softmax_says(text: str) -> None:
         assert abs(count - mean) < 4 * math.sqrt(mean * (1 - mean / DRAWS))
 
 
-@pytest.mark.parametrize("text", ["hard", "gumbel", "glimpse"])
+@pytest.mark.parametrize("text", [HARD, "gumbel", GLIMPSE])
 def test_each_query_draws_for_itself_and_a_seed_repeats_it(text: str) -> None:
     torch.manual_seed(5)
     first = drawn(text)
@@ -294,7 +298,7 @@ def test_each_query_draws_for_itself_and_a_seed_repeats_it(text: str) -> None:
     assert torch.equal(drawn(text), first)
 
 
-@pytest.mark.parametrize("text", ["hard", "glimpse"])
+@pytest.mark.parametrize("text", [HARD, GLIMPSE])
 def test_a_draw_is_recorded_as_it_was_made(text: str) -> None:
     torch.manual_seed(2)
     rule, (scores_BHTS, asked) = weighting(text), batch(training=True)
@@ -312,6 +316,46 @@ def test_a_draw_is_recorded_as_it_was_made(text: str) -> None:
             assert choice.baseline_BT[b, t].item() == pytest.approx(expected, abs=1e-5)
             for head, weights_S in enumerate(weights_BHTS[b].transpose(0, 1)[t]):
                 assert weights_S[:length].tolist() == pytest.approx(window(length, chosen, 2**head - 1))
+
+
+@pytest.mark.parametrize("kind", ["hard", "glimpse"])
+@pytest.mark.parametrize("expected", [0.2, 0.5, 0.9])
+def test_a_share_of_the_steps_looks_through_the_expectation(kind: str, expected: float) -> None:
+    """Weights, and how they depend on the scores, against windows in plain loops: of the one position that was drawn,
+    or each window times its position's probability."""
+    torch.manual_seed(4)
+    rule = weighting(f"{{kind: {kind}, expected: {expected}}}")
+    length, steps = len(SCORES_S), 400
+    scores_11TS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(1, 1, steps, 1).requires_grad_()
+    asked = Asked(torch.zeros(1, steps, Q), torch.zeros(1, steps), True, 0)
+    weights_1HTS, choice = rule(scores_11TS, asked, parameters_of(rule))
+    assert choice is not None
+    is_drawn_T = choice.is_drawn_BT[0]
+    share = 1 - is_drawn_T.double().mean().item()
+    assert abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / steps)
+    back_HS = torch.randn(rule.heads, length + 2)
+    (gradient_11TS,) = torch.autograd.grad((weights_1HTS * back_HS[None, :, None]).sum(), scores_11TS)
+    p = softmax(SCORES_S)
+    windows_HPS = [[window(length, place, 2**head - 1) for place in range(length)] for head in range(rule.heads)]
+    value_P = [
+        sum(back_HS[head, s].item() * windows_HPS[head][place][s] for head in range(rule.heads) for s in range(length))
+        for place in range(length)
+    ]
+    mean = sum(p[place] * value_P[place] for place in range(length))
+    for t in range(steps):
+        ours_HS = weights_1HTS[0, :, t].detach()
+        assert (ours_HS[:, length:] == 0).all()
+        if is_drawn_T[t]:
+            place = ours_HS[0].tolist().index(1.0)
+            looked_P = [float(each == place) for each in range(length)]
+            assert (gradient_11TS[0, 0, t] == 0).all()
+        else:
+            looked_P = p
+            by_hand = [p[place] * (value_P[place] - mean) for place in range(length)]
+            assert gradient_11TS[0, 0, t, :length].tolist() == pytest.approx(by_hand, abs=1e-5)
+        for head, windows_PS in enumerate(windows_HPS):
+            wanted = [sum(looked_P[q] * windows_PS[q][s] for q in range(length)) for s in range(length)]
+            assert ours_HS[head, :length].tolist() == pytest.approx(wanted, abs=1e-6)
 
 
 def test_the_exact_sum_trains_on_probabilities_and_decodes_the_best() -> None:

@@ -41,12 +41,13 @@ class Glimpse(Sampled):
         return self.scales
 
     def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
-        """Windows stop at the sentence's ends: every weight is 1 over the number of words in its window."""
-        chosen_BT, choice = self.draw(scores_BHTS, asked, parameters)
-        source_S = chosen_BT.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
-        distance_BTS = (source_S - chosen_BT[:, :, None]).abs()
-        radius_H = 2 ** (chosen_BT.new_ones(self.scales).cumsum(dim=0) - 1) - 1
-        is_inside_BHTS = distance_BTS[:, None] <= radius_H[:, None, None]
-        is_inside_BHTS &= scores_BHTS.isfinite()
-        weights_BHTS = is_inside_BHTS.to(scores_BHTS.dtype)
-        return Weighted(weights_BHTS / weights_BHTS.sum(dim=-1, keepdim=True), choice)
+        """Windows stop at the sentence's ends: every weight is 1 over the number of words in its window. Of an
+        expectation over positions it is the expected weight."""
+        look_BTP, choice = self.look(scores_BHTS, asked, parameters)
+        is_word_BS = scores_BHTS[:, 0, 0].isfinite()  # the same for every step: what is forbidden is the sentence's end
+        place_S = is_word_BS[0].new_ones(is_word_BS.shape[1]).cumsum(dim=0)
+        radius_H = 2 ** place_S.new_ones(self.scales).cumsum(dim=0) // 2 - 1
+        is_near_HPS = (place_S[:, None] - place_S).abs() <= radius_H[:, None, None]
+        window_BHPS = (is_near_HPS & is_word_BS[:, None, None]).to(look_BTP.dtype)
+        window_BHPS = window_BHPS / window_BHPS.sum(dim=-1, keepdim=True).clamp(min=1.0)  # empty far behind the end
+        return Weighted(look_BTP[:, None] @ window_BHPS, choice)

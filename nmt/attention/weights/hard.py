@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Hard(Sampled):
     """All weight on one position: the best-scored when decoding.
 
-    In training (``reinforce``) it is drawn from softmax(scores), which learns by REINFORCE; or (``marginal``) the
+    In training (``reinforce``) it is drawn from softmax(scores), which learns by REINFORCE, or at some of the steps the
+    expectation stands for a draw (see ``Sampled``); or (``marginal``) the
     likelihood is summed over every position, p(y_t) = sum over s of softmax(scores)_s p(y_t | s), exactly, at the cost
     of one output layer for each. The sum is exact only where a choice touches no later step: with ``decoder.query:
     current`` and without ``input_feeding``.
@@ -42,9 +43,8 @@ class Hard(Sampled):
         return {} if self.enumerates else super().parameters(sizes)
 
     def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
-        """One-hot weights; to train by the exact sum, the probabilities of the positions."""
+        """One-hot weights, or in training the probabilities of the positions; for the exact sum, those alone."""
         if self.enumerates and asked.is_training:
             return Weighted(scores_BHTS.softmax(dim=-1))
-        chosen_BT, choice = self.draw(scores_BHTS, asked, parameters)
-        weights_BHTS = scores_BHTS.new_zeros(scores_BHTS.shape)
-        return Weighted(weights_BHTS.scatter(-1, chosen_BT[:, None, :, None], 1.0), choice)
+        look_BTS, choice = self.look(scores_BHTS, asked, parameters)
+        return Weighted(look_BTS[:, None], choice)
