@@ -18,6 +18,7 @@ from nmt.attention.mechanism import Asked, Parameter, Projections, Score, Sizes
 from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.deferred import DeferredLinear
+from nmt.layers.dropout import Dropout
 
 CELLS = 1 << 25
 """The most numbers, B x T x S x A, that a score may hold at once: 64 MiB in bfloat16."""
@@ -45,12 +46,24 @@ class Attended(NamedTuple):
 class Attention(nn.Module):
     """Attention from whichever score and weighting the configuration names."""
 
-    def __init__(self, config: AttentionConfig, *, query_size: int, key_size: int, value_size: int) -> None:
+    def __init__(
+        self,
+        config: AttentionConfig,
+        *,
+        query_size: int,
+        key_size: int,
+        value_size: int,
+        dropout: float = 0.0,
+        causal: bool = False,
+    ) -> None:
+        """``dropout`` is the weights'. ``causal``: a query at position t sees keys up to t alone."""
         super().__init__()
         assert isinstance(config.score, Score)
         sizes = Sizes(query=query_size, key=key_size)
         self.score = config.score
         self.weighting = config.weights
+        self.dropout = Dropout(dropout)
+        self.causal = causal
         self.update = 0
         """Updates of training so far: what mechanisms anneal by."""
         projections = config.score.projections(sizes)
@@ -60,7 +73,7 @@ class Attention(nn.Module):
         self.score_parameters = _make(config.score.parameters(sizes))
         self.weighting_parameters = _make(config.weights.parameters(sizes))
         heads = config.weights.heads
-        self.fusion_VF = _matrix(value_size, heads * value_size) if heads > 1 else None
+        self.fusion_VF = matrix(value_size, heads * value_size) if heads > 1 else None
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
@@ -112,13 +125,14 @@ class AttentionLoop:
         projected_NTA = query_NTQ if self._project_query is None else self._project_query(query_NTQ)
         query_BHTA = projected_NTA.reshape(batch, 1, -1, projected_NTA.shape[-1])
         scores_BHTS = attention.score(query_BHTA.to(memory.keys_BHSA.dtype), memory.keys_BHSA, self._score_parameters)
-        scores_BHTS = scores_BHTS.float().masked_fill(self._is_pad_B11S, -torch.inf)
-        asked = Asked(
-            query_NTQ.reshape(batch, -1, query_NTQ.shape[-1]).float(),
-            position_NT.reshape(batch, -1),
-            attention.training,
-            attention.update,
-        )
+        position_BT = position_NT.reshape(batch, -1)
+        is_hidden = self._is_pad_B11S
+        if attention.causal:
+            source_S = torch.arange(memory.is_pad_BS.shape[1], device=position_BT.device)
+            is_hidden = is_hidden | (source_S > position_BT[:, None, :, None])
+        scores_BHTS = scores_BHTS.float().masked_fill(is_hidden, -torch.inf)
+        query_BTQ = query_NTQ.reshape(batch, -1, query_NTQ.shape[-1]).float()
+        asked = Asked(query_BTQ, position_BT, attention.training, attention.update)
         with torch.autocast(query_NTQ.device.type, enabled=False):
             weights_BHTS, choice = attention.weighting(scores_BHTS, asked, self._weighting_parameters)
         assert choice is None or rows == batch, "positions are drawn in training alone, where there are no beams"
@@ -128,7 +142,7 @@ class AttentionLoop:
 
     def _context(self, weights_BHTS: Tensor) -> Tensor:
         values_BSV = self._memory.values_BSV
-        weights_BHTS = weights_BHTS.to(values_BSV.dtype)
+        weights_BHTS = self._attention.dropout(weights_BHTS.to(values_BSV.dtype))
         if self._fuse is None:
             return weights_BHTS[:, 0] @ values_BSV
         contexts_BHTV = weights_BHTS @ values_BSV.unsqueeze(1)
@@ -144,7 +158,8 @@ def _rows(weights_BHTS: Tensor, beams: int, time: int) -> Tensor:
     return weights_BKHTS.reshape(batch * beams, heads, time, positions)
 
 
-def _matrix(outputs: int, inputs: int) -> nn.Parameter:
+def matrix(outputs: int, inputs: int) -> nn.Parameter:
+    """A weight (outputs, inputs), initialised by Glorot & Bengio 2010."""
     weight = nn.Parameter(torch.empty(outputs, inputs))
     nn.init.xavier_uniform_(weight)
     return weight
@@ -157,11 +172,11 @@ def _weights(projections: Projections, sizes: Sizes) -> tuple[nn.Parameter | Non
     if projections.joint:
         assert query is not None, "one matrix has both halves"
         assert query == key, "one matrix has one height"
-        whole = _matrix(query, sizes.query + sizes.key).data
+        whole = matrix(query, sizes.query + sizes.key).data
         return nn.Parameter(whole[:, : sizes.query].clone()), nn.Parameter(whole[:, sizes.query :].clone())
     return (
-        None if query is None else _matrix(query, sizes.query),
-        None if key is None else _matrix(key, sizes.key),
+        None if query is None else matrix(query, sizes.query),
+        None if key is None else matrix(key, sizes.key),
     )
 
 

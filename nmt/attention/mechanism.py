@@ -77,6 +77,9 @@ class Projections:
 class Score(Mechanism):
     """How well each key answers each query."""
 
+    reads_keys: ClassVar[bool] = True
+    """Whether more of the keys counts than how many there are."""
+
     @abstractmethod
     def projections(self, sizes: Sizes) -> Projections:
         """What is to be done to query and keys before ``__call__``; no biases."""

@@ -84,10 +84,13 @@ SCORES: dict[str, type[Score]] = _discover(scores, Score)  # type: ignore[type-a
 WEIGHTS: dict[str, type[Weighting]] = _discover(weights, Weighting)  # type: ignore[type-abstract]
 
 if TYPE_CHECKING:
+    AnyScore: TypeAlias = Score
     AnyScoreOrNone: TypeAlias = Score | NoScore
     AnyWeighting: TypeAlias = Weighting
 else:
     _WITH_NONE = (NoScore, *SCORES.values())
-    _SCORE, _WEIGHTING = Union[_WITH_NONE], Union[tuple(WEIGHTS.values())]  # noqa: UP007
-    AnyScoreOrNone = Annotated[_SCORE, Field(discriminator="kind"), BareKind]
+    _SCORE, _OR_NONE = Union[tuple(SCORES.values())], Union[_WITH_NONE]  # noqa: UP007
+    _WEIGHTING = Union[tuple(WEIGHTS.values())]  # noqa: UP007
+    AnyScore = Annotated[_SCORE, Field(discriminator="kind"), BareKind]
+    AnyScoreOrNone = Annotated[_OR_NONE, Field(discriminator="kind"), BareKind]
     AnyWeighting = Annotated[_WEIGHTING, Field(discriminator="kind"), BareKind]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from nmt.core.document import Place, Tree
 
@@ -36,11 +38,25 @@ def kinds_of(structure: type[BaseModel]) -> list[str]:
     return [] if field is None else choices_of(field.annotation)
 
 
+@dataclass(frozen=True)
+class DefaultKind:
+    """In the annotation of a choice: what `kind` is where it is left out."""
+
+    kind: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._fill_in, handler(source))
+
+    def _fill_in(self, value: Tree) -> Tree:
+        return {"kind": self.kind, **value} if isinstance(value, dict) else value
+
+
 def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
     """The class that a node of this type has: the only one, or the one of its kind."""
     structures = structures_of(annotation)
     if len(structures) > 1:
-        kind = node.get("kind") if isinstance(node, dict) else None
+        defaults = [each.kind for each in get_args(annotation) if isinstance(each, DefaultKind)]
+        kind = node.get("kind", *defaults) if isinstance(node, dict) else None
         structures = [structure for structure in structures if kind in kinds_of(structure)]
     return structures[0] if structures else None
 
@@ -50,7 +66,10 @@ def _child(annotation: Any, node: Tree, step: str | int) -> Any:
     structure = pick(annotation, node)
     if structure is not None and isinstance(step, str):
         field = structure.model_fields.get(step)
-        return None if field is None else field.annotation
+        if field is None:
+            return None
+        defaults = [each for each in field.metadata if isinstance(each, DefaultKind)]
+        return Annotated[field.annotation, defaults[0]] if defaults else field.annotation
     for member in members_of(annotation):
         arguments = get_args(member)
         if get_origin(member) is dict:

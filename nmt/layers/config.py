@@ -28,6 +28,12 @@ class DropoutConfig(Structure):
     embedding: Rate = 0.2
     """On source and target embeddings."""
     layers: Rate = 0.2
-    """Between stacked layers, on the encoder's states and on the decoder's readout."""
+    """Recurrent: between stacked layers, on the encoder's states and on the decoder's readout. Transformer: on what
+    each block adds to the residual connection."""
+    attention: Rate = 0.0
+    """On attention weights."""
+    feed_forward: Rate = 0.0
+    """For a Transformer: inside its feed-forward blocks."""
     variational: bool = False
-    """One mask for all positions of a sentence instead of one for each (Gal & Ghahramani 2016)."""
+    """For recurrent encoders and decoders: one mask for all positions of a sentence instead of one for each (Gal &
+    Ghahramani 2016)."""

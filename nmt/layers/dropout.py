@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -9,9 +11,10 @@ from torch import Tensor, nn
 class Dropout(nn.Module):
     """Sets elements to 0 with probability ``rate`` and scales the others by 1 / (1 - rate) (Srivastava et al. 2014).
 
-    The mask comes from random bytes, eight of them a draw, so the rate is rounded to a multiple of 1/256 and the scale
-    with it: on a CPU that is about ten times as fast as a Bernoulli draw for each element, which would take a tenth of
-    the whole training time. With ``variational`` a sequence's positions share one mask (Gal & Ghahramani 2016).
+    What is dropped comes from random bytes, eight of them a draw, so the rate is rounded to a multiple of 1/256 and the
+    scale with it; and it is a factor of 0 or the scale in the precision of the elements, not a mask of booleans. On a
+    CPU that is about seven times as fast as ``torch.nn.functional.dropout``. With ``variational`` a sequence's
+    positions share one draw (Gal & Ghahramani 2016).
     """
 
     def __init__(self, rate: float, *, variational: bool = False) -> None:
@@ -25,22 +28,20 @@ class Dropout(nn.Module):
         return 256 / (256 - self.threshold)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        """``x_BTD`` with elements dropped, in training mode; unchanged otherwise. Dimension 1 is the position."""
-        batch, time, width = x_BTD.shape
-        mask = self.mask(batch, time, width, x_BTD.device)
-        return x_BTD if mask is None else self.apply_mask(x_BTD, mask)
+        """``x_BTD`` with elements dropped, in training mode; unchanged otherwise. Dimension 1 is the position, where
+        draws are shared; else any shape will do."""
+        factors = self.factors(x_BTD.shape, x_BTD.dtype, x_BTD.device)
+        return x_BTD if factors is None else x_BTD * factors
 
-    def mask(self, batch: int, time: int, width: int, device: torch.device) -> Tensor | None:
-        """True where an element, (B, T, D), is to be dropped, or None where nothing is: masks for a whole sequence can
-        so be drawn before a loop over its positions."""
+    def factors(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor | None:
+        """What to multiply elements with, 0 or the scale, or None where nothing is dropped: those of a whole sequence
+        can so be drawn before a loop over its positions."""
         if not self.training or self.threshold == 0:
             return None
-        shape = (batch, 1, width) if self.variational else (batch, time, width)
-        return (random_bytes(shape, device) < self.threshold).expand(batch, time, width)
-
-    def apply_mask(self, x: Tensor, is_dropped: Tensor) -> Tensor:
-        """``x`` with the masked elements 0 and the others scaled."""
-        return x.masked_fill(is_dropped, 0.0) * self.scale
+        drawn = (shape[0], 1, *shape[2:]) if self.variational else tuple(shape)
+        factors = torch.empty(drawn, dtype=dtype, device=device)
+        torch.ge(random_bytes(drawn, device), self.threshold, out=factors)
+        return factors.mul_(self.scale).expand(tuple(shape))
 
 
 def random_bytes(shape: tuple[int, ...], device: torch.device) -> Tensor:

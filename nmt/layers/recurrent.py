@@ -207,9 +207,9 @@ class Stepper:
         return known_BTG + self._biases_G[0].to(known_BTG.dtype)
 
     def __call__(
-        self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, dropped: Sequence[Tensor | None], scale: float
+        self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, factors: Sequence[Tensor | None]
     ) -> StackState:
-        """One step. ``dropped`` holds a dropout mask for the input of each layer above the bottom one."""
+        """One step. ``factors`` holds dropout's for the input of each layer above the bottom one."""
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
         input_BG = known_BG
@@ -218,8 +218,8 @@ class Stepper:
             linear = self._inputs[layer]
             if layer > 0:
                 assert linear is not None
-                mask = dropped[layer - 1]
-                below_BD = top_BD if mask is None else top_BD.masked_fill(mask, 0.0) * scale
+                factor_BD = factors[layer - 1]
+                below_BD = top_BD if factor_BD is None else top_BD * factor_BD
                 input_BG = linear(below_BD) + self._biases_G[layer].to(below_BD.dtype)
             elif linear is not None:
                 assert fed_BF is not None

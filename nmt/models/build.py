@@ -7,10 +7,12 @@ from typing import Any
 from nmt.layers.embedding import Embedding
 from nmt.layers.output import OutputLayer
 from nmt.models.config import ModelConfig
-from nmt.models.rnn.config import ContextConfig
+from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
+from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.models.transformer.encoder import TransformerEncoder
 
 
 def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: int, bos: int) -> Seq2Seq[Any, Any]:
@@ -19,16 +21,37 @@ def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: i
     assert config.embedding.tie != "all" or source_tokens == target_tokens, "tie: all needs one vocabulary"
     target = Embedding(target_tokens, width, pad=pad)
     source = target if config.embedding.tie == "all" else Embedding(source_tokens, width, pad=pad)
-    encoder = RNNEncoder(config.encoder, source, width=width, dropout=config.dropout)
-    decoder = RNNDecoder(
+    encoder = _encoder(config, source)
+    decoder = _decoder(config, target, encoder.size)
+    tied = target.weight_VD if config.embedding.tie != "none" else None
+    return Seq2Seq(encoder, decoder, OutputLayer(config.readout_size, target_tokens, tied=tied), pad=pad, bos=bos)
+
+
+def _encoder(config: ModelConfig, embedding: Embedding) -> Encoder:
+    width, dropout = config.embedding.size, config.dropout
+    if isinstance(config.encoder, RNNEncoderConfig):
+        return RNNEncoder(config.encoder, embedding, width=width, dropout=dropout)
+    return TransformerEncoder(config.encoder, embedding, width=width, dropout=dropout)
+
+
+def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Decoder[Any, Any]:
+    if isinstance(config.decoder, RNNDecoderConfig):
+        return RNNDecoder(
+            config.decoder,
+            config.attention,
+            config.context or ContextConfig(),
+            embedding,
+            width=config.embedding.size,
+            memory_size=memory_size,
+            readout_size=config.readout_size,
+            dropout=config.dropout,
+        )
+    return TransformerDecoder(
         config.decoder,
         config.attention,
-        config.context or ContextConfig(),
-        target,
-        width=width,
-        memory_size=encoder.size,
+        embedding,
+        width=config.embedding.size,
+        memory_size=memory_size,
         readout_size=config.readout_size,
         dropout=config.dropout,
     )
-    tied = target.weight_VD if config.embedding.tie != "none" else None
-    return Seq2Seq(encoder, decoder, OutputLayer(config.readout_size, target_tokens, tied=tied), pad=pad, bos=bos)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from nmt.attention.config import AttentionConfig
+from nmt.core.places import DefaultKind
 from nmt.core.structure import BareKind, Structure
 from nmt.layers.config import DropoutConfig, EmbeddingConfig
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
+
+AnyEncoder = Annotated[
+    RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+]
+AnyDecoder = Annotated[
+    RNNDecoderConfig | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+]
 
 
 class ModelConfig(Structure):
-    """An encoder, a decoder, the attention between them and what they share."""
+    """An encoder, a decoder, the attention between them and what they share; any encoder goes with any decoder."""
 
     embedding: EmbeddingConfig = EmbeddingConfig()
-    encoder: RNNEncoderConfig = RNNEncoderConfig()
-    decoder: RNNDecoderConfig = RNNDecoderConfig()
+    encoder: AnyEncoder = RNNEncoderConfig()
+    decoder: AnyDecoder = RNNDecoderConfig()
     attention: AttentionConfig = AttentionConfig()
+    """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``."""
     context: Annotated[ContextConfig | None, BareKind] = None
     """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
     dropout: DropoutConfig = DropoutConfig()
@@ -26,9 +36,19 @@ class ModelConfig(Structure):
     @property
     def readout_size(self) -> int:
         """Width of what the output layer reads."""
-        if self.decoder.readout_size is not None:
-            return self.decoder.readout_size
-        return self.decoder.size if self.embedding.tie == "none" else self.embedding.size
+        return self.decoder.readout_width(self.embedding.size, tied=self.embedding.tie != "none")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _score_goes_by_the_decoder(cls, tree: Any) -> Any:
+        """What is malformed is left as it is, for the fields' own errors."""
+        if not isinstance(tree, dict):
+            return tree
+        decoder, attention = tree.get("decoder"), tree.get("attention", {})
+        kind = decoder.get("kind") if isinstance(decoder, dict) else decoder
+        if kind == "transformer" and isinstance(attention, dict):
+            return {**tree, "attention": {"score": "scaled_dot", **attention}}
+        return tree
 
     @model_validator(mode="after")
     def _tied_widths_agree(self) -> ModelConfig:
@@ -49,6 +69,11 @@ class ModelConfig(Structure):
                     f"attention.score: none instead of {attention.score.kind}"
                 )
             return self
+        if isinstance(decoder, TransformerDecoderConfig):
+            raise ValueError(
+                "decoder.kind: transformer sees the source by attention alone, which attention.score: none takes away; "
+                "name another score, or use decoder.kind: rnn"
+            )
         if decoder.query == "previous":
             raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
         if context is not None and context.kind == "initial_state" and encoder.memory_size != decoder.size:
@@ -61,9 +86,33 @@ class ModelConfig(Structure):
     @model_validator(mode="after")
     def _enumeration_is_exact(self) -> ModelConfig:
         attention, decoder = self.attention, self.decoder
-        if attention.weights.enumerates and (decoder.query == "previous" or decoder.input_feeding):
+        if not attention.weights.enumerates:
+            return self
+        if isinstance(decoder, TransformerDecoderConfig):
+            raise ValueError(
+                f"attention.weights: {attention.weights.kind} with training: marginal sums over all positions of one "
+                "attention, and a Transformer decoder has one in each layer and head; use training: reinforce, or "
+                "decoder.kind: rnn"
+            )
+        if decoder.query == "previous" or decoder.input_feeding:
             raise ValueError(
                 f"attention.weights: {attention.weights.kind} sums over all positions of a step, so no later step may "
                 "depend on it: set decoder.query: current and decoder.input_feeding: false, or training: reinforce"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _dropout_has_its_place(self) -> ModelConfig:
+        transformers = [name for name in ("encoder", "decoder") if getattr(self, name).kind == "transformer"]
+        if transformers and self.dropout.variational:
+            raise ValueError(
+                f"dropout.variational: true is for recurrent encoders and decoders, and {transformers[0]}.kind is "
+                "transformer; leave it out"
+            )
+        if not transformers and self.dropout.feed_forward > 0.0:
+            raise ValueError(
+                "dropout.feed_forward is for a Transformer, and neither encoder nor decoder is one; leave it out"
+            )
+        if self.attention.is_none and len(transformers) == 0 and self.dropout.attention > 0.0:
+            raise ValueError("dropout.attention has no weights to drop with attention.score: none; leave it out")
         return self

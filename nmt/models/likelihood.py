@@ -26,11 +26,13 @@ def token_loss(
         return _marginal(model.output, decoded.branches, place_N, gold_N, smoothing)
     readout_NR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_N)
     loss = model.output.loss(readout_NR, gold_N, smoothing=smoothing)
-    if decoded.choice is None:
+    if not decoded.choices:
         return loss
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
-    choice_loss = decoded.choice.loss(log_p_BT.view(target_BT.shape), is_pad_BT)
-    return dataclasses.replace(loss, objective=loss.objective + choice_loss)
+    objective = loss.objective
+    for choice in decoded.choices:
+        objective = objective + choice.loss(log_p_BT.view(target_BT.shape), is_pad_BT)
+    return dataclasses.replace(loss, objective=objective)
 
 
 def _marginal(output: OutputLayer, branches: Branches, place_N: Tensor, gold_N: Tensor, smoothing: float) -> TokenLoss:

@@ -72,8 +72,8 @@ class Decoded:
 
     readout_BTR: Tensor
     weights_BHTS: Tensor
-    choice: Choice | None = None
-    """How source positions were drawn, for attention that learns from a reward; in training alone."""
+    choices: tuple[Choice, ...] = ()
+    """How source positions were drawn, for each attention that learns from a reward; in training alone."""
     branches: Branches | None = None
     """For attention whose likelihood is summed over all source positions; in training alone."""
 
@@ -82,6 +82,9 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
     """Target tokens to readouts, with attention to a memory; without attention, weights have no heads (H = 0)."""
 
     readout_size: int
+
+    head_names: tuple[str, ...]
+    """What each head of the weights is called."""
 
     @abstractmethod
     def memory(self, encoded: Encoded) -> M:

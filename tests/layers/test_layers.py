@@ -152,7 +152,7 @@ def assert_gives(
     known = stepper.known(x_BTE[:, :, :cut])
     for time in range(x_BTE.shape[1]):
         fed_BF = x_BTE[:, time, cut:] if fed else None
-        state = stepper(known[:, time], fed_BF, state, [None] * (stack.layers - 1), 1.0)
+        state = stepper(known[:, time], fed_BF, state, [None] * (stack.layers - 1))
         torch.testing.assert_close(state.top_BD, expected_BTD[:, time])
     return state
 
@@ -192,7 +192,7 @@ def test_dropout_in_a_residual_stack_spares_the_shortcut() -> None:
     nothing.forward = torch.zeros_like  # type: ignore[method-assign]
     torch.testing.assert_close(stack(x_BTE, None, nothing), stack.rnns[1](torch.zeros(2, 3, 4))[0] + below_BTD)
     stepper, state = stack.stepper(fed=0), stack.start([torch.zeros(2, 4)] * 2)
-    state = stepper(stepper.known(x_BTE)[:, 0], None, state, [torch.ones(2, 4, dtype=torch.bool)], 2.0)
+    state = stepper(stepper.known(x_BTE)[:, 0], None, state, [torch.zeros(2, 4)])
     torch.testing.assert_close(state.top_BD, stack.rnns[1](torch.zeros(2, 1, 4))[0][:, 0] + below_BTD[:, 0])
 
 

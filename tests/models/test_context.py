@@ -35,7 +35,7 @@ def test_every_way_equals_a_plain_loop(kind: str, cell: str, layers: int, feedin
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
     decoded = model.forced(target_BT, model.encode(source_BS))
     assert decoded.weights_BHTS.shape == (3, 0, *(target_BT.shape[1], source_BS.shape[1]))
-    assert decoded.choice is None
+    assert decoded.choices == ()
     assert decoded.branches is None
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = decode(model, source, target)

@@ -22,6 +22,15 @@ WIRINGS = {
 """The three ways attention stands to the steps: before the cell, after it and fed back, after all of them at once."""
 
 
+_LAYERS: dict[str, Any] = {"kind": "transformer", "layers": 2, "size": 8, "heads": 2, "feed_forward": 6}
+_SMALL: dict[str, dict[str, dict[str, Any]]] = {
+    "rnn": {"encoder": {"kind": "rnn", "size": 5}, "decoder": {"kind": "rnn", "size": 7}},
+    "transformer": {"encoder": _LAYERS, "decoder": _LAYERS},
+}
+
+TRANSFORMER = {"kind": "transformer"}
+
+
 def tree(
     *,
     score: Any = "additive",
@@ -33,8 +42,8 @@ def tree(
 ) -> dict[str, Any]:
     return {
         "embedding": {"size": 8, "tie": tie},
-        "encoder": {"kind": "rnn", "size": 5, **(encoder or {})},
-        "decoder": {"kind": "rnn", "size": 7, **(decoder or {})},
+        "encoder": {**_SMALL[(encoder or {}).get("kind", "rnn")]["encoder"], **(encoder or {})},
+        "decoder": {**_SMALL[(decoder or {}).get("kind", "rnn")]["decoder"], **(decoder or {})},
         "attention": {"score": score, "weights": weights},
         "context": context,
     }
@@ -93,10 +102,46 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(tie="all"), id="tied all")
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+    yield from transformers()
 
 
-def make(config: dict[str, Any], *, seed: int = 0, tokens: int = VOCABULARY, scale: float = 2.5) -> Seq2Seq[Any, Any]:
+def transformers() -> Iterator[Any]:
+    """Every option of a Transformer at least once, with either side recurrent too."""
+
+    def both(name: str, score: Any = "scaled_dot", weights: Any = "softmax", tie: str = "none", **options: Any) -> Any:
+        sides = {**TRANSFORMER, **options}
+        return pytest.param(tree(score=score, weights=weights, tie=tie, encoder=sides, decoder=sides), id=name)
+
+    for norm in ("pre", "post"):
+        for positions in ("sinusoidal", "learned", "rotary"):
+            yield both(f"transformer-{norm}-{positions}", norm=norm, positions=positions)
+    for activation in ("gelu", "swiglu"):
+        yield both(f"transformer-{activation}", activation=activation)
+    yield both("transformer-few positions", positions="learned", max_positions=3)
+    yield both("transformer-one head, one layer", heads=1, layers=1)
+    yield both("transformer-tied, narrow embeddings", tie="all", size=12, heads=3)
+    yield both("transformer-tied output", tie="output")
+    for score in SCORES:
+        sides = {**TRANSFORMER, "score": score}
+        yield pytest.param(tree(score="dot", encoder=sides, decoder=sides), id=f"transformer-self {score}")
+        yield both(f"transformer-source {score}", score=score)
+    for weights in WEIGHTS:
+        yield both(f"transformer-{weights}", weights=weights)
+    yield pytest.param(tree(encoder=TRANSFORMER), id="transformer to rnn")
+    yield pytest.param(tree(encoder=TRANSFORMER, decoder=WIRINGS["parallel"]), id="transformer to parallel rnn")
+    yield pytest.param(
+        tree(encoder=TRANSFORMER, score="none", context="every_step", decoder={"input_feeding": False}),
+        id="transformer to rnn without attention",
+    )
+    yield pytest.param(tree(decoder=TRANSFORMER, score="scaled_dot"), id="rnn to transformer")
+
+
+def make(
+    config: dict[str, Any], *, seed: int = 0, tokens: int = VOCABULARY, scale: float | None = None
+) -> Seq2Seq[Any, Any]:
     """A model with weights scaled up: tiny random ones agree on everything."""
+    if scale is None:
+        scale = 1.5 if "transformer" in (config["encoder"]["kind"], config["decoder"]["kind"]) else 2.5
     torch.manual_seed(seed)
     model = build(ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, pad=0, bos=2)
     with torch.no_grad():

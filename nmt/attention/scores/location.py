@@ -22,6 +22,8 @@ class Location(Score):
     formula: ClassVar[str] = "(W q)ₛ"
     source: ClassVar[str] = "Luong et al. 2015"
 
+    reads_keys: ClassVar[bool] = False
+
     kind: Literal["location"] = "location"
     positions: Annotated[int, Field(gt=0)] = 100
     """How many source positions it can look at, in subwords."""

@@ -59,6 +59,12 @@ class RNNDecoderConfig(Structure):
         _check_residual(self.residual, self.layers)
         return self
 
+    def readout_width(self, embedding: int, *, tied: bool) -> int:
+        """Width of what the output layer reads."""
+        if self.readout_size is not None:
+            return self.readout_size
+        return embedding if tied else self.size
+
 
 class ContextConfig(Structure):
     """How a decoder without attention gets the sentence's one vector c."""

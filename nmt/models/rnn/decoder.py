@@ -21,6 +21,7 @@ from nmt.layers.config import DropoutConfig
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
 from nmt.layers.embedding import Embedding
+from nmt.layers.precision import compute_dtype
 from nmt.layers.recurrent import RecurrentStack, StackState
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig
 from nmt.models.rnn.context import handover, summary
@@ -85,7 +86,15 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
         self.attention: Attention | None = None
         if not attention.is_none:
-            self.attention = Attention(attention, query_size=config.size, key_size=memory_size, value_size=memory_size)
+            self.attention = Attention(
+                attention,
+                query_size=config.size,
+                key_size=memory_size,
+                value_size=memory_size,
+                dropout=dropout.attention,
+            )
+        heads = 0 if self.attention is None else attention.weights.heads
+        self.head_names = tuple(f"head{head}" for head in range(1, heads + 1))
         context_size = 0 if self.attention is None else memory_size
         self.attends_first = self.attention is not None and config.query == "previous"
         self.handover = handover(context, summary_size=memory_size, size=config.size, layers=config.layers)
@@ -158,14 +167,15 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """See ``Decoder.unrolled``."""
         assert not self.enumerates, "what is summed over all positions is decoded at once"
         rows, token_B, state = len(first_B), first_B, self.start(memory)
-        mask_BTE = self.embedding_dropout.mask(rows, steps, self.embedding.weight_VD.shape[1], first_B.device)
+        table_VE = self.embedding.weight_VD
+        factors_BTE = self.embedding_dropout.factors((rows, steps, table_VE.shape[1]), table_VE.dtype, first_B.device)
         loop = _Loop(self, memory, rows=rows, steps=steps, reads=True)
         trail: list[_Stepped] = []
         readouts: list[Tensor | None] = []
         for time in range(steps):
             embedded_B1E = self.embedding(token_B[:, None])
-            if mask_BTE is not None:
-                embedded_B1E = self.embedding_dropout.apply_mask(embedded_B1E, mask_BTE[:, time : time + 1])
+            if factors_BTE is not None:
+                embedded_B1E = embedded_B1E * factors_BTE[:, time : time + 1]
             known_BG = loop.known(embedded_B1E, state.position_N[:, None])[:, 0]
             step = loop.step(time, embedded_B1E[:, 0], known_BG, state)
             readout_BR = loop.readout(time, step, embedded_B1E[:, 0])
@@ -197,7 +207,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         parts = [top_BTD, attended.context_BTV] + [embedded_BTE.to(top_BTD.dtype)] * self.readout_embedding
         readout_BTR = self.dropout(self.readout(torch.cat(parts, dim=-1)).tanh())
         branches = self._branches(embedded_BTE, top_BTD, attended, memory) if self.enumerates else None
-        return Decoded(readout_BTR, attended.weights_BHTS, attended.choice, branches)
+        return Decoded(readout_BTR, attended.weights_BHTS, _choices(attended.choice), branches)
 
     def _branches(self, embedded_BTE: Tensor, top_BTD: Tensor, attended: Attended, memory: RNNMemory) -> Branches:
         """The readout with each source position's value for the context: W [s; v] = W_s s + W_v v."""
@@ -237,13 +247,16 @@ def _joined(trail: Sequence[_Stepped], readouts: Sequence[Tensor | None]) -> Dec
     return Decoded(
         torch.stack([each for each in readouts if each is not None], dim=1),
         torch.cat([each.weights_NHTS for each in trail], dim=2),
-        Choice.joined([each.choice for each in trail]),
+        _choices(Choice.joined([each.choice for each in trail])),
     )
 
 
+def _choices(choice: Choice | None) -> tuple[Choice, ...]:
+    return () if choice is None else (choice,)
+
+
 class _Loop:
-    """Steps over one batch, with what they share: weights cast once, dropout masks of all steps drawn before the
-    first."""
+    """Steps over one batch, with what they share: weights cast once, dropout of all steps drawn before the first."""
 
     def __init__(self, decoder: RNNDecoder, memory: RNNMemory, *, rows: int, steps: int, reads: bool) -> None:
         """``reads`` says whether steps have readouts."""
@@ -255,12 +268,14 @@ class _Loop:
         self._stepper = decoder.stack.stepper(fed=decoder.fed_size)
         self._linear = DeferredLinear(decoder.readout.weight)
 
-        def masks(width: int) -> Sequence[Tensor | None]:
-            mask_BTD = decoder.dropout.mask(rows, steps, width, memory.is_pad_BS.device)
-            return [None] * steps if mask_BTD is None else mask_BTD.unbind(dim=1)
+        dtype, device = compute_dtype(memory.summary_BD), memory.is_pad_BS.device
 
-        self._between = [masks(decoder.stack.size) for _ in range(decoder.stack.layers - 1)]
-        self._readout_masks = masks(decoder.readout_size) if reads else ()
+        def factors(width: int) -> Sequence[Tensor | None]:
+            factors_BTD = decoder.dropout.factors((rows, steps, width), dtype, device)
+            return [None] * steps if factors_BTD is None else factors_BTD.unbind(dim=1)
+
+        self._between = [factors(decoder.stack.size) for _ in range(decoder.stack.layers - 1)]
+        self._readout_factors = factors(decoder.readout_size) if reads else ()
 
     def known(self, embedded_NTE: Tensor, position_NT: Tensor) -> Tensor:
         """What the inputs known before a step add to its cell's pre-activations, (N, T, G)."""
@@ -269,12 +284,12 @@ class _Loop:
     def step(self, time: int, embedded_NE: Tensor, known_NG: Tensor, state: RNNState) -> _Stepped:
         """One step of the cell and of attention; with input feeding, of the readout too."""
         decoder, stack = self._decoder, state.stack
-        masks = [each[time] for each in self._between]
+        factors = [each[time] for each in self._between]
         fed = [] if state.feed_NR is None else [state.feed_NR]
         if decoder.attends_first:
             attended = self._attended(stack, state.position_N)
             fed = [attended.context_BTV[:, 0], *fed]
-        stack = self._stepper(known_NG, torch.cat(fed, dim=1) if fed else None, stack, masks, decoder.dropout.scale)
+        stack = self._stepper(known_NG, torch.cat(fed, dim=1) if fed else None, stack, factors)
         if not decoder.attends_first:
             attended = self._attended(stack, state.position_N)
         context_NK = attended.context_BTV[:, 0]
@@ -302,5 +317,5 @@ class _Loop:
             parts.append(embedded_NE.to(top_ND.dtype))
         product_NR = self._linear(torch.cat(parts, dim=1))
         readout_NR = (product_NR + decoder.readout.bias.to(product_NR.dtype)).tanh()
-        mask = self._readout_masks[time]
-        return readout_NR if mask is None else decoder.dropout.apply_mask(readout_NR, mask)
+        factor_NR = self._readout_factors[time]
+        return readout_NR if factor_NR is None else readout_NR * factor_NR

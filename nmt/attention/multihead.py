@@ -1,0 +1,262 @@
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), with any score and weighting inside a head.
+
+head_h = attend(q W_h, k U_h, v V_h), out = [head_1; ...; head_H] W. A head of dot products under softmax, which is the
+paper's, is computed for all heads together; of any other mechanism each head is an ``Attention`` of its own.
+
+Shapes as in ``attention``; A width of a head's query, key and value, G = B x H.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt.attention.attention import Attention, AttentionMemory, matrix
+from nmt.attention.config import AttentionConfig
+from nmt.attention.mechanism import Score
+from nmt.attention.reinforce import Choice
+from nmt.attention.scores.dot import Dot
+from nmt.attention.scores.scaled_dot import ScaledDot
+from nmt.attention.weights.softmax import Softmax
+from nmt.core.record import BatchRecord
+from nmt.layers.dropout import Dropout
+from nmt.layers.positions import rotated
+
+
+@dataclass(frozen=True)
+class Projected(BatchRecord):
+    """Keys and values of every head, before what the score prepares."""
+
+    keys_BHSA: Tensor
+    values_BHSA: Tensor
+
+
+@dataclass(frozen=True)
+class TogetherMemory(BatchRecord):
+    """What heads of dot products keep of a batch of sentences."""
+
+    keys_BHSA: Tensor
+    values_BHSA: Tensor
+    is_pad_BS: Tensor | None
+    """None: there is no padding."""
+
+
+@dataclass(frozen=True)
+class ApartMemory(BatchRecord):
+    """What each head keeps, an ``Attention`` of its own."""
+
+    heads: tuple[AttentionMemory, ...]
+
+
+class HeadsAttended(NamedTuple):
+    """What queries get of all heads."""
+
+    context_BTQ: Tensor
+    weights_BHTS: Tensor
+    """float32; in training there may be none (H = 0)."""
+    choices: tuple[Choice, ...]
+    """One for each head whose weighting learns from a reward."""
+
+
+class MultiHead(nn.Module):
+    """Heads over one query, key and value; each has the H-th part of the query's width."""
+
+    def __init__(
+        self,
+        config: AttentionConfig,
+        *,
+        heads: int,
+        query_size: int,
+        key_size: int,
+        dropout: float,
+        causal: bool = False,
+        rotary: bool = False,
+    ) -> None:
+        """``causal``: a query at position t sees keys up to t alone. ``rotary``: queries and keys are turned by their
+        positions. ``dropout`` is the weights'."""
+        super().__init__()
+        self.heads = heads
+        self.rotary = rotary
+        self.query_weight_QQ = matrix(query_size, query_size)
+        assert isinstance(config.score, Score)
+        self.key_weight_QK = matrix(query_size, key_size) if config.score.reads_keys else None
+        self.value_weight_QK = matrix(query_size, key_size)
+        self.out_weight_QQ = matrix(query_size, query_size)
+        width = query_size // heads
+        self.core: Together | Apart
+        if isinstance(config.score, (Dot, ScaledDot)) and isinstance(config.weights, Softmax):
+            scale = 1.0 / math.sqrt(width) if isinstance(config.score, ScaledDot) else 1.0
+            self.core = Together(scale, dropout, causal=causal)
+        else:
+            self.core = Apart(config, heads=heads, width=width, dropout=dropout, causal=causal)
+
+    def memory(self, states_BSK: Tensor, is_pad_BS: Tensor | None) -> BatchRecord:
+        """The memory of a batch of sentences, for ``forward``."""
+        return self.core.memory(self._keys_and_values(states_BSK, None), is_pad_BS)
+
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
+        """What queries (N, T, Q) at target positions (N, T) get of a memory; N is B or a multiple of it, a sentence's
+        rows side by side."""
+        (query_NHTA,) = self._project(query_NTQ, [self.query_weight_QQ])
+        return self._joined(self.core(query_NHTA, position_NT, memory))
+
+    def itself(self, x_BTQ: Tensor, position_BT: Tensor, is_pad_BT: Tensor | None) -> HeadsAttended:
+        """Self-attention of whole sequences; ``position_BT`` may have one row for all."""
+        query_BHTA, *others = self._project(x_BTQ, [self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK])
+        keys_BHTA, values_BHTA = others[0], others[-1]
+        if self.rotary:
+            query_BHTA, keys_BHTA = rotated(query_BHTA, position_BT), rotated(keys_BHTA, position_BT)
+        memory = self.core.memory(Projected(keys_BHTA, values_BHTA), is_pad_BT)
+        return self._joined(self.core(query_BHTA, position_BT.expand(x_BTQ.shape[:2]), memory))
+
+    def step(self, x_N1Q: Tensor, position_N: Tensor, past: Projected) -> tuple[HeadsAttended, Projected]:
+        """One step of causal self-attention: ``itself`` at the last position, given what it kept of those before."""
+        position_N1 = position_N[:, None]
+        here = self._keys_and_values(x_N1Q, position_N1)
+        kept = Projected(
+            torch.cat([past.keys_BHSA, here.keys_BHSA], dim=2),
+            torch.cat([past.values_BHSA, here.values_BHSA], dim=2),
+        )
+        (query_NH1A,) = self._project(x_N1Q, [self.query_weight_QQ])
+        if self.rotary:
+            query_NH1A = rotated(query_NH1A, position_N1)
+        return self._joined(self.core(query_NH1A, position_N1, self.core.memory(kept, None))), kept
+
+    def nothing(self, rows: int, like: Tensor) -> Projected:
+        """What is kept before the first ``step``, in the type of ``like``."""
+        empty_NH0A = like.new_empty(rows, self.heads, 0, self.query_weight_QQ.shape[0] // self.heads)
+        return Projected(empty_NH0A, empty_NH0A)
+
+    def _keys_and_values(self, states_BSK: Tensor, position_BS: Tensor | None) -> Projected:
+        found = self._project(states_BSK, [self.key_weight_QK, self.value_weight_QK])
+        keys_BHSA, values_BHSA = found[0], found[-1]
+        if self.rotary and position_BS is not None:
+            keys_BHSA = rotated(keys_BHSA, position_BS)
+        return Projected(keys_BHSA, values_BHSA)
+
+    def _project(self, x_BTX: Tensor, weights: Sequence[Tensor | None]) -> list[Tensor]:
+        """The products with all weights in one, as (B, H, T, A) each; contiguous, because that is faster than products
+        over strides."""
+        there = [each for each in weights if each is not None]
+        x_BTPHA = F.linear(x_BTX, torch.cat(there)).view(*x_BTX.shape[:2], len(there), self.heads, -1)
+        return [part_BTHA.transpose(1, 2).contiguous() for part_BTHA in x_BTPHA.unbind(dim=2)]
+
+    def _joined(self, attended: HeadsAttended) -> HeadsAttended:
+        return attended._replace(context_BTQ=F.linear(attended.context_BTQ, self.out_weight_QQ))
+
+
+class Together(nn.Module):
+    """softmax(scale x q . k) over all heads at once, in matrix products.
+
+    On a CPU these beat ``scaled_dot_product_attention``, forward and backward, on sentences as they are. The softmax
+    runs over the first dimension of (S, G, T), because over rows as short as a sentence it is ten times as slow.
+    """
+
+    def __init__(self, scale: float, dropout: float, *, causal: bool) -> None:
+        super().__init__()
+        self.scale = scale
+        self.causal = causal
+        self.dropout = Dropout(dropout)
+
+    def memory(self, projected: Projected, is_pad_BS: Tensor | None) -> TogetherMemory:
+        """Keys and values as they are."""
+        return TogetherMemory(projected.keys_BHSA, projected.values_BHSA, is_pad_BS)
+
+    def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
+        """Contexts of all heads side by side, (N, T, H x A)."""
+        assert isinstance(memory, TogetherMemory)
+        rows, heads, time, _ = query_NHTA.shape
+        batch, _, positions, _ = memory.keys_BHSA.shape
+        query_GTA = _beams_to_time(query_NHTA, batch).flatten(0, 1)
+        keys_GSA, values_GSA = memory.keys_BHSA.flatten(0, 1), memory.values_BHSA.flatten(0, 1)
+        hidden = self._hidden(position_NT, memory, query_GTA.dtype)
+        scores_GST = torch.baddbmm(hidden, keys_GSA, query_GTA.mT, alpha=self.scale)
+        scores_SGT = scores_GST.transpose(0, 1).contiguous()
+        if self.training:
+            weights_SGT = scores_SGT.softmax(dim=0)
+            weights_NHTS = weights_SGT.new_empty(rows, 0, time, positions)
+            weights_SGT = self.dropout(weights_SGT)
+        else:
+            weights_SGT = scores_SGT.softmax(dim=0, dtype=torch.promote_types(scores_SGT.dtype, torch.float32))
+            weights_BHTS = weights_SGT.permute(1, 2, 0).float().view(batch, heads, -1, positions)
+            weights_NHTS = _time_to_beams(weights_BHTS, rows)
+            weights_SGT = weights_SGT.to(values_GSA.dtype)
+        context_GTA = weights_SGT.permute(1, 2, 0) @ values_GSA
+        context_NHTA = _time_to_beams(context_GTA.view(batch, heads, *context_GTA.shape[1:]), rows)
+        return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights_NHTS, ())
+
+    def _hidden(self, position_NT: Tensor, memory: TogetherMemory, dtype: torch.dtype) -> Tensor:
+        """-inf where a query may not look, else 0: (G, S, 1), (1, S, T) or (G, S, T)."""
+        batch, heads, positions, _ = memory.keys_BHSA.shape
+        hidden = torch.zeros(1, 1, 1, dtype=dtype, device=position_NT.device)
+        if memory.is_pad_BS is not None:
+            hidden_BS = torch.zeros(memory.is_pad_BS.shape, dtype=dtype, device=position_NT.device)
+            hidden_BS = hidden_BS.masked_fill(memory.is_pad_BS, -torch.inf)
+            hidden = hidden_BS[:, None].expand(batch, heads, positions).flatten(0, 1)[:, :, None]
+        if self.causal and position_NT.shape[1] > 1:
+            is_ahead_ST = torch.ones(positions, positions, dtype=torch.bool, device=position_NT.device).tril(-1)
+            hidden = hidden + torch.zeros_like(is_ahead_ST, dtype=dtype).masked_fill(is_ahead_ST, -torch.inf)
+        return hidden
+
+
+class Apart(nn.Module):
+    """Heads that are attention of their own, of any score and weighting."""
+
+    def __init__(self, config: AttentionConfig, *, heads: int, width: int, dropout: float, causal: bool) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(
+            Attention(config, query_size=width, key_size=width, value_size=width, dropout=dropout, causal=causal)
+            for _ in range(heads)
+        )
+
+    def memory(self, projected: Projected, is_pad_BS: Tensor | None) -> ApartMemory:
+        """What each head keeps of its keys and values."""
+        keys_BHSA, values_BHSA = projected.keys_BHSA, projected.values_BHSA
+        if is_pad_BS is None:
+            shape = (keys_BHSA.shape[0], keys_BHSA.shape[2])
+            is_pad_BS = torch.zeros(shape, dtype=torch.bool, device=keys_BHSA.device)
+        return ApartMemory(
+            tuple(
+                head.memory(keys_BSA, values_BSA, is_pad_BS)  # type: ignore[operator]
+                for head, keys_BSA, values_BSA in zip(
+                    self.each, keys_BHSA.unbind(1), values_BHSA.unbind(1), strict=True
+                )
+            )
+        )
+
+    def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
+        """Contexts of all heads side by side, (N, T, H x A)."""
+        assert isinstance(memory, ApartMemory)
+        attended = [
+            head(query_NTA, position_NT, kept)
+            for head, query_NTA, kept in zip(self.each, query_NHTA.unbind(1), memory.heads, strict=True)
+        ]
+        return HeadsAttended(
+            torch.cat([each.context_BTV for each in attended], dim=-1),
+            torch.cat([each.weights_BHTS for each in attended], dim=1),
+            tuple(each.choice for each in attended if each.choice is not None),
+        )
+
+
+def _beams_to_time(x_NHTA: Tensor, batch: int) -> Tensor:
+    """A sentence's K beams as if they were further target positions: (N, H, T, A) to (B, H, KT, A)."""
+    rows, heads, time, width = x_NHTA.shape
+    if rows == batch:
+        return x_NHTA
+    return x_NHTA.view(batch, rows // batch, heads, time, width).transpose(1, 2).reshape(batch, heads, -1, width)
+
+
+def _time_to_beams(x_BHTA: Tensor, rows: int) -> Tensor:
+    """The way back: (B, H, KT, A) to (N, H, T, A)."""
+    batch, heads, time, width = x_BHTA.shape
+    if rows == batch:
+        return x_BHTA
+    beams = rows // batch
+    x_BHKTA = x_BHTA.view(batch, heads, beams, time // beams, width)
+    return x_BHKTA.transpose(1, 2).reshape(rows, heads, -1, width)

@@ -1,0 +1,41 @@
+"""The feed-forward block of a Transformer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt.layers.dropout import Dropout
+
+
+class FeedForward(nn.Module):
+    """W_2 a(W_1 x + b_1) + b_2, the same at every position (Vaswani et al. 2017, equation 2).
+
+    a is ``relu`` or ``gelu``; with ``swiglu`` a(...) is silu(W_1 x + b_1) * (V x + c) (Shazeer 2020, equation 6, with
+    biases as the other two have them).
+    """
+
+    def __init__(self, size: int, width: int, activation: Literal["relu", "gelu", "swiglu"], dropout: Dropout) -> None:
+        super().__init__()
+        self.activation = activation
+        self.dropout = dropout
+        self.rise = nn.Linear(size, 2 * width if activation == "swiglu" else width)
+        self.fall = nn.Linear(width, size)
+        for part in self.rise.weight.chunk(2) if activation == "swiglu" else (self.rise.weight,):
+            nn.init.xavier_uniform_(part.data)
+        nn.init.xavier_uniform_(self.fall.weight)
+        nn.init.zeros_(self.rise.bias)
+        nn.init.zeros_(self.fall.bias)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        """The block's output, (B, T, D); dropout is on what is inside."""
+        inner_BTF: Tensor = self.rise(x_BTD)
+        if self.activation == "swiglu":
+            gate_BTF, value_BTF = inner_BTF.chunk(2, dim=-1)
+            inner_BTF = F.silu(gate_BTF) * value_BTF
+        else:
+            inner_BTF = inner_BTF.relu() if self.activation == "relu" else F.gelu(inner_BTF)
+        outer_BTD: Tensor = self.fall(self.dropout(inner_BTF))
+        return outer_BTD

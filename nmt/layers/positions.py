@@ -1,0 +1,58 @@
+"""How a Transformer knows the order of words: vectors added to the embeddings, or queries and keys that are turned."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoids(position_BT: Tensor, size: int) -> Tensor:
+    """sin(t / 10000^(2i / size)) at 2i and the cosine at 2i + 1 (Vaswani et al. 2017, section 3.5); (B, T, size) in
+    float32, for any position."""
+    even_I = torch.arange(0, size, 2, device=position_BT.device, dtype=torch.float32)
+    angle_BTI = position_BT[:, :, None].float() * torch.pow(10_000.0, -even_I / size)
+    return torch.stack([angle_BTI.sin(), angle_BTI.cos()], dim=-1).flatten(2)[:, :, :size]
+
+
+class Sinusoidal(nn.Module):
+    """Adds ``sinusoids``."""
+
+    def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
+        """``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all."""
+        return x_BTD + sinusoids(position_BT, x_BTD.shape[-1]).to(x_BTD.dtype)
+
+
+class Learned(nn.Module):
+    """Adds a learnt vector for each position (Gehring et al. 2017, section 3.1); from the last one on they share it."""
+
+    def __init__(self, positions: int, size: int) -> None:
+        super().__init__()
+        self.table_PD = nn.Parameter(torch.empty(positions, size))
+        nn.init.normal_(self.table_PD, std=size**-0.5)
+
+    def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
+        """``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all."""
+        return x_BTD + self.table_PD[position_BT.clamp(max=len(self.table_PD) - 1)].to(x_BTD.dtype)
+
+
+class Unchanged(nn.Module):
+    """Adds nothing: positions come in elsewhere."""
+
+    def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
+        """``x_BTD`` itself."""
+        return x_BTD
+
+
+def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
+    """Each pair of entries (2i, 2i + 1) turned by the angle t / 10000^(2i / A) (Su et al. 2021, "RoFormer", equation
+    15): the inner product of two such vectors depends on the distance of their positions and not on where they are.
+    A must be even; ``position_BT`` may have one row for all."""
+    even_I = torch.arange(0, x_BHTA.shape[-1], 2, device=x_BHTA.device, dtype=torch.float32)
+    angle_B1TI = position_BT[:, None, :, None].float() * torch.pow(10_000.0, -even_I / x_BHTA.shape[-1])
+    cos_B1TI, sin_B1TI = angle_B1TI.cos().to(x_BHTA.dtype), angle_B1TI.sin().to(x_BHTA.dtype)
+    first_BHTI, second_BHTI = x_BHTA.view(*x_BHTA.shape[:-1], -1, 2).unbind(-1)
+    turned = (
+        first_BHTI * cos_B1TI - second_BHTI * sin_B1TI,
+        first_BHTI * sin_B1TI + second_BHTI * cos_B1TI,
+    )
+    return torch.stack(turned, dim=-1).flatten(-2)

@@ -1,0 +1,12 @@
+"""The precision of a forward pass."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def compute_dtype(like: Tensor) -> torch.dtype:
+    """What matrix products of ``like`` run in: autocast's type where it is on, else its own."""
+    device = like.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype

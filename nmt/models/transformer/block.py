@@ -1,0 +1,80 @@
+"""What Transformer layers are made of.
+
+Shapes as in ``seq2seq``; D width of a state, E of an embedding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from nmt.attention.config import AttentionConfig
+from nmt.attention.multihead import MultiHead
+from nmt.layers.config import DropoutConfig
+from nmt.layers.dropout import Dropout
+from nmt.layers.feed_forward import FeedForward
+from nmt.layers.positions import Learned, Sinusoidal, Unchanged
+from nmt.layers.precision import compute_dtype
+from nmt.models.transformer.config import TransformerConfig
+
+
+class Entrance(nn.Module):
+    """Embeddings as the bottom layer wants them: times sqrt(E), as wide as a state, with positions, dropped out."""
+
+    def __init__(self, config: TransformerConfig, *, width: int, dropout: DropoutConfig) -> None:
+        super().__init__()
+        self.scale = math.sqrt(width)
+        self.widen = nn.Linear(width, config.size) if width != config.size else None
+        self.positions: nn.Module
+        if config.positions == "learned":
+            self.positions = Learned(config.max_positions, config.size)
+        else:
+            self.positions = Sinusoidal() if config.positions == "sinusoidal" else Unchanged()
+        self.dropout = Dropout(dropout.embedding)
+
+    def forward(self, embedded_BTE: Tensor, position_BT: Tensor) -> Tensor:
+        """(B, T, D), in the precision of the products; ``position_BT`` may have one row for all."""
+        x_BTE = embedded_BTE.to(compute_dtype(embedded_BTE)) * self.scale
+        x_BTD = self.positions(x_BTE if self.widen is None else self.widen(x_BTE), position_BT)
+        entered_BTD: Tensor = self.dropout(x_BTD)
+        return entered_BTD
+
+
+class Residual(nn.Module):
+    """x + block(norm(x)) or norm(x + block(x)), the block's output dropped out (Vaswani et al. 2017, section 5.4)."""
+
+    def __init__(self, config: TransformerConfig, dropout: DropoutConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.size)
+        self.is_first = config.norm == "pre"
+        self.dropout = Dropout(dropout.layers)
+
+    def forward(self, x_BTD: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
+        """``x_BTD`` and what the block makes of it."""
+        added_BTD: Tensor = x_BTD + self.dropout(block(self.norm(x_BTD) if self.is_first else x_BTD))
+        return added_BTD if self.is_first else self.norm(added_BTD)
+
+
+def last_norm(config: TransformerConfig) -> nn.Module:
+    """What follows the top layer: where blocks read normalised states, the sum of them all is normalised once."""
+    return nn.LayerNorm(config.size) if config.norm == "pre" else nn.Identity()
+
+
+def self_attention(config: TransformerConfig, dropout: DropoutConfig, *, causal: bool) -> MultiHead:
+    """Attention of a sequence to itself."""
+    return MultiHead(
+        AttentionConfig(score=config.score),
+        heads=config.heads,
+        query_size=config.size,
+        key_size=config.size,
+        dropout=dropout.attention,
+        causal=causal,
+        rotary=config.positions == "rotary",
+    )
+
+
+def feed_forward(config: TransformerConfig, dropout: DropoutConfig) -> FeedForward:
+    """The feed-forward block of a layer."""
+    return FeedForward(config.size, config.feed_forward, config.activation, Dropout(dropout.feed_forward))

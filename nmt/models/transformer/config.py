@@ -1,0 +1,82 @@
+"""The Transformer encoder's and decoder's sections of a configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from nmt.attention.registry import AnyScore
+from nmt.attention.scores.scaled_dot import ScaledDot
+from nmt.core.structure import Structure
+from nmt.layers.config import Size
+
+Activation = Literal["relu", "gelu", "swiglu"]
+Positions = Literal["sinusoidal", "learned", "rotary"]
+
+ROTATING = ("dot", "scaled_dot", "general", "cosine")
+"""Scores that see of query and key no more than their inner product and their lengths, which rotation keeps."""
+
+
+class TransformerConfig(Structure):
+    """What encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
+
+    layers: Size = 6
+    size: Size = 512
+    """Width of a state."""
+    heads: Size = 8
+    """Each has ``size / heads`` of the width, in self-attention and in the decoder's attention to the source."""
+    feed_forward: Size = 2048
+    """Width inside the feed-forward block."""
+    activation: Activation = "relu"
+    """Inside it: ``relu`` (Vaswani et al. 2017), ``gelu`` (Hendrycks & Gimpel 2016), ``swiglu`` (Shazeer 2020), which
+    has a third matrix."""
+    norm: Literal["pre", "post"] = "pre"
+    """Where layers are normalised: before each block, with one more at the end (Wang et al. 2019), or after the
+    residual connection (Vaswani et al. 2017)."""
+    positions: Positions = "sinusoidal"
+    """``sinusoidal`` or ``learned`` vectors added to the embeddings (Vaswani et al. 2017; Gehring et al. 2017), or
+    queries and keys of self-attention that are ``rotary``, turned by their position (Su et al. 2021)."""
+    max_positions: Annotated[int, Field(gt=0)] = 512
+    """For ``positions: learned`` alone: how many vectors there are; all positions from the last one on share it."""
+    score: AnyScore = ScaledDot()
+    """Of self-attention; weights are softmax's. The decoder's attention to the source has ``model.attention``."""
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> TransformerConfig:
+        if self.size % self.heads:
+            raise ValueError(f"heads: {self.heads} must divide size ({self.size})")
+        if self.positions == "rotary":
+            if self.size // self.heads % 2:
+                raise ValueError(
+                    f"positions: rotary turns pairs, so size / heads ({self.size // self.heads}) must be even"
+                )
+            if self.score.kind not in ROTATING:
+                raise ValueError(
+                    f"positions: rotary shows in inner products alone, which score: {self.score.kind} does not take; "
+                    f"use a score of {', '.join(ROTATING)}, or positions: sinusoidal"
+                )
+        if self.max_positions != 512 and self.positions != "learned":
+            raise ValueError(f"max_positions is for positions: learned alone, not {self.positions}; leave it out")
+        return self
+
+
+class TransformerEncoderConfig(TransformerConfig):
+    """An encoder of self-attention and feed-forward blocks."""
+
+    kind: Literal["transformer"] = "transformer"
+
+    @property
+    def memory_size(self) -> int:
+        """Width of an encoder state."""
+        return self.size
+
+
+class TransformerDecoderConfig(TransformerConfig):
+    """A decoder of causal self-attention, attention to the source and feed-forward blocks."""
+
+    kind: Literal["transformer"] = "transformer"
+
+    def readout_width(self, embedding: int, *, tied: bool) -> int:
+        """Width of what the output layer reads; states are projected where a tied embedding has another."""
+        return embedding if tied else self.size

@@ -1,0 +1,58 @@
+"""The Transformer encoder (Vaswani et al. 2017, section 3.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.config import DropoutConfig
+from nmt.layers.embedding import Embedding
+from nmt.models.seq2seq import Encoded, Encoder
+from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
+from nmt.models.transformer.config import TransformerEncoderConfig
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then a feed-forward block, each with its residual connection."""
+
+    def __init__(self, config: TransformerEncoderConfig, dropout: DropoutConfig) -> None:
+        super().__init__()
+        self.attention = self_attention(config, dropout, causal=False)
+        self.attention_residual = Residual(config, dropout)
+        self.feed_forward = feed_forward(config, dropout)
+        self.feed_forward_residual = Residual(config, dropout)
+
+    def forward(self, x_BSD: Tensor, position_1S: Tensor, is_pad_BS: Tensor) -> Tensor:
+        """The next states of whole sentences."""
+        x_BSD = self.attention_residual(x_BSD, lambda x: self.attention.itself(x, position_1S, is_pad_BS).context_BTQ)
+        y_BSD: Tensor = self.feed_forward_residual(x_BSD, self.feed_forward)
+        return y_BSD
+
+
+class TransformerEncoder(Encoder):
+    """Layers over embeddings with positions. The sentence's one vector is the mean of its states."""
+
+    def __init__(
+        self, config: TransformerEncoderConfig, embedding: Embedding, *, width: int, dropout: DropoutConfig
+    ) -> None:
+        super().__init__()
+        self.size = config.size
+        self.embedding = embedding
+        self.entrance = Entrance(config, width=width, dropout=dropout)
+        self.layers = nn.ModuleList(EncoderLayer(config, dropout) for _ in range(config.layers))
+        self.norm = last_norm(config)
+
+    def embed(self, source_BS: Tensor) -> Tensor:
+        """See ``Encoder.embed``."""
+        embedded_BSE: Tensor = self.embedding(source_BS)
+        return embedded_BSE
+
+    def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
+        """See ``Encoder.forward``."""
+        position_1S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)[None]
+        x_BSD = self.entrance(embedded_BSE, position_1S)
+        for layer in self.layers:
+            x_BSD = layer(x_BSD, position_1S, is_pad_BS)
+        states_BSD = self.norm(x_BSD)
+        total_BD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0).sum(dim=1)
+        return Encoded(states_BSD, total_BD / (~is_pad_BS).sum(dim=1, keepdim=True), is_pad_BS)
