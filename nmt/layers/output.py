@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from nmt.layers.precision import compute_dtype
+
 
 @dataclass(frozen=True)
 class TokenLoss:
@@ -58,23 +60,17 @@ class OutputLayer(nn.Module):
         """The logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
 
-    def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 1024) -> TokenLoss:
+    def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 512) -> TokenLoss:
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p.
 
-        Logits exist for ``chunk`` rows at a time, in the compute precision; in training they turn into their gradients
-        at once, so that those of all rows are held in that precision until the backward pass, and never in float32.
+        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once.
         """
-        device = readout_ND.device.type
-        weight: Tensor = self.weight_VD
-        bias: Tensor = self.bias_V
-        if torch.is_autocast_enabled(device):
-            dtype = torch.get_autocast_dtype(device)
-            readout_ND, weight, bias = readout_ND.to(dtype), weight.to(dtype), bias.to(dtype)
-        needs_gradient = torch.is_grad_enabled() and (readout_ND.requires_grad or weight.requires_grad)
-        with torch.autocast(device, enabled=False):
+        needs_gradient = torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)
+        readout_ND = readout_ND.to(compute_dtype(readout_ND))
+        with torch.autocast(readout_ND.device.type, enabled=False):
             objective, cross_entropy_N, correct = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
-                readout_ND, weight, bias, gold_N, smoothing, chunk, needs_gradient
+                readout_ND, self.weight_VD, self.bias_V, gold_N, smoothing, chunk, needs_gradient
             )
         return TokenLoss(objective, cross_entropy_N, correct)
 
@@ -105,8 +101,21 @@ class OutputLayer(nn.Module):
         return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))
 
 
+SUMS = 16
+"""In how many parts a row is summed by a matrix product, which rounds each in the compute precision."""
+
+
 class _CrossEntropy(torch.autograd.Function):
-    """Computes the gradients in the forward pass, when the logits are at hand, and scales them in the backward pass."""
+    """With e_nv = exp(logit_nv - max_n) and z_n its sum over v, the gradient of a logit is
+
+        e_nv / z_n - (1 - smoothing) [v is gold_n] - smoothing / V.
+
+    Only the first term is as large as the logits, and only the exponentials are ever formed of it: the readout's
+    gradient divides by z_n what comes out of the product with the weight, the weight's gradient what goes into the
+    product with the readout, and the other terms are added to what is N x D and V x D. Over a vocabulary a pass takes
+    as long as a third of a product, so each one that is not made counts. All gradients are computed in the forward
+    pass, while the exponentials are in the cache, and scaled in the backward pass.
+    """
 
     @staticmethod
     def forward(
@@ -120,44 +129,51 @@ class _CrossEntropy(torch.autograd.Function):
         needs_gradient: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         rows, vocabulary = readout_ND.shape[0], weight_VD.shape[0]
-        objective = torch.zeros((), device=readout_ND.device)
-        cross_entropy_N = torch.empty(rows, device=readout_ND.device)
-        correct = torch.zeros((), dtype=torch.int64, device=readout_ND.device)
-        readout_gradient = torch.empty_like(readout_ND) if needs_gradient else None
-        logit_gradients = readout_ND.new_empty(rows, vocabulary) if needs_gradient else None
-        # the mean logit of a row, for label smoothing, without the logits
-        mean_logit_N = readout_ND @ weight_VD.mean(dim=0) + bias_V.mean()
+        dtype, wide = readout_ND.dtype, torch.promote_types(readout_ND.dtype, torch.float32)
+        cast_VD, cast_V = weight_VD.to(dtype), bias_V.to(dtype)
+        part_V = torch.arange(vocabulary, device=gold_N.device) % SUMS
+        is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(dtype)
+        gold_logit_N, best_N, sum_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(3))
+        if needs_gradient:
+            # a column of ones beside the readout gives the bias's gradient in the same product
+            extended_NX = torch.cat([readout_ND.to(wide), sum_N.new_ones(rows, 1)], dim=1)
+            gradient_VX = extended_NX.new_zeros(vocabulary, extended_NX.shape[1])
+            readout_gradient_ND = torch.empty_like(readout_ND)
+        logits_CV = readout_ND.new_empty(min(chunk, rows), vocabulary)
         for start in range(0, rows, chunk):
             part = slice(start, min(start + chunk, rows))
-            logits_NV = torch.addmm(bias_V, readout_ND[part], weight_VD.T)
-            gold_N1 = gold_N[part, None]
-            gold_logit_N = logits_NV.gather(1, gold_N1)[:, 0].float()
-            best_logit_N = logits_NV.amax(dim=1).float()
-            if logit_gradients is None:
-                log_normalizer_N = logits_NV.float().logsumexp(dim=1)
-            else:
-                p_NV = torch.softmax(logits_NV, dim=1, out=logit_gradients[part])
-                # from the greatest probability, which no precision rounds to 0
-                log_normalizer_N = best_logit_N - p_NV.amax(dim=1).float().log()
-            cross_entropy_N[part] = log_normalizer_N - gold_logit_N
-            objective += smoothing * (log_normalizer_N - mean_logit_N[part].float()).sum()
-            correct += (gold_logit_N == best_logit_N).sum()
-            if readout_gradient is not None:
-                if smoothing > 0.0:
-                    p_NV.sub_(smoothing / vocabulary)
-                p_NV.scatter_add_(1, gold_N1, p_NV.new_full(gold_N1.shape, smoothing - 1.0))
-                torch.mm(p_NV, weight_VD, out=readout_gradient[part])
-        objective += (1.0 - smoothing) * cross_entropy_N.sum()
-        if logit_gradients is not None:
-            ctx.save_for_backward(readout_ND, logit_gradients, readout_gradient)
+            logits_NV = torch.addmm(cast_V, readout_ND[part], cast_VD.T, out=logits_CV[: part.stop - start])
+            gold_logit_N[part] = logits_NV.gather(1, gold_N[part, None])[:, 0].to(wide)
+            best_N1 = logits_NV.amax(dim=1, keepdim=True)
+            best_N[part] = best_N1[:, 0].to(wide)
+            e_NV = logits_NV.sub_(best_N1).exp_()
+            sum_N[part] = (e_NV @ is_part_VP).to(wide).sum(dim=1)
+            if needs_gradient:
+                torch.mm(e_NV, cast_VD, out=readout_gradient_ND[part])
+                gradient_VX += e_NV.T @ (extended_NX[part] / sum_N[part, None]).to(dtype)
+        log_normalizer_N = best_N + sum_N.log()
+        cross_entropy_N = log_normalizer_N - gold_logit_N
+        mean_weight_D = weight_VD.mean(dim=0)
+        # the mean logit of a row, for label smoothing, without the logits
+        mean_logit_N = readout_ND.to(wide) @ mean_weight_D.to(wide) + bias_V.mean()
+        uniform_N = log_normalizer_N - mean_logit_N
+        objective = ((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()
+        if needs_gradient:
+            readout_gradient_ND = readout_gradient_ND / sum_N[:, None]
+            readout_gradient_ND -= (1.0 - smoothing) * weight_VD.index_select(0, gold_N)
+            readout_gradient_ND -= smoothing * mean_weight_D
+            gradient_VX.index_add_(0, gold_N, extended_NX, alpha=smoothing - 1.0)
+            gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
+            ctx.save_for_backward(readout_gradient_ND, gradient_VX)
+            ctx.dtype = dtype
+        correct = (gold_logit_N == best_N).sum()
         ctx.mark_non_differentiable(cross_entropy_N, correct)
         return objective, cross_entropy_N, correct
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        readout_ND, logit_gradients, readout_gradient = ctx.saved_tensors
-        scale = scale.to(readout_ND.dtype)
-        weight_gradient = (logit_gradients.T @ readout_ND) * scale
-        bias_gradient = logit_gradients.sum(dim=0) * scale
-        return readout_gradient * scale, weight_gradient, bias_gradient, None, None, None, None
+        readout_gradient_ND, gradient_VX = ctx.saved_tensors
+        gradient_VX = gradient_VX * scale
+        readout_gradient_ND = (readout_gradient_ND * scale).to(ctx.dtype)
+        return readout_gradient_ND, gradient_VX[:, :-1], gradient_VX[:, -1], None, None, None, None
