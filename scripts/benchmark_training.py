@@ -5,15 +5,24 @@
 Prints a JSON line for each figure, and a table on stderr. The first updates warm up and do not count; the figure is the
 median of five runs of ``--updates`` updates on real batches. The limit is the rate of a 2048 x 2048 x 2048 matrix
 product in the same precision, measured between the runs, because a machine's speed drifts; the model's work counts its
-products with weight matrices only, forward once and backward twice.
+products with weight matrices only, forward once and backward twice. Seconds of all threads' CPU time are given too:
+they do not grow while other programs run.
+
+``--profile`` prints what one update spends its time on. ``--until-bleu 39.5`` trains the configuration in a temporary
+run directory until a validation reaches that BLEU, and reports after how many minutes of wall time it did.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +32,13 @@ from torch import nn
 
 from nmt import experiment as experiments
 from nmt.core import log
-from nmt.core.device import compute
+from nmt.core.device import Compute, compute
 from nmt.core.seed import seed_everything
 from nmt.data.batching import collate, epoch_batches
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training import metrics
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.loading import build_model
 from nmt.workflows.prepare import prepare
@@ -45,10 +55,15 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--updates", type=int, default=5, help="updates in each of the five runs")
+    parser.add_argument("--profile", action="store_true", help="where one update spends its time")
+    parser.add_argument("--until-bleu", type=float, metavar="BLEU", help="minutes of training to a validation BLEU")
     arguments = parser.parse_args()
     log.set_verbosity(log.Verbosity.QUIET)
     experiment = experiments.load(arguments.config, arguments.overrides)
     chosen = compute(arguments.device, arguments.precision)
+    if arguments.until_bleu is not None:
+        time_to_bleu(arguments.config, arguments.overrides, arguments.until_bleu, chosen)
+        return
     with tempfile.TemporaryDirectory() as folder:
         data = prepare(experiment.data, run=Path(folder), seed=experiment.seed)
         seed_everything(experiment.seed)
@@ -74,20 +89,28 @@ def main() -> None:
 
     for index in range(WARM_UP):
         update(index)
-    speeds, rates, shares = [], [], []
+    if arguments.profile:
+        with torch.profiler.profile() as profile:
+            update(WARM_UP)
+        print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=30, max_name_column_width=60))
+        return
+    speeds, rates, shares, cpu_speeds = [], [], [], []
     source_work, target_work = work_per_token(model)
     for run in range(RUNS):
         rates.append(matrix_rate(chosen))
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         counts = [update(WARM_UP + run * arguments.updates + each) for each in range(arguments.updates)]
-        seconds = time.perf_counter() - started
+        seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
         source, target = (sum(column) for column in zip(*counts, strict=True))
         speeds.append(target / seconds)
+        cpu_speeds.append(target / cpu_seconds)
         shares.append((source * source_work + target * target_work) / seconds / rates[-1])
     report("training_tokens_per_second", statistics.median(speeds), "target tokens/s", chosen)
     report("training_tokens_per_second_best", max(speeds), "target tokens/s", chosen)
+    report("training_tokens_per_cpu_second", statistics.median(cpu_speeds), "target tokens/CPU s", chosen)
     report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
+    report("peak_memory", peak_memory(), "GiB", chosen)
     print_table()
 
 
@@ -95,15 +118,41 @@ def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:
     """Floating-point operations of forward and backward matrix products, for each source and each target token."""
     source, target = 0, 0
     for name, parameter in model.named_parameters():
-        if parameter.dim() != 2 or "bridge" in name:  # the bridge runs once for each sentence
+        # tables that are looked up, and what runs once for each sentence
+        if parameter.dim() != 2 or "embedding" in name or "table" in name or "handover" in name:
             continue
-        if "key_projection" in name or (name.startswith("encoder.") and "embedding" not in name):
+        of_source = re.search(r"^encoder\.|(?<!self_)attention\.(key|value)_weight", name)
+        if of_source:
             source += parameter.numel()
-        elif name.startswith("output.") or "embedding" not in name:
+        else:
             target += parameter.numel()
     if "output.weight_VD" not in dict(model.named_parameters()):  # tied: it counts where it is multiplied
         target += model.output.weight_VD.numel()
     return 6.0 * source, 6.0 * target
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def time_to_bleu(config: Path, overrides: Sequence[str], bleu: float, chosen: Compute) -> None:
+    """``nmt train`` in a temporary run directory until a validation reaches ``bleu``: wall time from the start of the
+    process, preparation and validations included."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = [part for each in [*overrides, f"run={folder}"] for part in ("--set", each)]
+        device = ["--device", str(chosen.device), "--precision", chosen.precision]
+        started, best = time.perf_counter(), 0.0
+        process = subprocess.Popen([sys.executable, "-m", "nmt", "train", str(config), *settings, *device, "--quiet"])
+        while best < bleu and process.poll() is None:
+            time.sleep(1.0)
+            best = max([best, *(line["bleu"] for line in metrics.read(Path(folder)) if line["kind"] == "valid")])
+        minutes = (time.perf_counter() - started) / 60
+        process.terminate()
+        process.wait()
+    report(f"minutes_{'to' if best >= bleu else 'without'}_bleu_{bleu:g}", minutes, "min", chosen)
+    report("best_validation_bleu", best, "", chosen)
+    print_table()
 
 
 if __name__ == "__main__":
