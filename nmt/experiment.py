@@ -25,12 +25,13 @@ _MAY_CHANGE = (
     "data.prepared",
     "data.workers",
     "training.stopping",
+    "training.average",
     "training.keep",
     "training.save_every",
     "training.log_every",
     "training.tensorboard",
 )
-"""Keys that a run may be taken up with another value of: they do not enter into the weights."""
+"""Keys that a run may be taken up with another value of: they do not enter into the weights that training changes."""
 
 
 class Experiment(Structure):

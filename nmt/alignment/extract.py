@@ -33,7 +33,15 @@ Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 """A weight or a ratio of weights, from 0 to 1."""
 
 
-class Argmax(Structure):
+class Rule(Structure):
+    """What every rule has."""
+
+    heads: Annotated[str, Field(min_length=1)] | None = None
+    """Which heads' weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`; null: those
+    that align best by experience (`Decoder.aligning_heads`)."""
+
+
+class Argmax(Rule):
     """Each target word with the source word of the highest weight, provided that weight is at least `threshold`."""
 
     kind: Literal["argmax"] = "argmax"
@@ -45,7 +53,7 @@ class Argmax(Structure):
         return _links(_row_best(weights_TS) & (weights_TS >= self.threshold))
 
 
-class Share(Structure):
+class Share(Rule):
     """Each target word with every source word whose weight is at least `share` times the highest of the row.
 
     Rows whose highest weight is below `threshold` give no link: where the weight is spread thin over a long sentence,
@@ -63,7 +71,7 @@ class Share(Structure):
         return _links(_stands_out(weights_TS) & (best_T1 >= self.threshold) & (weights_TS >= self.share * best_T1))
 
 
-class Threshold(Structure):
+class Threshold(Rule):
     """Every cell whose weight is at least `threshold`; a target word may get any number of links."""
 
     kind: Literal["threshold"] = "threshold"
@@ -75,7 +83,7 @@ class Threshold(Structure):
         return _links(_stands_out(weights_TS) & (weights_TS >= self.threshold))
 
 
-class Mutual(Structure):
+class Mutual(Rule):
     """Cells that are the maximum of their row and of their column, with a weight of at least `threshold`."""
 
     kind: Literal["mutual"] = "mutual"
@@ -87,7 +95,7 @@ class Mutual(Structure):
         return _links(_row_best(weights_TS) & _row_best(weights_TS.T).T & (weights_TS >= self.threshold))
 
 
-class Grow(Structure):
+class Grow(Rule):
     """Row maxima and column maxima of one matrix, symmetrized like the two directions of a statistical aligner.
 
     The row maxima stand for the forward alignment and the column maxima for the backward one; a maximum counts if it is

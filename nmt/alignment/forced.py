@@ -6,6 +6,7 @@ Shapes: B sentences, H heads, T target tokens and S source tokens, both with end
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.core.device import Compute
+from nmt.core.errors import InputError
 from nmt.data.batching import length_batches, pad
 from nmt.models.seq2seq import Seq2Seq
 
@@ -26,22 +28,38 @@ def forced_weights(
     compute: Compute,
     *,
     batch_tokens: int,
+    heads: str | None = None,
 ) -> list[NDArray[np.float32]]:
     """For each pair of token ids (without end-of-sentence) its matrix weights_TS, in the order of the pairs.
 
     Row t is where the model looks to produce target token t; the last row and column are end-of-sentence's. Rows sum
-    to 1. Heads are averaged; the model must have some, and be in eval mode.
+    to 1. The heads that the pattern ``heads`` names are averaged (see ``chosen_heads``); the model must have some, and
+    be in eval mode.
     """
     assert not model.training
+    chosen = chosen_heads(model, heads)
 
     def attention(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor]:
         with compute.autocast():
             weights_BHTS = model.forced(target_BT, model.encode(source_BS)).weights_BHTS
-        assert weights_BHTS.shape[1] > 0, "a model without attention"
-        return (weights_BHTS.mean(dim=1),)
+        assert weights_BHTS.shape[1] == len(model.decoder.head_names) > 0, "a model without attention"
+        return (weights_BHTS[:, chosen].mean(dim=1),)
 
     found = in_batches(attention, sources, targets, compute.device, batch_tokens=batch_tokens)
     return [weights_TS for (weights_TS,) in found]
+
+
+def chosen_heads(model: Seq2Seq[Any, Any], pattern: str | None) -> list[int]:
+    """The places of the heads whose names match a shell pattern, such as ``layer3.*``; None: the decoder's own choice.
+
+    Raises InputError where none does.
+    """
+    names = model.decoder.head_names
+    chosen = [place for place, name in enumerate(names) if fnmatchcase(name, pattern or model.decoder.aligning_heads)]
+    if not chosen:
+        known = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
+        raise InputError(f"alignment.heads: {pattern}: fits no head of this model; it has {known}")
+    return chosen
 
 
 def in_batches(

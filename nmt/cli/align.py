@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,6 +41,16 @@ def align(
             "--method",
             help="Where the soft matrix comes from: the model's attention, or what its score of each target word "
             "depends on; gradients take far longer, and work without attention. Default: attention.",
+            show_default=False,
+        ),
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(
+            "--heads",
+            metavar="PATTERN",
+            help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: those of a "
+            "Transformer's layer before the last.",
             show_default=False,
         ),
     ] = None,
@@ -91,6 +102,10 @@ def align(
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
     if source is None:
         raise InputError("--source is missing; name the file with the source sentences")
+    if heads is not None:
+        if method not in (None, "attention"):
+            raise InputError(f"--heads are those of attention, which --method {method} does not look at; leave it out")
+        changes.append(f"alignment.heads={dumps(heads)}")
     if target is not None and free_running:
         raise InputError("--free-running aligns the model's own translations; leave out --target, or --free-running")
     if target is not None and (beam, length_penalty, max_length_ratio) != (None, None, None):

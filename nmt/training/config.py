@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from nmt.core.structure import Structure
 from nmt.data.batching import BatchingConfig
+from nmt.data.config import FilePath
 from nmt.training.feed import AnyFeed, TeacherForcingConfig
 from nmt.training.schedule import AnySchedule, Constant
 
@@ -68,9 +69,15 @@ class ValidationConfig(Structure):
 class TrainingConfig(Structure):
     """How a model is trained."""
 
+    start_from: FilePath | None = None
+    """Fine-tuning: a run directory, checkpoint folder or config whose weights a new run begins with; null: random ones.
+    The optimizer begins afresh."""
     batching: BatchingConfig = BatchingConfig()
     accumulate: Count = 1
     """Batches for each update, whose gradients are added up."""
+    normalization: Literal["tokens", "sentences"] = "tokens"
+    """What the loss of an update is the mean over: all its target tokens, or all its sentences, of which each then
+    counts with the sum over its tokens."""
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: AnySchedule = Constant()
     clip_norm: Positive | None = 1.0
@@ -78,8 +85,13 @@ class TrainingConfig(Structure):
     feed: AnyFeed = TeacherForcingConfig()
     """What the decoder reads as the last word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)
     validation: ValidationConfig = ValidationConfig()
+    average: Annotated[int, Field(ge=2)] | None = None
+    """At the end, the checkpoints of this many last validations are averaged, and the average becomes the best if its
+    metric is; null: none."""
     keep: Count = 3
     """Newest checkpoints that stay, beside the best one."""
     save_every: Count = 500
@@ -90,9 +102,11 @@ class TrainingConfig(Structure):
     """Whether to write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
 
     @model_validator(mode="after")
-    def _horizon_is_known(self) -> TrainingConfig:
+    def _keys_agree(self) -> TrainingConfig:
         if self.schedule.needs_horizon and self.stopping.updates is None:
             raise ValueError(
                 f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates as well"
             )
+        if self.average is not None and self.keep < self.average:
+            raise ValueError(f"average: {self.average} needs keep of {self.average} or more, and it is {self.keep}")
         return self

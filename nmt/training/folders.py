@@ -1,18 +1,46 @@
 """Where checkpoints stand: folders that are whole or not there. Free of torch, so that a wrong name is told at once.
 
-checkpoints/step-00012000/model.safetensors     the weights
-                          training.safetensors  optimizer state, generator states
+checkpoints/step-00012000/model.safetensors     the weights to use
+                          training.safetensors  optimizer state, generator states, weights in training where they differ
                           state.json            where training stood
-best -> checkpoints/step-…    latest -> checkpoints/step-…
+            average-00010000-00012000-of-3/     the mean of the weights of some of those: model.safetensors, state.json
+best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
+
+Training goes on from a ``step-`` folder only, and deletes no others.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
+
+from nmt.core.errors import InputError
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+
+
+def step(run: Path, update: int) -> Path:
+    """The checkpoint of an update, whether or not it is there."""
+    return run / "checkpoints" / f"step-{update:08d}"
+
+
+def steps(run: Path) -> list[Path]:
+    """The whole checkpoints of a run, oldest first."""
+    return sorted((run / "checkpoints").glob("step-*"))
+
+
+def average(run: Path, updates: Collection[int]) -> Path:
+    """Where the average of checkpoints of these updates stands, whether or not it is there."""
+    return run / "checkpoints" / f"average-{min(updates):08d}-{max(updates):08d}-of-{len(updates)}"
+
+
+def averages(run: Path) -> list[Path]:
+    """The averages that are there."""
+    return sorted((run / "checkpoints").glob("average-*"))
 
 
 def point(run: Path, name: str, checkpoint: Path) -> None:
@@ -26,19 +54,33 @@ def point(run: Path, name: str, checkpoint: Path) -> None:
 
 def latest(run: Path) -> Path | None:
     """The newest whole checkpoint, whatever ``latest`` says: a run may have stopped between writing and linking."""
-    found = sorted((run / "checkpoints").glob("step-*"))
+    found = steps(run)
     return found[-1] if found else None
 
 
-def prune(run: Path, *, keep: int) -> None:
-    """Deletes all but the newest ``keep`` checkpoints and the one that ``best`` leads to, and unfinished ones."""
+def prune(run: Path, *, keep: int, wanted: Collection[Path] = ()) -> None:
+    """Deletes all checkpoints but the newest ``keep``, those ``wanted`` and the one that ``best`` leads to, and
+    unfinished ones. Averages stay."""
     folder = run / "checkpoints"
     best = (run / "best").resolve() if (run / "best").exists() else None
-    for old in sorted(folder.glob("step-*"))[:-keep]:
-        if old.resolve() != best:
+    for old in steps(run)[:-keep]:
+        if old.resolve() != best and old not in wanted:
             shutil.rmtree(old)
     for unfinished in folder.glob(".step-*.unfinished"):
         shutil.rmtree(unfinished)
+
+
+def read_state(checkpoint: Path) -> dict[str, Any]:
+    """What a checkpoint tells of itself. Raises InputError where the file is missing or damaged."""
+    path = checkpoint / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        one_line = " ".join(str(error).split())
+        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {one_line}") from None
+    if not isinstance(state, dict):
+        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: no JSON object")
+    return state
 
 
 def sync(path: Path) -> None:

@@ -155,7 +155,9 @@ class Translator:
         model, compute, batch_tokens = self.trained.model, self.trained.compute, self.search.batch_tokens
         found: dict[Method, list[NDArray[np.float32]]] = {}
         if "attention" in methods:
-            found["attention"] = forced_weights(model, sources, targets, compute, batch_tokens=batch_tokens)
+            found["attention"] = forced_weights(
+                model, sources, targets, compute, batch_tokens=batch_tokens, heads=self.extraction.heads
+            )
         by_gradient: list[GradientMethod] = [each for each in methods if each != "attention"]
         if by_gradient:
             pairs = gradient_weights(model, sources, targets, compute, methods=by_gradient, batch_tokens=batch_tokens)

@@ -14,8 +14,9 @@ from nmt.layers.config import Size
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "rotary"]
 
-ROTATING = ("dot", "scaled_dot", "general", "cosine")
-"""Scores that see of query and key no more than their inner product and their lengths, which rotation keeps."""
+ROTATING = ("dot", "scaled_dot", "cosine", "gaussian")
+"""Scores that see of query and key no more than their inner product, of which rotation leaves the distance, and their
+lengths, which it keeps. Not ``general``: a matrix between the two would see where they are."""
 
 
 class TransformerConfig(Structure):
@@ -53,8 +54,8 @@ class TransformerConfig(Structure):
                 )
             if self.score.kind not in ROTATING:
                 raise ValueError(
-                    f"positions: rotary shows in inner products alone, which score: {self.score.kind} does not take; "
-                    f"use a score of {', '.join(ROTATING)}, or positions: sinusoidal"
+                    f"positions: rotary shows in the inner product of query and key alone, and score: {self.score.kind} "
+                    f"sees more of them; use a score of {', '.join(ROTATING)}, or positions: sinusoidal"
                 )
         if self.max_positions != 512 and self.positions != "learned":
             raise ValueError(f"max_positions is for positions: learned alone, not {self.positions}; leave it out")
