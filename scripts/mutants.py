@@ -44,6 +44,8 @@ class Mutant:
 
 CONTRACT = "tests/models/test_contract.py"
 """Too many to run for each fault: those of some models are enough."""
+MULTIHEAD = "tests/attention/test_multihead.py"
+TRANSFORMER = "tests/models/test_transformer.py"
 
 
 def contract(test: str, models: str) -> tuple[str, ...]:
@@ -55,8 +57,8 @@ MUTANTS = (
     Mutant(
         "padding is not masked",
         "nmt/attention/attention.py",
-        "scores_BHTS.float().masked_fill(self._is_pad_B11S, -torch.inf)",
-        "scores_BHTS.float()",
+        "        is_hidden = self._is_pad_B11S\n",
+        "        is_hidden = torch.zeros_like(self._is_pad_B11S)\n",
         contract("padding", "additive-softmax"),
     ),
     Mutant(
@@ -133,8 +135,8 @@ MUTANTS = (
     Mutant(
         "a step loop drops other elements",
         "nmt/models/rnn/decoder.py",
-        "mask_BTE[:, time : time + 1]",
-        "mask_BTE[:, :1]",
+        "factors_BTE[:, time : time + 1]",
+        "factors_BTE[:, :1]",
         (CONTRACT, "-k", "step_loop"),
     ),
     Mutant(
@@ -166,10 +168,24 @@ MUTANTS = (
         contract("gradients_are_those", "lstm-1-current"),
     ),
     Mutant(
-        "label smoothing is not in the gradient",
+        "label smoothing is not in the readout's gradient",
         "nmt/layers/output.py",
-        "p_NV.new_full(gold_N1.shape, smoothing - 1.0)",
-        "p_NV.new_full(gold_N1.shape, -1.0)",
+        "            readout_gradient_ND -= smoothing * mean_weight_D\n",
+        "",
+        ("tests/layers",),
+    ),
+    Mutant(
+        "label smoothing is not in the weight's gradient",
+        "nmt/layers/output.py",
+        "            gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)\n",
+        "",
+        ("tests/layers",),
+    ),
+    Mutant(
+        "label smoothing is not in the loss",
+        "nmt/layers/output.py",
+        "((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()",
+        "((1.0 - smoothing) * cross_entropy_N).sum()",
         ("tests/layers",),
     ),
     Mutant(
@@ -291,6 +307,112 @@ MUTANTS = (
         '        restore_generators(_below("generator/", tensors), self.compute.device)\n',
         "",
         ("tests/workflows/test_resume.py", "-k", "killed"),
+    ),
+    Mutant(
+        "heads together see later words",
+        "nmt/attention/multihead.py",
+        "if self.causal and position_NT.shape[1] > 1:",
+        "if False:",
+        (MULTIHEAD, "-k", "causal"),
+    ),
+    Mutant(
+        "a head apart sees later words",
+        "nmt/attention/attention.py",
+        "if attention.causal:",
+        "if False:",
+        (MULTIHEAD, "-k", "causal"),
+    ),
+    Mutant(
+        "heads together see padding",
+        "nmt/attention/multihead.py",
+        "if memory.is_pad_BS is not None:",
+        "if False:",
+        (MULTIHEAD, "-k", "plain_loops or padding"),
+    ),
+    Mutant(
+        "dot products of heads are not scaled",
+        "nmt/attention/multihead.py",
+        "alpha=self.scale",
+        "alpha=1.0",
+        (MULTIHEAD, "-k", "torchs or plain_loops"),
+    ),
+    Mutant(
+        "beams' heads are mixed up",
+        "nmt/attention/multihead.py",
+        "x_BHKTA.transpose(1, 2).reshape(rows, heads, -1, width)",
+        "x_BHKTA.reshape(rows, heads, -1, width)",
+        (TRANSFORMER, "-k", "beams"),
+    ),
+    Mutant(
+        "attention weights of heads together are not dropped",
+        "nmt/attention/multihead.py",
+        "            weights_SGT = self.dropout(weights_SGT)\n",
+        "",
+        (MULTIHEAD, "-k", "dropout"),
+    ),
+    Mutant(
+        "what dropout keeps is not scaled",
+        "nmt/layers/dropout.py",
+        "factors.mul_(self.scale)",
+        "factors",
+        (MULTIHEAD, "-k", "dropout"),
+    ),
+    Mutant(
+        "past keys and values are forgotten",
+        "nmt/attention/multihead.py",
+        "            torch.cat([past.keys_BHSA, here.keys_BHSA], dim=2),\n"
+        "            torch.cat([past.values_BHSA, here.values_BHSA], dim=2),\n",
+        "            here.keys_BHSA,\n            here.values_BHSA,\n",
+        contract("forced_equals_stepwise", "transformer-pre-sinusoidal"),
+    ),
+    Mutant(
+        "steps of a Transformer all stand at the first position",
+        "nmt/models/transformer/decoder.py",
+        "TransformerState(tuple(kept), state.position_N + 1)",
+        "TransformerState(tuple(kept), state.position_N)",
+        contract("forced_equals_stepwise", "transformer-pre-sinusoidal"),
+    ),
+    Mutant(
+        "a step's key is not turned",
+        "nmt/attention/multihead.py",
+        "here = self._keys_and_values(x_N1Q, position_N1)",
+        "here = self._keys_and_values(x_N1Q, None)",
+        contract("forced_equals_stepwise", "transformer-pre-rotary"),
+    ),
+    Mutant(
+        "rotary positions go with a matrix between query and key",
+        "nmt/models/transformer/config.py",
+        'ROTATING = ("dot", ',
+        'ROTATING = ("dot", "general", ',
+        (TRANSFORMER, "-k", "rotary"),
+    ),
+    Mutant(
+        "a Transformer's residual connection is missing",
+        "nmt/models/transformer/block.py",
+        "added_BTD: Tensor = x_BTD + self.dropout(",
+        "added_BTD: Tensor = self.dropout(",
+        (TRANSFORMER, "-k", "equals_torchs"),
+    ),
+    Mutant(
+        "the last states of a pre-norm Transformer are not normalised",
+        "nmt/models/transformer/block.py",
+        'return nn.LayerNorm(config.size) if config.norm == "pre" else nn.Identity()',
+        "return nn.Identity()",
+        (TRANSFORMER, "-k", "equals_torchs"),
+    ),
+    Mutant(
+        "embeddings are not scaled",
+        "nmt/models/transformer/block.py",
+        "embedded_BTE.to(compute_dtype(embedded_BTE)) * self.scale",
+        "embedded_BTE.to(compute_dtype(embedded_BTE))",
+        (TRANSFORMER, "-k", "equals_torchs"),
+    ),
+    Mutant(
+        "padding is in the mean of a sentence",
+        "nmt/models/transformer/encoder.py",
+        "states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0).sum(dim=1)",
+        "states_BSD.sum(dim=1)",
+        (TRANSFORMER, "-k", "encoder"),
     ),
 )
 

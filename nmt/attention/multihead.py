@@ -151,11 +151,20 @@ class MultiHead(nn.Module):
         return attended._replace(context_BTQ=F.linear(attended.context_BTQ, self.out_weight_QQ))
 
 
-class Together(nn.Module):
-    """softmax(scale x q . k) over all heads at once, in matrix products.
+def fused_from(device: str, dtype: torch.dtype) -> int:
+    """The number of source positions from which on the fused kernel is faster, forward and backward, as
+    ``scripts/benchmark_attention.py`` measured it with 4 heads of 32 on a CPU with AVX512-BF16: in bfloat16 it took 14
+    times as long as the products at 16 positions, twice as long at 128 and as long at 256; in float32 as long at 16 and
+    two thirds at 64. On a GPU it spares the memory of the weights at any length."""
+    if device == "cuda":
+        return 1
+    return 24 if dtype == torch.float32 else 256
 
-    On a CPU these beat ``scaled_dot_product_attention``, forward and backward, on sentences as they are. The softmax
-    runs over the first dimension of (S, G, T), because over rows as short as a sentence it is ten times as slow.
+
+class Together(nn.Module):
+    """softmax(scale x q . k) over all heads at once: in training by torch's fused kernel where that is faster (see
+    ``fused_from``), else in matrix products. Their softmax runs over the first dimension of (S, G, T), because on a CPU
+    it is ten times as slow over rows as short as a sentence.
     """
 
     def __init__(self, scale: float, dropout: float, *, causal: bool) -> None:
@@ -173,6 +182,11 @@ class Together(nn.Module):
         assert isinstance(memory, TogetherMemory)
         rows, heads, time, _ = query_NHTA.shape
         batch, _, positions, _ = memory.keys_BHSA.shape
+        device = query_NHTA.device.type
+        is_fast = fused_from(device, query_NHTA.dtype) <= positions
+        drops = self.dropout.threshold > 0 and device == "cpu"  # for which a CPU has no fused kernel
+        if self.training and time > 1 and is_fast and not drops:
+            return self._fused(query_NHTA, memory)
         query_GTA = _beams_to_time(query_NHTA, batch).flatten(0, 1)
         keys_GSA, values_GSA = memory.keys_BHSA.flatten(0, 1), memory.values_BHSA.flatten(0, 1)
         hidden = self._hidden(position_NT, memory, query_GTA.dtype)
@@ -190,6 +204,24 @@ class Together(nn.Module):
         context_GTA = weights_SGT.permute(1, 2, 0) @ values_GSA
         context_NHTA = _time_to_beams(context_GTA.view(batch, heads, *context_GTA.shape[1:]), rows)
         return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights_NHTS, ())
+
+    def _fused(self, query_BHTA: Tensor, memory: TogetherMemory) -> HeadsAttended:
+        """The same by ``scaled_dot_product_attention``, which hands out no weights."""
+        mask = None if memory.is_pad_BS is None else ~memory.is_pad_BS[:, None, None]
+        if self.causal:
+            assert mask is None, "padding stands at the end, ahead of every word"
+        context_BHTA = F.scaled_dot_product_attention(
+            query_BHTA,
+            memory.keys_BHSA,
+            memory.values_BHSA,
+            attn_mask=mask,
+            dropout_p=self.dropout.threshold / 256,
+            is_causal=self.causal,
+            scale=self.scale,
+        )
+        rows, _, time, _ = query_BHTA.shape
+        no_weights = query_BHTA.new_empty(rows, 0, time, memory.keys_BHSA.shape[2])
+        return HeadsAttended(context_BHTA.transpose(1, 2).flatten(2), no_weights, ())
 
     def _hidden(self, position_NT: Tensor, memory: TogetherMemory, dtype: torch.dtype) -> Tensor:
         """-inf where a query may not look, else 0: (G, S, 1), (1, S, T) or (G, S, T)."""

@@ -34,9 +34,9 @@ class Sampled(Weighting):
     large vocabulary soon settle on a few positions, the same for every word.
     """
 
-    discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
+    discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """How much a later word's log-probability counts: 0 rewards a choice for its own word alone, 1 for all that follow.
-    A choice reaches later words only by way of the decoder's state."""
+    A choice reaches later words by way of the decoder's state alone; where it does not, they are noise."""
     entropy: Annotated[float, Field(ge=0.0)] = 0.01
     """Weight of the entropy bonus, per nat."""
     expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5

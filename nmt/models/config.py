@@ -45,7 +45,7 @@ class ModelConfig(Structure):
         if not isinstance(tree, dict):
             return tree
         decoder, attention = tree.get("decoder"), tree.get("attention", {})
-        kind = decoder.get("kind") if isinstance(decoder, dict) else decoder
+        kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", decoder)
         if kind == "transformer" and isinstance(attention, dict):
             return {**tree, "attention": {"score": "scaled_dot", **attention}}
         return tree
@@ -63,6 +63,8 @@ class ModelConfig(Structure):
     def _context_stands_for_attention(self) -> ModelConfig:
         encoder, decoder, attention, context = self.encoder, self.decoder, self.attention, self.context
         if not attention.is_none:
+            if context is not None and isinstance(decoder, TransformerDecoderConfig):
+                raise ValueError(f"context: {context.kind} is for decoder.kind: rnn without attention; leave it out")
             if context is not None:
                 raise ValueError(
                     f"context: {context.kind} is for a decoder without attention; leave it out, or set "

@@ -60,6 +60,41 @@ def test_cross_entropy_equals_torchs(smoothing: float, chunk: int) -> None:
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("size", [1.0, 30.0], ids=["small logits", "large logits"])
+def test_cross_entropy_in_bfloat16_is_that_of_float32_but_for_rounding(size: float, smoothing: float) -> None:
+    """Weights and readouts are representable in bfloat16, so what differs is what the loss itself rounds."""
+    torch.manual_seed(0)
+    layer = OutputLayer(32, 700)
+    layer.weight_VD.data = (size * layer.weight_VD.data).bfloat16().float()
+    readout = torch.randn(300, 32).bfloat16().float().requires_grad_()
+    gold = torch.randint(700, (300,))
+    parameters = [readout, layer.weight_VD, layer.bias_V]
+    expected = F.cross_entropy(layer(readout), gold, label_smoothing=smoothing, reduction="sum")
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer.loss(readout, gold, smoothing=smoothing, chunk=128).objective
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=2e-3)
+    ours, theirs = torch.autograd.grad(found, parameters), torch.autograd.grad(expected, parameters)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.dtype == torch.float32
+        assert (one - other).norm() < 0.02 * other.norm()
+
+
+def test_cross_entropy_keeps_no_logits_for_the_backward_pass() -> None:
+    layer = OutputLayer(2, 1000)
+    readout, gold = torch.randn(64, 2, requires_grad=True), torch.zeros(64, dtype=torch.int64)
+    kept: list[int] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        layer.loss(readout, gold, chunk=16)
+    assert 0 < max(kept) <= 3 * 1000
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("chunk", [1, 3, 100])
 def test_likelihood_equals_log_softmax(smoothing: float, chunk: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.core.structure import dump, parse_document, validate
 from nmt.models.config import ModelConfig
+from nmt.models.transformer.config import TransformerDecoderConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,6 +93,96 @@ FAULTS = {
             "readout_size out"
         ),
     ),
+    "heads that do not divide the width": (
+        "encoder: {kind: transformer, size: 10, heads: 4}",
+        "encoder: heads: 4 must divide size (10)",
+    ),
+    "rotary positions in heads of odd width": (
+        "decoder: {kind: transformer, size: 12, heads: 4, positions: rotary}",
+        "decoder: positions: rotary turns pairs, so size / heads (3) must be even",
+    ),
+    "rotary positions that no inner product shows": (
+        "encoder: {kind: transformer, positions: rotary, score: additive}",
+        (
+            "positions: rotary shows in the inner product of query and key, and score: additive sees more of them; "
+            "use a score of dot, scaled_dot, cosine, gaussian, or positions: sinusoidal"
+        ),
+    ),
+    "rotary positions with a matrix between query and key": (
+        "encoder: {kind: transformer, positions: rotary, score: general}",
+        "and score: general sees more of them",
+    ),
+    "a number of positions that are not learned": (
+        "encoder: {kind: transformer, max_positions: 100}",
+        "encoder: max_positions is for positions: learned alone, not sinusoidal; leave it out",
+    ),
+    "a number of rotary positions": (
+        "decoder: {kind: transformer, max_positions: 100, positions: rotary}",
+        "decoder: max_positions is for positions: learned alone, not rotary; leave it out",
+    ),
+    "a Transformer decoder without attention": (
+        "decoder: transformer\nattention: {score: none}",
+        (
+            "decoder.kind: transformer sees the source by attention alone, which attention.score: none takes away; "
+            "name another score, or use decoder.kind: rnn"
+        ),
+    ),
+    "self-attention without a score": (
+        "encoder: {kind: transformer, score: none}",
+        "encoder.score: text 'none' is not a choice",
+    ),
+    "an exact sum over many attentions": (
+        "decoder: transformer\nattention: {weights: {kind: hard, training: marginal}}",
+        (
+            "attention.weights: hard with training: marginal sums over all positions of one attention, and a "
+            "Transformer decoder has one in each layer and head; use training: reinforce, or decoder.kind: rnn"
+        ),
+    ),
+    "variational dropout in a Transformer encoder": (
+        "encoder: transformer\ndropout: {variational: true}",
+        (
+            "dropout.variational: true is for recurrent encoders and decoders, and encoder.kind is transformer; "
+            "leave it out"
+        ),
+    ),
+    "variational dropout in a Transformer decoder": (
+        "decoder: transformer\ndropout: {variational: true}",
+        "and decoder.kind is transformer; leave it out",
+    ),
+    "dropout in feed-forward blocks that are not there": (
+        "dropout: {feed_forward: 0.1}",
+        "dropout.feed_forward is for a Transformer, and neither encoder nor decoder is one; leave it out",
+    ),
+    "dropout of weights that are not there": (
+        "attention: {score: none}\ndropout: {attention: 0.1}",
+        "dropout.attention has no weights to drop with attention.score: none; leave it out",
+    ),
+    "a context with a Transformer decoder": (
+        "decoder: transformer\ncontext: every_step",
+        "context: every_step is for a decoder without attention; leave it out",
+    ),
+    "a misspelt key without a kind": ("encoder: {laeyrs: 2}", "encoder.laeyrs: unknown key; did you mean 'layers'?"),
+    "a misspelt key with a kind": (
+        "decoder: {kind: transformer, feed_froward: 2}",
+        "decoder.feed_froward: unknown key; did you mean 'feed_forward'?",
+    ),
+    "a Transformer's key without a kind": (
+        "decoder: {heads: 2}",
+        "decoder.heads: unknown key for kind 'rnn'; it belongs to kind 'transformer'",
+    ),
+    "an RNN's key in a Transformer": (
+        "encoder: {kind: transformer, cell: lstm}",
+        "encoder.cell: unknown key for kind 'transformer'; it belongs to kind 'rnn'",
+    ),
+    "a misspelt kind by itself": (
+        "encoder: transfomer",
+        "encoder: text 'transfomer' is not a choice; did you mean 'transformer'? the choices are rnn, transformer",
+    ),
+    "a misspelt kind with settings": (
+        "encoder: {kind: transfomer, layers: 2}",
+        "encoder.kind: text 'transfomer' is not a choice; did you mean 'transformer'? the choices are rnn, transformer",
+    ),
+    "a kind of nothing": ("decoder: {kind: null}", "decoder.kind: nothing is not a choice"),
 }
 
 
@@ -119,6 +210,24 @@ SOUND = {
     "draws with input feeding": "attention: {weights: hard}\ndecoder: {query: previous}",
     "residual layers": "encoder: {layers: 2, residual: true}\ndecoder: {layers: 3, residual: true}",
     "a tied output": "embedding: {tie: output, size: 8}\ndecoder: {size: 7}",
+    "a Transformer by name": "encoder: transformer\ndecoder: transformer",
+    "a Transformer with all of its settings": (
+        "encoder: {kind: transformer, layers: 2, size: 12, heads: 3, feed_forward: 5, activation: swiglu, norm: post, "
+        "positions: rotary, score: {kind: gaussian, bandwidth: 2.0}}\n"
+        "decoder: {kind: transformer, positions: learned, max_positions: 9, score: location}\n"
+        "attention: {score: additive, weights: {kind: glimpse, scales: 2}}\nembedding: {tie: all}\n"
+        "dropout: {feed_forward: 0.1, attention: 0.2}"
+    ),
+    "a Transformer encoder alone": "encoder: transformer\ndropout: {feed_forward: 0.1}",
+    "a Transformer encoder before a decoder without attention": (
+        "encoder: transformer\nattention: {score: none}\ndropout: {attention: 0.1}"
+    ),
+    "a Transformer decoder alone": "decoder: transformer\ndropout: {feed_forward: 0.1}",
+    "draws in a Transformer": "decoder: transformer\nattention: {weights: hard}",
+    "a tied output of another width than a Transformer's": (
+        "embedding: {tie: output, size: 8}\ndecoder: {kind: transformer, size: 16}"
+    ),
+    "heads of odd width": "encoder: {kind: transformer, size: 12, heads: 4}",
 }
 
 
@@ -126,6 +235,38 @@ SOUND = {
 def test_a_combination_that_makes_sense_is_taken_and_written_as_it_is(text: str) -> None:
     config = read(text)
     assert read(dump(config)) == config
+
+
+def test_a_side_whose_kind_is_left_out_is_recurrent() -> None:
+    for text in ("context: null", "encoder: {layers: 2}\ndecoder: {size: 30}", "encoder: rnn\ndecoder: {kind: rnn}"):
+        config = read(text)
+        assert (config.encoder.kind, config.decoder.kind) == ("rnn", "rnn")
+        assert config.attention.score.kind == "additive"
+    assert read("encoder: rnn\ndecoder: {kind: rnn}") == ModelConfig()
+    mixed = read("encoder: {kind: transformer}\ndecoder: {layers: 2}")
+    assert (mixed.encoder.kind, mixed.decoder.kind) == ("transformer", "rnn")
+    assert mixed.attention.score.kind == "additive"
+
+
+def test_a_transformer_decoder_asks_by_scaled_dot_products_where_no_score_is_named() -> None:
+    for text in (
+        "decoder: transformer",
+        "decoder: {kind: transformer}",
+        "decoder: {kind: transformer, layers: 2}\nattention: {}",
+        "decoder: transformer\nattention: {weights: sparsemax}",
+        "attention: {weights: sparsemax}\ndecoder: transformer",
+    ):
+        assert read(text).attention.score.kind == "scaled_dot", text
+    assert read("decoder: transformer\nattention: {weights: sparsemax}").attention.weights.kind == "sparsemax"
+    assert read("decoder: transformer\nattention: {score: additive}").attention.score.kind == "additive"
+    assert read("decoder: transformer\nattention: {score: {kind: dot}}").attention.score.kind == "dot"
+    assert ModelConfig(decoder=TransformerDecoderConfig()).attention.score.kind == "scaled_dot"
+
+
+def test_a_transformer_by_name_is_one_with_nothing_set() -> None:
+    assert read("encoder: transformer\ndecoder: transformer") == read(
+        "encoder: {kind: transformer}\ndecoder: {kind: transformer}"
+    )
 
 
 def test_a_context_is_set_by_name_or_with_its_settings() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 from typing import Any
 
@@ -25,10 +24,10 @@ from nmt.models.transformer.block import Entrance
 from nmt.models.transformer.config import ROTATING, TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
-from tests.attention.oracles import attention_config
+from tests.attention.oracles import attention_config, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
-from tests.models.torch_transformer import entered, sinusoid
+from tests.models.torch_transformer import entered, sinusoid, turned
 from tests.models.variants import TRANSFORMER, make, tree
 
 SOURCE_BS, TARGET_BT = padded(SOURCES), padded(TARGETS)
@@ -199,16 +198,6 @@ def test_all_positions_from_the_last_learned_one_on_share_it() -> None:
     assert (found_TD[2:] == found_TD[2]).all()
 
 
-def turned(x_A: list[float], position: int) -> list[float]:
-    """Each pair as a complex number times e^(i t theta) (Su et al. 2021, equations 12 to 15)."""
-    found: list[float] = []
-    for pair in range(len(x_A) // 2):
-        theta = 10_000 ** (-2 * pair / len(x_A))
-        product = complex(x_A[2 * pair], x_A[2 * pair + 1]) * cmath.exp(1j * position * theta)
-        found += [product.real, product.imag]
-    return found
-
-
 def test_rotation_is_that_of_complex_numbers() -> None:
     x_BHTA = torch.randn(2, 3, 4, 6, dtype=torch.float64)
     position_BT = torch.tensor([[0, 1, 2, 3], [9, 2, 40, 7]])
@@ -233,6 +222,35 @@ def test_inner_products_of_what_is_rotated_depend_on_the_distance_alone() -> Non
         expected = product(20 + distance, 20)
         assert [product(t + distance, t) for t in (3, 11, 90)] == pytest.approx([expected] * 3, abs=1e-4)
     assert product(21, 20) != pytest.approx(product(22, 20), abs=1e-2)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
+def test_rotary_turns_queries_and_keys_and_not_values(causal: bool) -> None:
+    torch.manual_seed(2)
+    attention = MultiHead(
+        attention_config("scaled_dot"), heads=2, query_size=8, key_size=8, dropout=0.0, causal=causal, rotary=True
+    )
+    attention = attention.double().eval()
+    assert attention.key_weight_QK is not None
+    x_TQ = 2 * torch.randn(4, 8, dtype=torch.float64)
+    found = attention.itself(x_TQ[None], torch.arange(4)[None], None)
+    for t in range(4):
+        heads: list[float] = []
+        for h, rows in enumerate((slice(0, 4), slice(4, 8))):
+            query_A = turned((attention.query_weight_QQ[rows] @ x_TQ[t]).tolist(), t)
+            scores = []
+            for s in range(t + 1 if causal else 4):
+                key_A = turned((attention.key_weight_QK[rows] @ x_TQ[s]).tolist(), s)
+                scores.append(sum(q * k for q, k in zip(query_A, key_A, strict=True)) / 2.0)
+            weights_S = softmax(scores)
+            assert found.weights_BHTS[0, h, t].tolist() == pytest.approx(
+                weights_S + [0.0] * (4 - len(scores)), abs=1e-5
+            )
+            values_SA = x_TQ[: len(scores)] @ attention.value_weight_QK[rows].T
+            heads += (torch.tensor(weights_S, dtype=torch.float64) @ values_SA).tolist()
+        expected_Q = attention.out_weight_QQ @ torch.tensor(heads, dtype=torch.float64)
+        torch.testing.assert_close(found.context_BTQ[0, t], expected_Q, atol=1e-5, rtol=1e-5)
 
 
 def moves(score: str) -> float:

@@ -6,7 +6,9 @@ the projections of attention: torch's get zeros.
 
 from __future__ import annotations
 
+import cmath
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +29,16 @@ def sinusoid(position: int, size: int) -> list[float]:
     for place in range(size):
         angle = position / 10_000 ** ((place - place % 2) / size)
         found.append(math.cos(angle) if place % 2 else math.sin(angle))
+    return found
+
+
+def turned(x_A: Sequence[float], position: int) -> list[float]:
+    """Each pair of entries as a complex number, times e^(i position theta) (Su et al. 2021, equations 12 to 15)."""
+    found: list[float] = []
+    for pair in range(len(x_A) // 2):
+        theta = 10_000 ** (-2 * pair / len(x_A))
+        product = complex(x_A[2 * pair], x_A[2 * pair + 1]) * cmath.exp(1j * position * theta)
+        found += [product.real, product.imag]
     return found
 
 

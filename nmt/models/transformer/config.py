@@ -54,7 +54,7 @@ class TransformerConfig(Structure):
                 )
             if self.score.kind not in ROTATING:
                 raise ValueError(
-                    f"positions: rotary shows in the inner product of query and key alone, and score: {self.score.kind} "
+                    f"positions: rotary shows in the inner product of query and key, and score: {self.score.kind} "
                     f"sees more of them; use a score of {', '.join(ROTATING)}, or positions: sinusoidal"
                 )
         if self.max_positions != 512 and self.positions != "learned":

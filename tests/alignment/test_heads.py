@@ -1,0 +1,74 @@
+"""Which heads' weights become an alignment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from nmt.alignment.forced import chosen_heads, forced_weights
+from nmt.cli.app import app
+from nmt.core.device import Compute
+from nmt.core.errors import InputError
+from nmt.models.seq2seq import Seq2Seq
+from tests.models.variants import TRANSFORMER, make, tree
+
+COMPUTE = Compute(torch.device("cpu"), "float32")
+SIDES = {**TRANSFORMER, "layers": 3}
+
+
+def transformer() -> Seq2Seq[Any, Any]:
+    """Three layers of two heads."""
+    return make(tree(score="scaled_dot", encoder=SIDES, decoder=SIDES))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "places"),
+    [
+        (None, [2, 3]),  # the layer before the last
+        ("*", [0, 1, 2, 3, 4, 5]),
+        ("layer3.*", [4, 5]),
+        ("*.head2", [1, 3, 5]),
+        ("layer[12].head1", [0, 2]),
+        ("layer1.head2", [1]),
+    ],
+)
+def test_a_pattern_names_the_heads_that_are_averaged(pattern: str | None, places: list[int]) -> None:
+    model = transformer()
+    assert chosen_heads(model, pattern) == places
+    (found_TS,) = forced_weights(model, [[4, 5, 1]], [[5, 4]], COMPUTE, batch_tokens=100, heads=pattern)
+    with torch.no_grad():
+        decoded = model.forced(torch.tensor([[5, 4, 3]]), model.encode(torch.tensor([[4, 5, 1, 3]])))
+    each_HTS = decoded.weights_BHTS[0]
+    torch.testing.assert_close(torch.from_numpy(found_TS), sum(each_HTS[place] for place in places) / len(places))
+
+
+@pytest.mark.parametrize(
+    ("weights", "names"),
+    [("softmax", ("head1",)), ({"kind": "glimpse", "scales": 2}, ("head1", "head2"))],
+    ids=["softmax", "glimpse"],
+)
+def test_a_recurrent_decoders_heads_all_count(weights: Any, names: tuple[str, ...]) -> None:
+    model = make(tree(weights=weights))
+    assert model.decoder.head_names == names
+    assert chosen_heads(model, None) == list(range(len(names)))
+
+
+def test_one_layer_is_the_one_that_aligns() -> None:
+    sides = {**TRANSFORMER, "layers": 1}
+    assert chosen_heads(make(tree(score="scaled_dot", encoder=sides, decoder=sides)), None) == [0, 1]
+
+
+def test_a_pattern_that_fits_no_head_is_refused_with_the_names() -> None:
+    with pytest.raises(
+        InputError, match=r"^alignment.heads: layer4.\*: fits no head of this model; it has layer1.head1, "
+    ):
+        chosen_heads(transformer(), "layer4.*")
+
+
+def test_heads_are_not_for_gradients() -> None:
+    result = CliRunner().invoke(app, ["align", "--source", "x", "--method", "gradient", "--heads", "*"])
+    assert isinstance(result.exception, InputError)
+    assert "--method gradient does not look at" in str(result.exception)
