@@ -159,7 +159,7 @@ FAULTS = {
     ),
     "a context with a Transformer decoder": (
         "decoder: transformer\ncontext: every_step",
-        "context: every_step is for a decoder without attention; leave it out",
+        "context: every_step is for decoder.kind: rnn without attention; leave it out",
     ),
     "a misspelt key without a kind": ("encoder: {laeyrs: 2}", "encoder.laeyrs: unknown key; did you mean 'layers'?"),
     "a misspelt key with a kind": (
