@@ -100,6 +100,29 @@ class OutputLayer(nn.Module):
         smoothed, log_p, is_best = zip(*parts, strict=True)
         return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))
 
+    def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int = 1024) -> Tensor:
+        """How far two readouts of the same tokens disagree: (KL(p || q) + KL(q || p)) / 2 in nats, summed over rows.
+
+        Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
+        """
+
+        def part(one_ND: Tensor, other_ND: Tensor) -> Tensor:
+            return _divergence(self(one_ND), self(other_ND))
+
+        return torch.stack(
+            [
+                checkpoint(part, one, other, use_reentrant=False)
+                for one, other in zip(torch.split(one_ND, chunk), torch.split(other_ND, chunk), strict=True)
+            ]
+        ).sum()
+
+
+def _divergence(one_NV: Tensor, other_NV: Tensor) -> Tensor:
+    """Of the distributions of two rows of logits, summed over the rows."""
+    wide = torch.promote_types(one_NV.dtype, torch.float32)
+    log_p_NV, log_q_NV = one_NV.log_softmax(dim=1, dtype=wide), other_NV.log_softmax(dim=1, dtype=wide)
+    return 0.5 * ((log_p_NV.exp() - log_q_NV.exp()) * (log_p_NV - log_q_NV)).sum()
+
 
 SUMS = 16
 """In how many parts a row is summed by a matrix product, which rounds each in the compute precision."""

@@ -14,25 +14,53 @@ from nmt.models.seq2seq import Branches, Seq2Seq
 
 
 def token_loss(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, *, smoothing: float = 0.0
+    model: Seq2Seq[Any, Any],
+    source_BS: Tensor,
+    target_BT: Tensor,
+    feed: Feed,
+    *,
+    smoothing: float = 0.0,
+    r_drop: float = 0.0,
 ) -> TokenLoss:
     """The loss summed over the target's tokens, end-of-sentence included. Output layer and loss run once over all
-    positions of all sentences, padding left out. What attention learns from a reward is part of the objective."""
+    positions of all sentences, padding left out. What attention learns from a reward is part of the objective.
+
+    With ``r_drop`` (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 3, its alpha) each
+    sentence goes through the model twice, under two draws of dropout, and their disagreement is part of the loss:
+    (L_1 + L_2 + alpha (KL(p_1 || p_2) + KL(p_2 || p_1)) / 2) / 2, half the paper's, so that the loss keeps its size.
+    """
+    if r_drop == 0.0:
+        return _loss_and_readouts(model, source_BS, target_BT, feed, smoothing)[0]
+    twice = (source_BS.repeat(2, 1), target_BT.repeat(2, 1))
+    loss, readout_NR = _loss_and_readouts(model, *twice, feed, smoothing)
+    assert readout_NR is not None, "what is summed over all positions has no one readout"
+    divergence = model.output.divergence(*readout_NR.chunk(2))
+    return TokenLoss(
+        objective=0.5 * (loss.objective + r_drop * divergence),
+        cross_entropy_N=loss.cross_entropy_N.view(2, -1).mean(dim=0),
+        correct=loss.correct // 2,
+    )
+
+
+def _loss_and_readouts(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, smoothing: float
+) -> tuple[TokenLoss, Tensor | None]:
+    """One pass: its loss, and the readouts of all tokens (N, R), sentence by sentence, where there is one for each."""
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
     is_pad_BT = target_BT == model.pad
     place_N = (~is_pad_BT).flatten().nonzero()[:, 0]
     gold_N = target_BT.flatten()[place_N]
     if decoded.branches is not None:
-        return _marginal(model.output, decoded.branches, place_N, gold_N, smoothing)
+        return _marginal(model.output, decoded.branches, place_N, gold_N, smoothing), None
     readout_NR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_N)
     loss = model.output.loss(readout_NR, gold_N, smoothing=smoothing)
     if not decoded.choices:
-        return loss
+        return loss, readout_NR
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
     objective = loss.objective
     for choice in decoded.choices:
         objective = objective + choice.loss(log_p_BT.view(target_BT.shape), is_pad_BT)
-    return dataclasses.replace(loss, objective=objective)
+    return dataclasses.replace(loss, objective=objective), readout_NR
 
 
 def _marginal(output: OutputLayer, branches: Branches, place_N: Tensor, gold_N: Tensor, smoothing: float) -> TokenLoss:

@@ -24,8 +24,8 @@ data:
   filters: {{identical: false, duplicates: false}}
 model:
   embedding: {{size: 32}}
-  encoder: {{kind: rnn, cell: {cell}, size: 48}}
-  decoder: {{kind: rnn, cell: {cell}, size: 64, query: {query}, input_feeding: {feeding}}}
+  encoder: {encoder}
+  decoder: {decoder}
   attention: {{score: {score}, weights: {weights}}}
   dropout: {{embedding: 0.0, layers: {dropout}}}
 training:
@@ -46,6 +46,7 @@ class Case:
     score: str = "additive"
     weights: str = "softmax"
     cell: str = "lstm"
+    """Of both sides; or ``transformer``."""
     query: str = "current"
     feeding: bool = True
     updates: int = 700
@@ -56,6 +57,18 @@ class Case:
     """Share of target digits that must be right."""
     aligned: float = 0.95
     """Share of target digits whose heaviest weight must lie on the digit that they come from; 0: whichever."""
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """Encoder and decoder in YAML."""
+        if self.cell == "transformer":
+            both = "{kind: transformer, layers: 2, size: 32, heads: 2, feed_forward: 64, positions: rotary}"
+            return {"encoder": both, "decoder": both}
+        wiring = f"query: {self.query}, input_feeding: {str(self.feeding).lower()}"
+        return {
+            "encoder": f"{{kind: rnn, cell: {self.cell}, size: 48}}",
+            "decoder": f"{{kind: rnn, cell: {self.cell}, size: 64, {wiring}}}",
+        }
 
     def __str__(self) -> str:
         return f"{self.task}-{self.score}-{self.weights}-{self.cell}-{self.query}{'-feeding' * self.feeding}"
@@ -77,6 +90,9 @@ CASES = [
     Case("copy", "location", "{kind: local_p, width: 2}"),
     Case("copy", "location", "{kind: local_m, width: 2}"),
     Case("copy", weights="glimpse", accuracy=0.95, aligned=0.0),
+    Case("reverse", "scaled_dot", cell="transformer", updates=1500, aligned=0.0),
+    Case("copy", "scaled_dot", cell="transformer", updates=1500, aligned=0.0),
+    Case("reverse", "additive", "sparsemax", cell="transformer", updates=1500, aligned=0.0),
 ]
 
 
@@ -92,8 +108,7 @@ def write(folder: Path, *, reverse: bool) -> None:
 def learn(case: Case, folder: Path) -> tuple[float, float]:
     """The share of target digits that are right, and of those whose heaviest weight is on the digit copied."""
     write(folder, reverse=case.task == "reverse")
-    settings = {**vars(case), "feeding": str(case.feeding).lower()}
-    text = CONFIG.format(folder=folder, **settings)
+    text = CONFIG.format(folder=folder, **vars(case), **case.sides)
     run = train(validate(Experiment, parse_document(text, "config.yaml")), precision="float32")
     translator = nmt.load(run, precision="float32")
     sources, targets = (
