@@ -59,6 +59,11 @@ class Experiment(Structure):
             if schedule.kind == "plateau":
                 raise ValueError("without data.valid there is no metric for training.schedule: plateau to follow")
         weights, feed = self.model.attention.weights, self.training.feed
+        if weights.enumerates and self.training.r_drop > 0.0:
+            raise ValueError(
+                f"training.r_drop compares two readouts of a word, where model.attention.weights: {weights.kind} with "
+                "training: marginal has one for each position; leave it out"
+            )
         if weights.enumerates and feed.kind != "teacher_forcing":
             raise ValueError(
                 f"training.feed: {feed.kind} needs a guess at each step, where model.attention.weights: {weights.kind} "

@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 
 import nmt
 from nmt.cli.align import align
+from nmt.cli.average import average
 from nmt.cli.evaluate import evaluate
 from nmt.cli.prepare import prepare
 from nmt.cli.train import train
@@ -69,7 +70,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, translate, evaluate, align):
+for _command in (prepare, train, average, translate, evaluate, align):
     app.command()(_command)
 
 

@@ -81,8 +81,11 @@ class TrainingCorpusConfig(CorpusConfig):
 
 
 class SubwordsConfig(Structure):
-    """How text is cut into tokens. SentencePiece, learned from the training corpora."""
+    """How text is cut into tokens. SentencePiece, learned from the training corpora, or a model that is there."""
 
+    model: FilePath | None = Field(
+        None, description="run directory, prepared folder or .model file whose subwords to take; default: learn them"
+    )
     kind: Literal["unigram", "bpe", "char", "word"] = Field("unigram", description="the segmentation model")
     size: int = Field(
         8000, ge=8, le=1_000_000,
@@ -108,6 +111,10 @@ class SubwordsConfig(Structure):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
+        if self.model is not None:
+            for name, field in type(self).model_fields.items():
+                if name not in ("model", "joint", "sampling") and getattr(self, name) != field.default:
+                    raise ValueError(f"{name} is that of the model that is given; leave it out")
         if self.sampling and self.kind in ("char", "word"):
             raise ValueError(f"sampling needs kind unigram or bpe: {self.kind} has one segmentation only")
         if self.byte_fallback and self.kind == "word":

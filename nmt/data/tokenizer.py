@@ -158,6 +158,11 @@ class Tokenizer:
         """The subwords as they stand in the vocabulary, with U+2581 where a word begins."""
         return [str(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
 
+    @property
+    def samples(self) -> bool:
+        """Whether a text has more than one segmentation, so that `sample` draws."""
+        return self._sampler is not None
+
     @cached_property
     def _sampler(self) -> SegmentationSampler | None:
         return make_sampler(read_model(self.model))
@@ -219,6 +224,29 @@ class TokenizerPair:
             )
         joint = Tokenizer.load(folder / "subwords.model")
         return cls(joint, joint)
+
+
+def load_tokenizers(path: Path, config: SubwordsConfig) -> TokenizerPair:
+    """The vocabulary or vocabularies of a folder that `TokenizerPair.save` wrote to, or of a `.model` file, which
+    serves both sides.
+
+    Raises:
+        InputError: There is none, or it does not go with `config.joint` or `config.sampling`.
+    """
+    try:
+        if path.is_dir():
+            pair = TokenizerPair.load(path)
+        else:
+            joint = Tokenizer.load(path)
+            pair = TokenizerPair(joint, joint)
+    except InputError as error:
+        raise InputError(f"data.subwords.model: {error}") from None
+    if pair.joint != config.joint:
+        has, joint_is = ("one vocabulary", "true") if pair.joint else ("a vocabulary for each side", "false")
+        raise InputError(f"data.subwords.model: {path}: has {has}; set data.subwords.joint: {joint_is}")
+    if config.sampling and not (pair.source.samples and pair.target.samples):
+        raise InputError(f"data.subwords.sampling: {path} has one segmentation of a text only; leave sampling out")
+    return pair
 
 
 def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:

@@ -6,7 +6,7 @@ Both are for use; training itself goes on with the raw weights.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,14 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
         return {name: _mean([file.get_tensor(name) for file in files]) for name in names}
 
 
+def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
+    """Whether a checkpoint folder holds just these weights, to the bit. Raises InputError for a damaged one."""
+    with _opened(checkpoint / MODEL) as file:
+        return set(file.keys()) == set(weights) and all(
+            torch.equal(file.get_tensor(name), weight) for name, weight in weights.items()
+        )
+
+
 def _mean(tensors: list[Tensor]) -> Tensor:
     total = torch.zeros_like(tensors[0], dtype=torch.float64)
     for each in tensors:
@@ -74,8 +82,8 @@ class MovingAverage:
         self.model = copy.deepcopy(model).requires_grad_(False)
         """The average; float32, on the device of the model."""
         self.decay = decay
-        self._average = list(self.model.parameters())
-        self._raw = list(model.parameters())
+        self._average: list[Tensor] = list(self.model.parameters())
+        self._raw: list[Tensor] = list(model.parameters())
 
     def decay_at(self, update: int) -> float:
         """d_u of an update, counted from 1."""

@@ -16,6 +16,9 @@ Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
 
+HIGHER_IS_BETTER = ("accuracy", "bleu")
+"""Of what a validation measures; the rest is better the lower it is."""
+
 
 class OptimizerConfig(Structure):
     """Adam (Kingma & Ba 2015), or with decoupled weight decay AdamW (Loshchilov & Hutter 2019)."""
@@ -65,6 +68,10 @@ class ValidationConfig(Structure):
             raise ValueError("metric: bleu needs bleu: true; or use metric: loss")
         return self
 
+    def is_better(self, value: float, than: float) -> bool:
+        """Whether one value of the metric is better than another."""
+        return value > than if self.metric in HIGHER_IS_BETTER else value < than
+
 
 class TrainingConfig(Structure):
     """How a model is trained."""
@@ -85,6 +92,9 @@ class TrainingConfig(Structure):
     feed: AnyFeed = TeacherForcingConfig()
     """What the decoder reads as the last word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    r_drop: Annotated[float, Field(ge=0.0)] = 0.0
+    """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take 5);
+    0: one pass. See ``nmt.models.likelihood``."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)

@@ -3,7 +3,7 @@
 checkpoints/step-00012000/model.safetensors     the weights to use
                           training.safetensors  optimizer state, generator states, weights in training where they differ
                           state.json            where training stood
-            average-00010000-00012000-of-3/     the mean of the weights of some of those: model.safetensors, state.json
+            average-00012000-of-3-1f0c9a4e/     the mean of the weights of some: model.safetensors, state.json
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
 Training goes on from a ``step-`` folder only, and deletes no others.
@@ -11,10 +11,11 @@ Training goes on from a ``step-`` folder only, and deletes no others.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,12 @@ def steps(run: Path) -> list[Path]:
     return sorted((run / "checkpoints").glob("step-*"))
 
 
-def average(run: Path, updates: Collection[int]) -> Path:
-    """Where the average of checkpoints of these updates stands, whether or not it is there."""
-    return run / "checkpoints" / f"average-{min(updates):08d}-{max(updates):08d}-of-{len(updates)}"
+def average(run: Path, members: Sequence[str]) -> Path:
+    """Where the average of some checkpoints stands, whether or not it is there; ``members`` are their names, the newest
+    last. Other checkpoints, another place."""
+    digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:8]
+    newest = Path(members[-1]).name.removeprefix("step-")
+    return run / "checkpoints" / f"average-{newest}-of-{len(members)}-{digest}"
 
 
 def averages(run: Path) -> list[Path]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import os
+import shutil
 import signal
 import threading
 import time
@@ -28,8 +30,9 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
-from nmt.training.config import TrainingConfig
-from nmt.training.metrics import Metrics
+from nmt.training.averaging import MovingAverage, average_weights
+from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
+from nmt.training.metrics import Metrics, read
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.schedule import Plateau
 from nmt.training.stopping import Standing
@@ -73,10 +76,10 @@ class Trainer:
         run: Path,
         compute: Compute,
         seed: int,
-        validation: Callable[[], Mapping[str, float]] | None,
+        validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None,
     ) -> None:
-        """``validation`` measures the model as it stands, without drawing from torch's generators, and returns figures
-        by name; ``config.validation.metric`` must be among them. None: there is no valid corpus."""
+        """``validation`` measures a model, which it may change, without drawing from torch's generators, and returns
+        figures by name; ``config.validation.metric`` must be among them. None: there is no valid corpus."""
         self.model = model
         self.config = config
         self.data = data
@@ -84,6 +87,7 @@ class Trainer:
         self.compute = compute
         self.seed = seed
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
+        self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
         self.standing = Standing()
         self._validation = validation
@@ -97,7 +101,7 @@ class Trainer:
         folder = folders.latest(self.run_folder)
         if folder is None:
             return False
-        state = checkpoint.read_state(folder)
+        state = folders.read_state(folder)
         try:
             position, standing = Position(**state["position"]), Standing(**state["standing"])
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
@@ -110,24 +114,30 @@ class Trainer:
             )
         if precision != self.compute.precision:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
-        checkpoint.load_weights(folder, self.model)
+        checkpoint.load_weights(folder, self.used)
         tensors = checkpoint.read_tensors(folder / folders.TRAINING)
+        if self.moving is not None:
+            checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
         self.position, self.standing = position, standing
         self._saved_at = position.update
-        best = folder.with_name(f"step-{standing.best_update:08d}")
-        if best.exists():  # training may have stopped between saving the best checkpoint and linking it
-            folders.point(self.run_folder, "best", best)
         return True
+
+    @property
+    def used(self) -> Seq2Seq[Any, Any]:
+        """The model to validate and to translate with: the moving average where there is one."""
+        return self.model if self.moving is None else self.moving.model
 
     def save(self) -> Path:
         """Writes a checkpoint of this moment, unless it is there."""
-        folder = self.run_folder / "checkpoints" / f"step-{self.position.update:08d}"
+        folder = folders.step(self.run_folder, self.position.update)
         if self._saved_at != self.position.update:
             tensors = {f"optimizer/{name}": each for name, each in self.optimizer.tensors().items()}
             states = generator_states(self.compute.device)
             tensors |= {f"generator/{name}": each for name, each in states.items()}
+            if self.moving is not None:
+                tensors |= {f"weights/{name}": each for name, each in checkpoint.named_weights(self.model).items()}
             state = {
                 "position": asdict(self.position),
                 "standing": asdict(self.standing),
@@ -136,7 +146,7 @@ class Trainer:
                 "vocabulary": self.data.tokenizers.fingerprint,
                 "loss_scale": self.optimizer.loss_scale(),
             }
-            folder = checkpoint.save(self.run_folder, self.position.update, self.model, tensors, state)
+            folder = checkpoint.save(self.run_folder, self.position.update, self.used, tensors, state)
             self._saved_at = self.position.update
         return folder
 
@@ -147,6 +157,8 @@ class Trainer:
         KeyboardInterrupt. A loss that is not finite raises InputError and leaves the last checkpoint as it was."""
         stopping, validation = self.config.stopping, self.config.validation
         started, before = time.monotonic(), self.position.seconds
+        self._drop_averages()
+        self._point_best()  # training may have stopped between saving the best checkpoint and linking it
         metrics = Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
         meter = _Meter()
         with (
@@ -157,7 +169,10 @@ class Trainer:
             ) as bar,
         ):
             if self._is_over():
-                log.info(f"training is complete at update {self.position.update}: nothing to do")
+                averaged = self._average(metrics)
+                log.info(
+                    f"training is complete at update {self.position.update}" + ("" if averaged else ": nothing to do")
+                )
                 return
             for batches, following in self._updates():
                 rate, norm = self._update(batches, meter)
@@ -184,16 +199,18 @@ class Trainer:
                     self.position = dataclasses.replace(self.position, seconds=seconds)
                     meter.resume()
                     over = self._is_over()
-                if update % self.config.save_every == 0 or update % validation.every == 0 or over or interrupted:
+                asked = bool(interrupted)  # once: a signal may come at any time
+                if update % self.config.save_every == 0 or update % validation.every == 0 or over or asked:
                     meter.pause()
-                    folder = self.save()
+                    self.save()
                     if self.standing.best_update == update:
-                        folders.point(self.run_folder, "best", folder)
-                    folders.prune(self.run_folder, keep=self.config.keep)
+                        self._point_best()
+                    folders.prune(self.run_folder, keep=self.config.keep, wanted=self._to_average())
                     meter.resume()
                 if over:
+                    self._average(metrics)
                     return
-                if interrupted:
+                if asked:
                     log.info(f"interrupted at update {update}; saved, the same command goes on from there")
                     raise KeyboardInterrupt
 
@@ -221,13 +238,20 @@ class Trainer:
         self.model.train()
         self.model.at_update(self.position.update)
         feed = self.config.feed.at(self.position.update + 1)
-        tokens = _tokens(batches)
+        count = _tokens(batches) if self.config.normalization == "tokens" else _sentences(batches)
         for batch in batches:
             source_BS = torch.from_numpy(batch.source_BS).to(self.compute.device)
             target_BT = torch.from_numpy(batch.target_BT).to(self.compute.device)
             with self.compute.autocast():
-                loss = token_loss(self.model, source_BS, target_BT, feed, smoothing=self.config.label_smoothing)
-            mean = loss.objective / tokens
+                loss = token_loss(
+                    self.model,
+                    source_BS,
+                    target_BT,
+                    feed,
+                    smoothing=self.config.label_smoothing,
+                    r_drop=self.config.r_drop,
+                )
+            mean = loss.objective / count
             if not math.isfinite(mean.item()):
                 raise InputError(self._not_finite("loss", [batch]))
             self.optimizer.scaled(mean).backward()  # type: ignore[no-untyped-call]
@@ -239,7 +263,10 @@ class Trainer:
         factor = self.config.schedule.factor(
             self.position.update + 1, last=self.config.stopping.updates, plateaus=self.standing.plateaus
         )
-        return self.optimizer.step(factor), norm
+        rate = self.optimizer.step(factor)
+        if self.moving is not None:
+            self.moving.follow(self.position.update + 1)
+        return rate, norm
 
     def _not_finite(self, what: str, batches: list[Batch]) -> str:
         lines: dict[str, list[int]] = {}
@@ -279,16 +306,95 @@ class Trainer:
         config, update = self.config.validation, self.position.update
         if self._validation is None:
             return
-        measured = self._validation()
+        measured = self._validation(copy.deepcopy(self.used))
         value = measured[config.metric]
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
-        self.standing = self.standing.after(value, update, higher_is_better=config.metric == "bleu", patience=patience)
+        self.standing = self.standing.after(
+            value, update, higher_is_better=config.metric in HIGHER_IS_BETTER, patience=patience
+        )
         metrics.write("valid", update, measured)
         best = " (best)" if self.standing.best_update == update else ""
-        shown = ", ".join(f"{name} {each:.2f}" for name, each in measured.items())
         minutes = self.position.seconds / 60
         epoch = self.position.epoch + (self.position.batch > 0)  # of the last update
-        log.info(f"update {update}, epoch {epoch}, {minutes:.1f} min: valid {shown}{best}")
+        log.info(f"update {update}, epoch {epoch}, {minutes:.1f} min: valid {_shown(measured)}{best}")
+
+    def _point_best(self) -> None:
+        """Has ``best`` lead to what was measured best: a checkpoint, or an average of some, whenever it was made."""
+        metric, best_value = self.config.validation.metric, self.standing.best
+        if best_value is None:
+            return
+        best = folders.step(self.run_folder, self.standing.best_update)
+        for folder in folders.averages(self.run_folder):
+            value = folders.read_state(folder).get("measured", {}).get(metric)
+            if value is not None and self.config.validation.is_better(value, best_value):
+                best, best_value = folder, value
+        if best.exists():
+            folders.point(self.run_folder, "best", best)
+
+    def _drop_averages(self) -> None:
+        """Removes what training has averaged beyond where it goes on from: of updates that will be made again."""
+        for folder in folders.averages(self.run_folder):
+            if folders.read_state(folder).get("update", 0) > self.position.update:
+                shutil.rmtree(folder)
+
+    def _to_average(self) -> list[Path]:
+        """The checkpoints that would be averaged if training ended now, oldest first: this one and those of the
+        validations before it. Others, from ``save_every`` or an interruption, depend on how often a run was stopped."""
+        if self.config.average is None:
+            return []
+        every, last = self.config.validation.every, self.position.update
+        before = range((last - 1) // every * every, 0, -every)
+        return [folders.step(self.run_folder, update) for update in sorted([last, *before[: self.config.average - 1]])]
+
+    def _average(self, metrics: Metrics) -> bool:
+        """Averages the checkpoints of the last validations, measures the average, and makes it the best if it is. What
+        is done is not done again; False where nothing was to do."""
+        members = [folder for folder in self._to_average() if folder.exists()]
+        if self.config.average is None:
+            return False
+        if len(members) < self.config.average:
+            log.warning(
+                f"training.average: {self.config.average}: of so many last validations only {len(members)} have a "
+                "checkpoint" + ("; nothing is averaged" if len(members) < 2 else "")
+            )
+        if len(members) < 2:
+            return False
+        update, names = self.position.update, [member.name for member in members]
+        folder = folders.average(self.run_folder, names)
+        measured = folders.read_state(folder).get("measured") if folder.exists() else None
+        is_told = any(_tells_of(line, update, len(members)) for line in read(self.run_folder))
+        if measured is not None and is_told:
+            return False
+        if measured is None:
+            weights = average_weights(members)
+            measured = {}
+            if self._validation is not None:
+                model = copy.deepcopy(self.model)
+                checkpoint.fill(model, weights, folder)
+                measured = dict(self._validation(model))
+            state = {
+                "averaged": names,
+                "vocabulary": self.data.tokenizers.fingerprint,
+                "update": update,
+                "measured": measured,
+            }
+            checkpoint.write(folder, {folders.MODEL: weights}, state)
+        folders.point(self.run_folder, "averaged", folder)
+        self._point_best()
+        if not is_told:  # the last step: whatever is cut off before is done again
+            metrics.write("average", update, {"checkpoints": len(members), **measured})
+        updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)
+        is_best = (self.run_folder / "best").resolve() == folder.resolve()
+        log.info(f"average of updates {updates}: {self._gain(measured)}{' (best)' if is_best else ''}")
+        return True
+
+    def _gain(self, measured: Mapping[str, float]) -> str:
+        """What averaging has brought, for people."""
+        metric, standing = self.config.validation.metric, self.standing
+        if standing.best is None or metric not in measured:
+            return "not measured, for there is no data.valid"
+        gain = f"{metric} {measured[metric] - standing.best:+.2f} against update {standing.best_update}"
+        return f"valid {_shown(measured)}; {gain}"
 
 
 class _Meter:
@@ -359,6 +465,19 @@ def _interruptible() -> Iterator[_Interrupted]:
 
 def _tokens(batches: list[Batch]) -> int:
     return sum(int(batch.target_length_B.sum()) for batch in batches)
+
+
+def _sentences(batches: list[Batch]) -> int:
+    return sum(len(batch.pairs_B) for batch in batches)
+
+
+def _tells_of(line: Mapping[str, Any], update: int, checkpoints: int) -> bool:
+    """Whether a line of metrics.jsonl is that of an average."""
+    return (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, checkpoints)
+
+
+def _shown(measured: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {each:.2f}" for name, each in measured.items())
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -20,7 +20,8 @@ from nmt.experiment import Experiment
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.workflows.locate import find_checkpoint
+from nmt.training import folders
+from nmt.workflows.locate import find_checkpoint, run_of
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ def load_trained(
     config. Raises InputError for whatever is missing, damaged or does not belong together.
     """
     folder = find_checkpoint(model, overrides)
-    run = folder.resolve().parent.parent
+    run = run_of(folder)
     log.info(f"model: {folder}")
     experiment = experiments.load(run / experiments.FILE, overrides)
     if changed := differences(experiments.load(run / experiments.FILE).model, experiment.model):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
-    state = checkpoints.read_state(folder)
+    state = folders.read_state(folder)
     if state.get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)

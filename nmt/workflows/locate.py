@@ -15,18 +15,24 @@ RUNS = Path("runs")
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     """The checkpoint folder that a user means; see ``nmt.workflows.loading.load_trained``."""
+    found = find(model, overrides)
+    return found if is_checkpoint(found) else _of_run(found)
+
+
+def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
+    """The run directory or checkpoint folder that a user means."""
     if model is None:
-        return _of_run(_last_run())
+        return _last_run()
     path = Path(model).expanduser()
     if path.is_dir():
-        if (path / folders.MODEL).exists():
-            if not (path.resolve().parent.parent / experiments.FILE).exists():
+        if is_checkpoint(path):
+            if not (run_of(path) / experiments.FILE).exists():
                 raise InputError(
                     f"{path}: is a checkpoint outside its run directory, whose {experiments.FILE} it needs"
                 )
             return path
         if (path / experiments.FILE).exists():
-            return _of_run(path)
+            return path
         raise InputError(f"{path}: is no run directory (there is no {experiments.FILE}) and no checkpoint")
     if path.is_file():
         if path.suffix not in (".yaml", ".yml"):
@@ -34,8 +40,18 @@ def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> 
         run = experiments.load(path, overrides).folder
         if not (run / experiments.FILE).exists():
             raise InputError(f"{path}: its run {run} has not been trained yet; nmt train {path}")
-        return _of_run(run)
+        return run
     raise InputError(f"{path}: no such run directory, checkpoint or config")
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder, or what a link leads to, is a checkpoint or an average of some."""
+    return (path / folders.MODEL).exists()
+
+
+def run_of(checkpoint: Path) -> Path:
+    """The run directory that a checkpoint stands in."""
+    return checkpoint.resolve().parent.parent
 
 
 def _last_run() -> Path:
@@ -57,5 +73,5 @@ def _of_run(run: Path) -> Path:
 
 def check(model: str | Path | None, overrides: Sequence[str] = ()) -> None:
     """Raises InputError for a model that is not there and for faults in its run's config, before torch is imported."""
-    run = find_checkpoint(model, overrides).resolve().parent.parent
+    run = run_of(find_checkpoint(model, overrides))
     experiments.load(run / experiments.FILE, overrides)

@@ -33,7 +33,7 @@ from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark
 from nmt.data.report import FIRST_LINES, CorpusTally, LineCount, Report, SideTally, ValidReport
 from nmt.data.sample import PairSample
 from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
-from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+from nmt.data.tokenizer import TokenizerPair, load_tokenizers, train_tokenizers
 from nmt.data.whole_folder import locked, made_whole
 
 # Raise it when the same input and config would give other files than before.
@@ -108,8 +108,12 @@ def _build(config: DataConfig, seed: int, partial: Path) -> Report:
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:
         scratch = Path(name)
         sample = _survey(config, seed, scratch)
-        log.info(f"learning {config.subwords.kind} subwords from {len(sample):,} pairs")
-        tokenizers = train_tokenizers(sample, config.subwords)
+        if config.subwords.model is None:
+            log.info(f"learning {config.subwords.kind} subwords from {len(sample):,} pairs")
+            tokenizers = train_tokenizers(sample, config.subwords)
+        else:
+            log.info(f"taking the subwords of {config.subwords.model}")
+            tokenizers = load_tokenizers(config.subwords.model, config.subwords)
         del sample
         if config.filters.duplicates:
             mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
@@ -140,7 +144,7 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
     """Read all once: the text filters' verdict and the hash of every pair, to files, and the pairs to learn from."""
     counts = np.zeros(len(Verdict), np.int64)
     text_filter = TextFilter(config.filters, _held_out(config))
-    sample = PairSample(config.subwords.training_sentences)
+    sample = PairSample(config.subwords.training_sentences if config.subwords.model is None else 0)
     with (scratch / "verdicts.bin").open("wb") as verdict_file, (scratch / "hashes.bin").open("wb") as hash_file:
         for corpus in config.train_corpora:
             for block in _progress(corpus, "reading"):
@@ -317,14 +321,17 @@ def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
 
 
 def _key(config: DataConfig, seed: int) -> str:
-    """A hash of all that the prepared folder is a function of: format, config, seed, and the bytes of every file."""
+    """A hash of all that the prepared folder is a function of: format, config, seed, and the bytes of every file. Of a
+    subword model the bytes alone count, wherever they stand."""
     made_by = {
         "format": _FORMAT,
         "sentencepiece": sentencepiece.__version__,
         "seed": seed,
-        "config": config.model_dump(mode="json", exclude={"prepared", "workers"}),
+        "config": config.model_dump(mode="json", exclude={"prepared": True, "workers": True, "subwords": {"model"}}),
     }
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
+    if config.subwords.model is not None:
+        digest.update(load_tokenizers(config.subwords.model, config.subwords).fingerprint.encode())
     valid = [] if config.valid is None else [config.valid]
     for corpus in [*config.train_corpora, *valid, *config.test_corpora]:
         for path in corpus.files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import fcntl
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -15,15 +14,19 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
+from nmt.core.structure import differences
 from nmt.data.batching import epoch_batches, padding_waste
+from nmt.data.config import DataConfig
 from nmt.data.store import Store
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
+from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.training.trainer import Trainer, TrainingData
 from nmt.workflows.loading import Trained, build_model, for_inference
+from nmt.workflows.locate import find_checkpoint, run_of
 from nmt.workflows.prepare import PreparedData, prepare
 from nmt.workflows.translator import Translator
 
@@ -41,10 +44,13 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
         raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
     with _alone(run):
         _refuse_conflicts(run, experiment)
+        origin = _origin(experiment)
         chosen = compute(device, precision)
-        data = prepare(experiment.data, run=run, seed=experiment.seed)
+        data = prepare(_data(experiment), run=run, seed=experiment.seed)
         seed_everything(experiment.seed)
         model = build_model(experiment, data.tokenizers).to(chosen.device)
+        if origin is not None:
+            _start_from(origin, model, data)
         trainer = Trainer(
             model,
             experiment.training,
@@ -52,7 +58,7 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
             run=run,
             compute=chosen,
             seed=experiment.seed,
-            validation=_validation(experiment, data, model, chosen),
+            validation=_validation(experiment, data, chosen),
         )
         resumed = trainer.resume()
         # only now: a training that is refused leaves the run as it was
@@ -88,9 +94,47 @@ def _refuse_conflicts(run: Path, experiment: Experiment) -> None:
         )
 
 
+def _data(experiment: Experiment) -> DataConfig:
+    """What to prepare. A run that has begun keeps its own copy of a subword model that it was given."""
+    data = experiment.data
+    if data.subwords.model is None or folders.latest(experiment.folder) is None:
+        return data
+    return data.model_copy(update={"subwords": data.subwords.model_copy(update={"model": experiment.folder})})
+
+
+def _origin(experiment: Experiment) -> Path | None:
+    """The checkpoint that a new run starts from; None where it starts from random weights, or has its own by now."""
+    named = experiment.training.start_from
+    if named is None or folders.latest(experiment.folder) is not None:
+        return None
+    try:
+        origin = find_checkpoint(named)
+    except InputError as error:
+        raise InputError(f"training.start_from: {error}") from None
+    described = run_of(origin) / experiments.FILE
+    changed = differences(experiments.load(described).model, experiment.model)
+    if changed := [key for key in changed if not key.startswith("dropout.")]:
+        raise InputError(
+            f"training.start_from: {origin}: is of another model.{changed[0]} than this config; give the model section "
+            f"the values that {described} has (dropout may differ)"
+        )
+    return origin
+
+
+def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
+    """Gives a new model the weights of a checkpoint, whose vocabulary must be its own."""
+    if folders.read_state(origin).get("vocabulary") != data.tokenizers.fingerprint:
+        raise InputError(
+            f"training.start_from: {origin}: was trained with another vocabulary than data.subwords makes of this "
+            f"corpus; take its own with data.subwords: {{model: {run_of(origin)}}}"
+        )
+    checkpoints.load_weights(origin, model)
+    log.info(f"starting from {origin}")
+
+
 def _validation(
-    experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute
-) -> Callable[[], Mapping[str, float]] | None:
+    experiment: Experiment, data: PreparedData, chosen: Compute
+) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
     """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them."""
     store = data.valid
     if store is None:
@@ -100,9 +144,8 @@ def _validation(
     sources, references = [text.source for text in texts], [text.target for text in texts]
     search = SearchConfig(**{**experiment.search.model_dump(), "beam": config.beam})
 
-    def measure() -> Mapping[str, float]:
-        as_used = for_inference(copy.deepcopy(model), chosen)
-        trained = Trained(experiment.folder, experiment, data.tokenizers, as_used, chosen)
+    def measure(model: Seq2Seq[Any, Any]) -> Mapping[str, float]:
+        trained = Trained(experiment.folder, experiment, data.tokenizers, for_inference(model, chosen), chosen)
         translator = Translator(trained, search, experiment.alignment)
         prediction = translator.predict(sources, references)
         measured = {

@@ -17,7 +17,7 @@ import nmt
 from nmt.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("prepare", "train", "translate", "evaluate", "align")
+COMMANDS = ("prepare", "train", "average", "translate", "evaluate", "align")
 
 # Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
 WATCHED = """
@@ -75,7 +75,7 @@ def test_help_lists_the_commands_and_their_options() -> None:
         page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
         for option in ("--set", "--quiet", "--verbose"):
             assert option in page, (command, option)
-        assert ("--device" in page) == ("--precision" in page) == (command != "prepare")
+        assert ("--device" in page) == ("--precision" in page) == (command not in ("prepare", "average"))
 
 
 def test_version() -> None:
@@ -112,6 +112,14 @@ def test_version() -> None:
             "error: --hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
         ),
         (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
+        (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
+        (["average", "--last", "1"], "error: invalid value for '--last'"),
+        (["average", "--best", "2", "--best-by", "ter"], "error: invalid value for '--best-by': 'ter' is not one of"),
+        (
+            ["average", "--last", "2", "--best", "2"],
+            "error: --last and --best contradict each other; give one of them",
+        ),
+        (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
     ],
 )
 def test_a_fault_of_the_user_is_one_line_and_exit_2(arguments: list[str], expected: str) -> None:

@@ -29,6 +29,29 @@ def test_latest_best_and_prune(tmp_path: Path) -> None:
     assert names == ["step-00000001", "step-00000003", "step-00000004"]
 
 
+def test_averages_are_neither_gone_on_from_nor_deleted(tmp_path: Path) -> None:
+    saved = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (8, 9, 10, 11, 12)]
+    average = folders.average(tmp_path, ["step-00000010", "step-00000012"])
+    checkpoint.write(average, {"model.safetensors": {}}, {})
+    assert folders.averages(tmp_path) == [average]
+    assert folders.steps(tmp_path) == saved
+    assert folders.latest(tmp_path) == saved[-1]
+    assert (tmp_path / "latest").resolve() == saved[-1]
+    folders.prune(tmp_path, keep=1, wanted=[saved[1]])
+    assert folders.steps(tmp_path) == [saved[1], saved[4]]
+    assert average.exists()
+
+
+def test_averages_of_other_checkpoints_stand_elsewhere(tmp_path: Path) -> None:
+    one, two, three = "step-01", "step-02", "step-03"
+    groups = [[one, three], [two, three], [one, two, three], ["/runs/a/checkpoints/step-01", three]]
+    places = [folders.average(tmp_path, group) for group in groups]
+    assert len(set(places)) == len(groups)
+    assert [place.name.rpartition("-")[0].removeprefix("average-03-of-") for place in places] == ["2", "2", "3", "2"]
+    many = folders.average(tmp_path, [f"step-{update:08d}" for update in range(100)])
+    assert len(f".{many.name}.unfinished") < 255  # what a file system takes
+
+
 @pytest.mark.parametrize("file", ["model.safetensors", "state.json"])
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     old = checkpoint.save(tmp_path, 1, model(), {}, {"update": 1})
@@ -62,7 +85,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
         checkpoint.load_weights(folder, model())
     (folder / "state.json").write_text("{")
     with pytest.raises(InputError, match=r"state.json: unreadable checkpoint"):
-        checkpoint.read_state(folder)
+        folders.read_state(folder)
 
 
 def test_shared_weights_are_saved_once_and_stay_shared(tmp_path: Path) -> None:

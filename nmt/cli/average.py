@@ -1,0 +1,58 @@
+"""`nmt average`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from nmt.cli.options import Overrides, Quiet, Verbose, set_verbosity
+from nmt.core.errors import InputError
+
+
+def average(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A run directory, or the configuration that trained it; or two or more checkpoint folders. Left out, "
+            "the run under runs/ that trained last.",
+            show_default=False,
+        ),
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--last", metavar="N", min=2, help="The newest N checkpoints of the run; default: all.", show_default=False
+        ),
+    ] = None,
+    best: Annotated[
+        int | None,
+        typer.Option("--best", metavar="N", min=2, help="The N that were validated best.", show_default=False),
+    ] = None,
+    best_by: Annotated[
+        Literal["loss", "perplexity", "accuracy", "bleu"] | None,
+        typer.Option(
+            "--best-by",
+            help="What --best goes by. Default: the configuration's training.validation.metric.",
+            show_default=False,
+        ),
+    ] = None,
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Average the weights of checkpoints.
+
+    The mean is a checkpoint of its own, which the link `averaged` in the run directory leads to: name it to translate,
+    evaluate, align or start training from.
+    """
+    set_verbosity(quiet=quiet, verbose=verbose)
+    if last is not None and best is not None:
+        raise InputError("--last and --best contradict each other; give one of them")
+    if best_by is not None and best is None:
+        raise InputError("--best-by says what --best N goes by; give that as well")
+    from nmt.workflows import average as workflow
+
+    selection = workflow.Selection(last, best, best_by)
+    workflow.average(models or [], overrides or [], selection=selection)

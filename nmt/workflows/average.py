@@ -1,0 +1,146 @@
+"""Averages of checkpoints, to use in place of the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from nmt import experiment as experiments
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.structure import differences
+from nmt.training import folders
+from nmt.training.config import HIGHER_IS_BETTER
+from nmt.training.metrics import read
+from nmt.workflows.locate import find, is_checkpoint, run_of
+
+Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu"]
+"""What a validation measures."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which checkpoints of a run: all that are there, unless one of the two says how many."""
+
+    last: int | None = None
+    """The newest ones."""
+    best: int | None = None
+    """Those that were validated best."""
+    metric: Metric | None = None
+    """What ``best`` goes by; None: the run's ``training.validation.metric``."""
+
+
+def average(
+    models: Sequence[str | Path] = (), overrides: Sequence[str] = (), *, selection: Selection | None = None
+) -> Path:
+    """Averages the weights of checkpoints (Vaswani et al. 2017, section 6.1) into a new checkpoint of their run and has
+    the run's link ``averaged`` lead there; returns the link.
+
+    ``models`` is a run directory or the config that trained it, of whose checkpoints ``selection`` chooses, or nothing,
+    for the run that trained last; or it is two or more checkpoint folders, and the average goes to the run of the
+    first. ``overrides`` change the config of the run.
+
+    Raises InputError for fewer than two checkpoints, for what is missing, damaged or an average itself, and for
+    checkpoints of different models or vocabularies.
+    """
+    found = [find(model, overrides) for model in models or (None,)]
+    if len(found) == 1 and not is_checkpoint(found[0]):
+        run = found[0]
+        members = _selected(run, selection or Selection(), overrides)
+    else:
+        if selection is not None and selection != Selection():
+            raise InputError("--last and --best choose among the checkpoints of a run; name one run directory")
+        members = _named(found)
+        run = run_of(members[0])
+    members = _in_order(members)
+    _refuse_strangers(members, overrides)
+    names = [_name(member, run) for member in members]
+    folder = folders.average(run, names)
+
+    from nmt.training import checkpoint
+    from nmt.training.averaging import average_weights, same_weights
+
+    weights = average_weights(members)
+    if not (folder.exists() and same_weights(folder, weights)):  # it may be there, and measured, from training
+        state = {"averaged": names, "vocabulary": folders.read_state(members[0]).get("vocabulary")}
+        checkpoint.write(folder, {folders.MODEL: weights}, state)
+    folders.point(run, "averaged", folder)
+    log.info(f"averaged {len(names)} checkpoints: {', '.join(names)}")
+    log.info(f"model: {run / 'averaged'}")
+    return run / "averaged"
+
+
+def _selected(run: Path, selection: Selection, overrides: Sequence[str]) -> list[Path]:
+    """Checkpoints of a run."""
+    experiment = experiments.load(run / experiments.FILE, overrides)
+    found, of_these = folders.steps(run), "checkpoints"
+    if selection.best is not None:
+        metric = selection.metric or experiment.training.validation.metric
+        values = {line["update"]: line.get(metric) for line in read(run) if line["kind"] == "valid"}
+        sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
+        quality = {folders.step(run, update): sign * value for update, value in values.items() if value is not None}
+        found = sorted((folder for folder in found if folder in quality), key=quality.__getitem__)
+        of_these = f"checkpoints with a validation's {metric}"
+    wanted, option = selection.last or selection.best, "--last" if selection.best is None else "--best"
+    if wanted is not None and wanted > len(found):
+        raise InputError(
+            f"{run}: holds {len(found)} {of_these}, fewer than {option} {wanted}; training.keep says how many stay"
+        )
+    if len(found) < 2:
+        raise InputError(f"{run}: holds {len(found)} {of_these}, and an average needs two or more")
+    return found if wanted is None else found[-wanted:]
+
+
+def _named(found: Sequence[Path]) -> list[Path]:
+    """Checkpoints given by name, links followed."""
+    if len(found) == 1:
+        raise InputError(f"{found[0]}: is one checkpoint, and an average needs two or more; or name its run directory")
+    for path in found:
+        if not is_checkpoint(path):
+            raise InputError(f"{path}: is no checkpoint folder; name checkpoint folders alone, or one run directory")
+    members = [path.resolve() for path in found]
+    for path, member in zip(found, members, strict=True):
+        if members.count(member) > 1:
+            raise InputError(f"{path}: is named twice")
+    return members
+
+
+def _in_order(members: Sequence[Path]) -> list[Path]:
+    """By rising update, so that the sum does not depend on the order in which they were named."""
+    return sorted(members, key=lambda member: (_update(member), member))
+
+
+def _update(member: Path) -> int:
+    state = folders.read_state(member)
+    if "averaged" in state:
+        raise InputError(f"{member}: is an average itself; name the checkpoints that it was made of")
+    try:
+        return int(state["position"]["update"])
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            f"{member / folders.STATE}: unreadable checkpoint, delete its folder or restore it: no position"
+        ) from None
+
+
+def _refuse_strangers(members: Sequence[Path], overrides: Sequence[str]) -> None:
+    """Checkpoints must agree in vocabulary and model; dropout, which has no weights, may differ."""
+    first, *others = members
+    vocabulary = folders.read_state(first).get("vocabulary")
+    for other in others:
+        if folders.read_state(other).get("vocabulary") != vocabulary:
+            raise InputError(f"{other}: was trained with another vocabulary than {first}")
+    models: dict[Path, Any] = {
+        run: experiments.load(run / experiments.FILE, overrides).model for run in dict.fromkeys(map(run_of, members))
+    }
+    for other in others:
+        changed = differences(models[run_of(first)], models[run_of(other)])
+        if changed := [key for key in changed if not key.startswith("dropout.")]:
+            raise InputError(f"{other}: is of another model.{changed[0]} than {first}")
+
+
+def _name(member: Path, run: Path) -> str:
+    """The folder's name, or for one of another run its path."""
+    member = member.resolve()
+    return member.name if run_of(member) == run.resolve() else str(member)

@@ -1,0 +1,515 @@
+"""Averages of checkpoints, by command and at the end of training; the moving average; runs that start from others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+
+from nmt.core.errors import InputError
+from nmt.core.seed import seed_everything
+from nmt.data.batching import collate, epoch_batches
+from nmt.data.tokenizer import TokenizerPair
+from nmt.experiment import load
+from nmt.models.feed import TeacherForcing
+from nmt.models.likelihood import token_loss
+from nmt.training import folders
+from nmt.workflows.average import Selection, average
+from nmt.workflows.loading import build_model, load_trained
+from nmt.workflows.prepare import prepare
+from nmt.workflows.train import train
+from nmt.workflows.translator import load as load_translator
+from tests.workflows.runs import CONFIG, nmt, write_corpus
+
+FAST = ("training.validation.bleu=false", "training.validation.every=2", "training.optimizer.learning_rate=0.02")
+
+Weights = Mapping[str, np.ndarray[Any, Any]]
+
+
+def start(*settings: str) -> None:
+    """Trains in the current folder, which holds a corpus and config.yaml, from where its run stands."""
+    train(load(Path("config.yaml"), [*FAST, *settings]), device="cpu", precision="float32")
+
+
+def weights(checkpoint: Path, file: str = "model.safetensors") -> Weights:
+    return safetensors.numpy.load_file(checkpoint / file)
+
+
+def same(one: Weights, other: Weights) -> bool:
+    return one.keys() == other.keys() and all(each.tobytes() == other[name].tobytes() for name, each in one.items())
+
+
+def mean(checkpoints: Sequence[Path]) -> Weights:
+    files = [weights(checkpoint) for checkpoint in checkpoints]
+    return {
+        name: np.mean([file[name] for file in files], axis=0, dtype=np.float64).astype(np.float32) for name in files[0]
+    }
+
+
+def lines(kind: str, run: str = "run") -> list[dict[str, Any]]:
+    every = [json.loads(line) for line in (Path(run) / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in every if line["kind"] == kind]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a corpus and config.yaml."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 8 updates with a checkpoint at 2, 4, 6 and 8. Copy it."""
+    folder = tmp_path_factory.mktemp("several")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        write_corpus(folder)
+        Path("config.yaml").write_text(CONFIG, encoding="utf-8")
+        start("training.stopping.updates=8", "training.keep=4")
+    return folder
+
+
+@pytest.fixture
+def run(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in the current folder."""
+    shutil.copytree(several, tmp_path, dirs_exist_ok=True, symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    return Path("run")
+
+
+# ------------------------------------------------------------------------------------------------------- nmt average
+
+
+def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> None:
+    """In other processes: made, translated with, and not taken for a checkpoint to go on from."""
+    done = nmt("average", "run", "--last", "3", folder=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""
+    assert done.stderr.decode().splitlines() == [
+        "averaged 3 checkpoints: step-00000004, step-00000006, step-00000008",
+        "model: run/averaged",
+    ]
+    members = [folders.step(run, update) for update in (4, 6, 8)]
+    assert same(weights(run / "averaged"), mean(members))
+    assert not (run / "averaged" / "training.safetensors").exists()
+    translated = nmt("translate", "run/averaged", "--precision", "float32", folder=tmp_path, stdin=b"eins zwei.\n")
+    assert translated.returncode == 0, translated.stderr.decode()
+    assert translated.stdout.count(b"\n") == 1
+    loaded = dict(load_trained("run/averaged", device="cpu", precision="float32").model.named_parameters())
+    assert all(np.array_equal(loaded[name].numpy(), each) for name, each in weights(run / "averaged").items())
+    averaged = (run / "averaged").resolve()
+    assert folders.latest(run) == run / "checkpoints" / "step-00000008"
+    more = nmt(
+        "train", "config.yaml", "--precision", "float32", *(part for each in FAST for part in ("--set", each)),
+        "--set", "training.stopping.updates=10", "--set", "training.keep=1", folder=tmp_path,
+    )  # fmt: skip
+    assert "going on from update 8" in more.stderr.decode(), more.stderr.decode()
+    assert averaged.exists(), "training deleted the average"
+    assert (run / "averaged").resolve() == averaged
+
+
+def test_all_that_are_kept_are_averaged_where_nothing_else_is_said(run: Path) -> None:
+    assert average([run]) == run / "averaged"
+    assert folders.read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in (2, 4, 6, 8)]
+    assert same(weights(run / "averaged"), mean(folders.steps(run)))
+    shutil.copytree(run, "runs/other", symlinks=True)
+    assert average() == Path("runs/other/averaged")  # that which trained last under runs/
+    assert average(["config.yaml"]) == run / "averaged"
+
+
+@pytest.mark.parametrize(
+    ("metric", "chosen"), [(None, [4, 6]), ("loss", [4, 6]), ("accuracy", [2, 8])], ids=["default", "loss", "accuracy"]
+)
+def test_the_best_go_by_a_metric(metric: Any, chosen: list[int], run: Path) -> None:
+    measured = {2: (3.0, 90.0), 4: (1.0, 10.0), 6: (2.0, 20.0), 8: (2.5, 80.0)}
+    text = "".join(
+        json.dumps({"kind": "valid", "update": update, "loss": loss, "accuracy": accuracy}) + "\n"
+        for update, (loss, accuracy) in measured.items()
+    )
+    (run / "metrics.jsonl").write_text(text)
+    average([run], selection=Selection(best=2, metric=metric))
+    assert folders.read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in chosen]
+
+
+def test_checkpoints_by_name_in_any_order(run: Path) -> None:
+    average([run / "latest", run / "checkpoints" / "step-00000002"])
+    first = (run / "averaged").resolve()
+    assert same(weights(first), mean([folders.step(run, 2), folders.step(run, 8)]))
+    before = (first / "model.safetensors").stat().st_mtime_ns
+    average([run / "checkpoints" / "step-00000002", run / "latest"])
+    assert (run / "averaged").resolve() == first
+    assert (first / "model.safetensors").stat().st_mtime_ns == before  # it was there
+    average([run / "checkpoints" / "step-00000004", run / "latest"])
+    assert (run / "averaged").resolve() != first
+    assert first.exists()
+
+
+def test_checkpoints_of_two_runs(run: Path) -> None:
+    """Such as a run and what was fine-tuned from it; the average goes to the run of the first."""
+    start("run=tuned", "training.start_from=run", "model.dropout.layers=0.0")
+    average([folders.step(Path("tuned"), 2), folders.step(run, 8)])
+    assert not (run / "averaged").exists()
+    assert same(weights(Path("tuned/averaged")), mean([folders.step(Path("tuned"), 2), folders.step(run, 8)]))
+
+
+def test_an_average_that_no_longer_holds_is_made_again(run: Path) -> None:
+    average([run], selection=Selection(last=2))
+    made = weights(run / "averaged")
+    shutil.copy(folders.step(run, 2) / "model.safetensors", folders.step(run, 8) / "model.safetensors")
+    average([run], selection=Selection(last=2))
+    assert not same(made, weights(run / "averaged"))
+    assert same(weights(run / "averaged"), mean([folders.step(run, 6), folders.step(run, 2)]))
+
+
+def test_what_cannot_be_averaged(run: Path) -> None:
+    def refused(message: str, models: Sequence[str | Path], **selection: Any) -> None:
+        before = sorted(path.name for path in (run / "checkpoints").iterdir())
+        with pytest.raises(InputError) as error:
+            average(models, selection=Selection(**selection))
+        assert str(error.value) == message
+        assert sorted(path.name for path in (run / "checkpoints").iterdir()) == before
+
+    two, eight = folders.step(run, 2), folders.step(run, 8)
+    refused("nowhere: no such run directory, checkpoint or config", ["nowhere"])
+    refused("run: holds 4 checkpoints, fewer than --last 5; training.keep says how many stay", ["run"], last=5)
+    refused("run: holds 4 checkpoints with a validation's loss, fewer than --best 5; training.keep says how many stay",
+            ["run"], best=5)  # fmt: skip
+    refused("run: holds 0 checkpoints with a validation's bleu, fewer than --best 2; training.keep says how many stay",
+            ["run"], best=2, metric="bleu")  # fmt: skip
+    refused(f"{two}: is one checkpoint, and an average needs two or more; or name its run directory", [two])
+    refused("run: is no checkpoint folder; name checkpoint folders alone, or one run directory", [two, "run"])
+    refused("--last and --best choose among the checkpoints of a run; name one run directory", [two, eight], last=2)
+    refused("run/latest: is named twice", ["run/latest", two, eight])
+    average([two, eight])
+    averaged = (run / "averaged").resolve()
+    refused(f"{averaged}: is an average itself; name the checkpoints that it was made of", [two, averaged])
+    state = json.loads((eight / "state.json").read_text())
+    (eight / "state.json").write_text(json.dumps({**state, "vocabulary": "other"}))
+    refused(f"{eight}: was trained with another vocabulary than {two}".replace(str(run), str(run.resolve())),
+            [two, eight])  # fmt: skip
+    (eight / "state.json").write_text("{}")
+    unreadable = "unreadable checkpoint, delete its folder or restore it: no position"
+    refused(f"{eight.resolve()}/state.json: {unreadable}", [two, eight])
+    for update in (4, 6, 8):
+        shutil.rmtree(folders.step(run, update))
+    refused("run: holds 1 checkpoints, and an average needs two or more", ["run"])
+
+
+def test_checkpoints_of_other_models_are_refused(run: Path) -> None:
+    start("run=other", "model.encoder.size=14", "training.stopping.updates=1")
+    one, other = folders.step(run, 2).resolve(), folders.step(Path("other"), 1).resolve()
+    with pytest.raises(InputError) as error:
+        average([one, other])
+    assert str(error.value) == f"{one}: is of another model.encoder.size than {other}"
+
+
+# ---------------------------------------------------------------------------------------------------- at the end
+
+AVERAGED = ("training.average=3", "training.validation.every=4", "training.stopping.updates=14")
+"""Of the checkpoints at 8, 12 and 14."""
+
+
+def test_training_ends_with_the_average_of_its_last_validations(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    start(*AVERAGED, "training.save_every=3")  # 9 is newer than 8, but no validation's
+    members = [folders.step(Path("run"), update) for update in (8, 12, 14)]
+    assert same(weights(Path("run/averaged")), mean(members))
+    (line,) = lines("average")
+    state = folders.read_state(Path("run/averaged"))
+    assert (line["update"], line["checkpoints"]) == (14, 3)
+    assert line["loss"] == pytest.approx(state["measured"]["loss"], rel=1e-5)
+    translator = load_translator("run/averaged", device="cpu", precision="float32")
+    source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
+    assert line["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
+    best = min(each["loss"] for each in lines("valid"))
+    leads_to_it = Path("run/best").resolve() == Path("run/averaged").resolve()
+    assert leads_to_it == (line["loss"] < best)
+    (said,) = [text for text in capfd.readouterr().err.splitlines() if text.startswith("average of")]
+    assert said.startswith("average of updates 8, 12, 14: valid loss ")
+    assert f"; loss {line['loss'] - best:+.2f} against update " in said
+    kept = {path.name for path in Path("run/checkpoints").iterdir()}
+    assert {"step-00000008", "step-00000012", "step-00000014"} <= kept
+    start(*AVERAGED)
+    assert "training is complete at update 14: nothing to do" in capfd.readouterr().err
+    assert len(lines("average")) == 1
+
+
+@pytest.fixture
+def values(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The losses that validations are to find, in turn."""
+    left: list[float] = []
+    monkeypatch.setattr("nmt.workflows.train._validation", lambda *_: lambda _model: {"loss": left.pop(0)})
+    return left
+
+
+def test_best_leads_to_what_was_measured_best(
+    here: Path, values: list[float], capfd: pytest.CaptureFixture[str]
+) -> None:
+    def best() -> str:
+        return Path("run/best").readlink().name
+
+    values += [3.0, 2.0, 2.5, 1.5]
+    start("training.average=3", "training.stopping.updates=6")
+    assert Path("run/best").resolve() == Path("run/averaged").resolve()
+    assert "valid loss 1.50; loss -0.50 against update 4 (best)" in capfd.readouterr().err
+    values += [1.8, 1.9]
+    start("training.average=3", "training.stopping.updates=8")  # better than any checkpoint, worse than the average
+    assert best().startswith("average-00000006-of-3-")
+    assert "valid loss 1.90; loss +0.10 against update 8\n" in capfd.readouterr().err
+    assert Path("run/averaged").readlink().name.startswith("average-00000008-of-3-")
+    values += [1.2, 1.4]
+    start("training.average=3", "training.stopping.updates=10")
+    assert best() == "step-00000010"
+    Path("run/best").unlink()
+    start("training.average=3", "training.stopping.updates=10")
+    assert best() == "step-00000010"
+    assert values == []
+
+
+@pytest.mark.parametrize("lost", ["folder", "links", "line", "all"])
+def test_an_end_that_was_cut_off_is_made_up_for(here: Path, lost: str, capfd: pytest.CaptureFixture[str]) -> None:
+    start(*AVERAGED)
+    run = Path("run")
+    made, ends = (run / "averaged").resolve(), {name: (run / name).readlink() for name in ("best", "averaged")}
+    before, text = weights(made), (run / "metrics.jsonl").read_text()
+    if lost in ("links", "all"):
+        (run / "averaged").unlink()
+        folders.point(run, "best", folders.step(run, 4 if (run / "checkpoints/step-00000004").exists() else 8))
+    if lost in ("line", "links", "all"):
+        (run / "metrics.jsonl").write_text("".join(f"{line}\n" for line in text.splitlines() if "average" not in line))
+    if lost in ("folder", "all"):
+        shutil.rmtree(made)
+    start(*AVERAGED)
+    assert same(weights(made), before)
+    assert {name: (run / name).readlink() for name in ends} == ends
+    assert lines("average") == [json.loads(line) for line in text.splitlines() if "average" in line]
+    assert "training is complete at update 14\n" in capfd.readouterr().err
+
+
+def interrupted_after(updates: int) -> Callable[[], Any]:
+    """In place of the signal handlers: asks to stop once so many updates are done in this start."""
+
+    class Asked:
+        seen = 0
+
+        def __bool__(self) -> bool:
+            self.seen += 1
+            return self.seen >= updates
+
+    @contextmanager
+    def interruptible() -> Iterator[Asked]:
+        yield Asked()
+
+    return interruptible
+
+
+@pytest.mark.parametrize("ema", ["null", "0.7"])
+def test_an_interruption_changes_no_bit(ema: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checkpoints, at updates where there are none else, neither enter into the average nor push out another."""
+    settings = (*AVERAGED, f"training.ema={ema}", "training.save_every=100")
+    start(*settings)
+    Path("run").rename("whole")
+    for _ in range(20):
+        with monkeypatch.context() as patched:
+            patched.setattr("nmt.training.trainer._interruptible", interrupted_after(3))
+            try:
+                start(*settings)
+                break
+            except KeyboardInterrupt:
+                pass
+    else:
+        pytest.fail("it never came to the end")
+    assert Path("run/averaged").readlink() == Path("whole/averaged").readlink()
+    assert Path("run/best").readlink() == Path("whole/best").readlink()
+    for name, file in (("averaged", "model"), ("latest", "model"), ("latest", "training")):
+        one, other = (weights(Path(run) / name, f"{file}.safetensors") for run in ("whole", "run"))
+        assert same(one, other), (name, file)
+    assert lines("average", "run") == lines("average", "whole")
+    assert lines("valid", "run") == lines("valid", "whole")
+
+
+def test_an_average_of_updates_that_are_made_again_is_dropped(here: Path) -> None:
+    start(*AVERAGED)
+    average([Path("run")], selection=Selection(last=2))  # by hand: it stays
+    by_hand, made = Path("run/averaged").resolve(), folders.averages(Path("run"))
+    (automatic,) = (folder for folder in made if folder.resolve() != by_hand)
+    shutil.rmtree(folders.step(Path("run"), 14))
+    start(*AVERAGED, "training.stopping.updates=12", "training.average=2")
+    assert not automatic.exists()
+    assert by_hand.exists()
+
+
+def test_too_few_checkpoints_are_told(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    start("training.average=3", "training.stopping.updates=2")
+    assert (
+        "warning: training.average: 3: of so many last validations only 1 have a checkpoint; nothing is averaged"
+        in capfd.readouterr().err
+    )
+    assert not Path("run/averaged").exists()
+    start("training.average=3", "training.stopping.updates=4")
+    assert "training.average: 3: of so many last validations only 2 have a checkpoint\n" in capfd.readouterr().err
+    assert same(weights(Path("run/averaged")), mean([folders.step(Path("run"), update) for update in (2, 4)]))
+
+
+def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("config.yaml").write_text(CONFIG.replace("  valid: {source: valid.de, target: valid.en}\n", ""))
+    for _ in range(2):
+        start("training.average=2", "training.stopping.updates=4")
+        assert same(weights(Path("run/averaged")), mean([folders.step(Path("run"), update) for update in (2, 4)]))
+        assert not Path("run/best").exists()
+    assert "average of updates 2, 4: not measured, for there is no data.valid" in (said := capfd.readouterr().err)
+    assert said.count("average of") == 1
+
+
+def test_a_finished_run_can_be_averaged_later(run: Path) -> None:
+    start("training.stopping.updates=8", "training.average=4", "training.keep=4")
+    assert same(weights(run / "averaged"), mean(folders.steps(run)))
+    assert len(lines("average")) == 1
+
+
+# ------------------------------------------------------------------------------------------------- moving average
+
+
+def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> None:
+    settings = ("training.stopping.updates=12", "training.save_every=1", "training.keep=100")
+    start(*settings, "training.ema=0.6")
+    start(*settings, "run=raw")
+    run, raw = Path("run"), Path("raw")
+    experiment = load(run / "config.yaml")
+    seed_everything(experiment.seed)
+    model = build_model(experiment, TokenizerPair.load(run))
+    expected = {name: weight.detach().numpy().astype(np.float64) for name, weight in model.named_parameters()}
+    for update in range(1, 13):
+        kept = min(0.6, (1 + update) / (10 + update))
+        in_training = {
+            name.removeprefix("weights/"): each
+            for name, each in weights(folders.step(run, update), "training.safetensors").items()
+            if name.startswith("weights/")
+        }
+        assert same(in_training, weights(folders.step(raw, update))), "the average has changed the training"
+        expected = {name: kept * each + (1 - kept) * in_training[name] for name, each in expected.items()}
+        for name, each in weights(folders.step(run, update)).items():
+            np.testing.assert_allclose(each, expected[name], atol=1e-6, rtol=1e-5)
+    translator = load_translator(folders.step(run, 12), device="cpu", precision="float32")
+    source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
+    assert lines("valid")[-1]["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
+    assert lines("valid")[-1]["loss"] != lines("valid", "raw")[-1]["loss"]
+
+
+def test_a_moving_average_cannot_be_taken_up_without_its_weights(run: Path) -> None:
+    with pytest.raises(InputError, match=r"run: was made by a configuration with other training.ema; set another run"):
+        start("training.stopping.updates=10", "training.ema=0.9", "training.keep=4")
+
+
+# -------------------------------------------------------------------------------------- runs that start from others
+
+
+def loss_of_first_batch(model: str, run: Path) -> float:
+    """Of a trained model, on the batch that a run's first update is made from; one token's mean."""
+    experiment = load(run / "config.yaml")
+    store = prepare(experiment.data, run=run, seed=experiment.seed).train
+    batch = collate(store, epoch_batches(store, experiment.training.batching, seed=experiment.seed, epoch=0)[0])
+    trained = load_trained(model, device="cpu", precision="float32")
+    source_BS, target_BT = torch.from_numpy(batch.source_BS), torch.from_numpy(batch.target_BT)
+    smoothing = experiment.training.label_smoothing
+    loss = token_loss(trained.model, source_BS, target_BT, TeacherForcing(), smoothing=smoothing)
+    return loss.objective.item() / int(batch.target_length_B.sum())
+
+
+NO_DROPOUT = "model.dropout={embedding: 0.0, layers: 0.0}"
+
+
+def test_a_run_begins_where_another_one_stands(run: Path, tmp_path: Path) -> None:
+    """In another process, on another corpus, with the vocabulary of the old run; which may then be gone."""
+    for side in ("de", "en"):
+        Path(f"new.{side}").write_text("".join(Path(f"train.{side}").read_text().splitlines(keepends=True)[:30]))
+    average([run])
+    settings = [
+        "run=tuned", "training.start_from=run/averaged", "data.subwords={model: run}", NO_DROPOUT, *FAST, "seed=5",
+        "data.train={source: new.de, target: new.en}", "training.stopping.updates=3", "training.ema=0.9",
+    ]  # fmt: skip
+    command = ["train", "config.yaml", "--precision", "float32"]
+    done = nmt(*command, *(part for each in settings for part in ("--set", each)), folder=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "taking the subwords of run\n" in done.stderr.decode()
+    assert "starting from run/averaged\n" in done.stderr.decode()
+    assert (run / "subwords.model").read_bytes() == Path("tuned/subwords.model").read_bytes()
+    assert lines("train", "tuned")[0]["loss"] == pytest.approx(
+        loss_of_first_batch("run/averaged", Path("tuned")), rel=2e-6
+    )  # as many digits as are written
+    shutil.rmtree(run)
+    settings[-2] = "training.stopping.updates=5"
+    again = nmt(*command, *(part for each in settings for part in ("--set", each)), folder=tmp_path)
+    assert again.returncode == 0, again.stderr.decode()
+    assert "going on from update 3" in again.stderr.decode()
+    assert "starting from" not in again.stderr.decode()
+
+
+def test_going_on_is_as_if_it_had_never_stopped(run: Path) -> None:
+    settings = ("training.start_from=run/best", "training.keep=9")
+    start(*settings, "run=whole", "training.stopping.updates=6")
+    start(*settings, "run=parts", "training.stopping.updates=4")
+    run.rename("moved")
+    start(*settings, "run=parts", "training.stopping.updates=6")
+    for name in ("model.safetensors", "training.safetensors"):
+        assert same(weights(Path("whole/latest"), name), weights(Path("parts/latest"), name))
+
+
+def test_the_moving_average_begins_with_the_weights_that_training_begins_with(run: Path) -> None:
+    start("run=tuned", "training.start_from=run", "training.ema=0.999", "training.optimizer.learning_rate=1e-12",
+          "training.stopping.updates=2")  # fmt: skip
+    for name, each in weights(Path("tuned/latest")).items():
+        np.testing.assert_allclose(each, weights(run / "best")[name], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            ["training.start_from=nowhere"],
+            "training.start_from: nowhere: no such run directory, checkpoint or config",
+        ),
+        (
+            ["training.start_from=run", "model.encoder.size=14"],
+            (
+                "training.start_from: run/best: is of another model.encoder.size than this config; give the model "
+                "section the values that HERE/run/config.yaml has (dropout may differ)"
+            ),
+        ),
+        (
+            ["training.start_from=run", "data.subwords.size=50"],
+            (
+                "training.start_from: run/best: was trained with another vocabulary than data.subwords makes of this "
+                "corpus; take its own with data.subwords: {model: HERE/run}"
+            ),
+        ),
+        (
+            ["training.start_from=run", "data.subwords={model: run, joint: false}"],
+            "data.subwords.model: run: has one vocabulary; set data.subwords.joint: true",
+        ),
+    ],
+    ids=["nowhere", "model", "vocabulary", "joint"],
+)
+def test_what_a_run_cannot_start_from(settings: list[str], message: str, run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        start("run=tuned", *settings)
+    assert str(error.value) == message.replace("HERE", str(tmp_path.resolve()))
+    assert not Path("tuned/checkpoints").exists()
+
+
+def test_a_checkpoint_that_is_damaged_is_named(run: Path) -> None:
+    (run / "best" / "model.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00broken!!")
+    with pytest.raises(InputError, match=r"run/best/model.safetensors: unreadable checkpoint"):
+        start("run=tuned", "training.start_from=run")
