@@ -93,8 +93,8 @@ class TrainingConfig(Structure):
     """What the decoder reads as the last word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
-    """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take 5);
-    0: one pass. See ``nmt.models.likelihood``."""
+    """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take
+    5); 0: one pass. See ``nmt.models.likelihood``."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from nmt.core.errors import InputError
+from nmt.core.structure import parse_document, validate
+from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
+from nmt.training import metrics
+from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, make, tree
+from tests.workflows.runs import CONFIG, write_corpus
 
 MODELS = {
     "rnn": tree(),
@@ -60,6 +67,26 @@ def test_without_dropout_both_passes_agree(kind: str) -> None:
         found.append((loss.objective, *torch.autograd.grad(loss.objective, list(model.parameters()))))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_the_trainer_goes_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With dropout the passes disagree from the start, which the first loss that is logged shows."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    first = []
+    for alpha in (0.0, 200.0):
+        overrides = [f"run=run-{alpha}", f"training.r_drop={alpha}", "training.validation.bleu=false"]
+        run = train(load(tmp_path / "config.yaml", overrides), device="cpu", precision="float32")
+        first.append(next(line["loss"] for line in metrics.read(run) if line["kind"] == "train"))
+    assert first[1] > first[0] + 0.05
+
+
+def test_the_exact_sum_has_no_two_readouts_to_compare() -> None:
+    tree = "run: x\ndata: {train: {source: a, target: b}}\ntraining: {stopping: {updates: 1}, r_drop: 1.0}\n"
+    tree += "model: {attention: {weights: {kind: hard, training: marginal}}, decoder: {input_feeding: false}}"
+    with pytest.raises(InputError, match="training.r_drop compares two readouts"):
+        validate(Experiment, parse_document(tree, "config.yaml"))
 
 
 def test_disagreement_pulls_the_passes_together() -> None:
