@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from comparison.report import Picture
@@ -72,7 +73,7 @@ def draw_speed(results: Sequence[Result], folder: Path) -> Picture:
     """BLEU against training speed, a point for each system."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    with _figure(8, 5.5) as figure:
+    with _figure(8, 6.5) as figure:
         axes = figure.add_subplot()
         for group, members in _groups(results):
             for each in members:
@@ -196,30 +197,35 @@ def _groups(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 
 
 def _label_points(axes: Axes, results: Sequence[Result]) -> None:
-    """Names beside their points, moved down where they would lie on another one."""
-    from matplotlib.transforms import Bbox
-
-    axes.margins(x=0.12)
-    figure = axes.figure
-    figure.canvas.draw()  # only now is it known where everything is
-    points = {each.system.key: (each.speed.tokens_per_second, each.bleu_estimate.value) for each in results}
-    centres = axes.transData.transform(list(points.values()))
-    taken = [Bbox([[x - 4, y - 4], [x + 4, y + 4]]) for x, y in centres]
-    for each in sorted(results, key=lambda result: -result.bleu_estimate.value):
-        label = axes.annotate(
+    """Names in a column beside the axes, in the order of their points' heights, each with a line to its point."""
+    axes.margins(x=0.05)
+    low, high = axes.get_ylim()
+    ordered = sorted(results, key=lambda result: -result.bleu_estimate.value)
+    heights = _spread([each.bleu_estimate.value for each in ordered], (high - low) / 36)
+    for each, height in zip(ordered, heights, strict=True):
+        axes.annotate(
             each.system.name,
-            points[each.system.key],
-            xytext=(6, -2),
-            textcoords="offset points",
-            fontsize=7,
+            (each.speed.tokens_per_second, each.bleu_estimate.value),
+            xytext=(1.02, (height - low) / (high - low)),
+            textcoords="axes fraction",
+            fontsize=8,
+            verticalalignment="center",
             color=_COLOURS[each.system.group],
+            arrowprops={"arrowstyle": "-", "color": _COLOURS[each.system.group], "linewidth": 0.5, "relpos": (0, 0.5)},
         )
-        box = label.get_window_extent()
-        down = 0.0
-        while any(box.translated(0, -down).overlaps(other) for other in taken):
-            down += 1.0
-        label.set_position((6, -2 - down * 72 / figure.dpi))
-        taken.append(box.translated(0, -down))
+
+
+def _spread(heights: Sequence[float], gap: float) -> list[float]:
+    """The nearest heights, by least squares, of which each lies at least ``gap`` below the one before; the given ones
+    do not rise. Neighbours that are too near become a block round their mean (pool adjacent violators)."""
+    blocks: list[list[float]] = []
+    for place, height in enumerate(heights):
+        blocks.append([height + place * gap])  # without the gaps due they must not rise
+        while len(blocks) > 1 and fmean(blocks[-1]) > fmean(blocks[-2]):
+            last = blocks.pop()
+            blocks[-1] += last
+    levels = [fmean(block) for block in blocks for _ in block]
+    return [level - place * gap for place, level in enumerate(levels)]
 
 
 def _plain(value: float, _: float) -> str:

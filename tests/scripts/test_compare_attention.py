@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import random
 import struct
@@ -515,3 +516,14 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
     listed = subprocess.run([*command, "--list"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in listed.splitlines()] == ["baseline", "context/every_step"]
     assert all("seed 1 done" in line for line in listed.splitlines())
+
+
+def test_names_beside_points_keep_apart_and_near() -> None:
+    """Against every arrangement on a grid: none that keeps the gaps is nearer."""
+    for heights in ([5.0, 5.0, 5.0], [9.0, 4.0, 3.5], [6.0, 5.5, 1.0], [8.0, 4.0, 0.0]):
+        found = pictures._spread(heights, 1.0)
+        assert all(upper - lower >= 1.0 - 1e-9 for upper, lower in itertools.pairwise(found))
+        grid = [[height + 0.25 * step for step in range(-8, 9)] for height in heights]
+        apart = [each for each in itertools.product(*grid) if each[0] - each[1] >= 1 <= each[1] - each[2]]
+        nearest = min(sum((a - b) ** 2 for a, b in zip(each, heights, strict=True)) for each in apart)
+        assert sum((a - b) ** 2 for a, b in zip(found, heights, strict=True)) <= nearest + 1e-9
