@@ -18,6 +18,7 @@ def train(
     Prepares the corpus first if needed. Where the run directory that the configuration names holds a checkpoint,
     training goes on from it.
     Ctrl-C saves and stops; the same command goes on from there.
+    Several processes, on one machine or many: torchrun --nproc-per-node 2 -m nmt train CONFIG.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment

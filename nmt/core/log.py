@@ -16,8 +16,10 @@ T = TypeVar("T")
 
 
 class Verbosity(enum.IntEnum):
-    """How much is said. Warnings and errors are always said."""
+    """How much is said. Warnings and errors are always said, but by a silent process: one of several that do the same,
+    of which another one speaks."""
 
+    SILENT = -1
     QUIET = 0
     NORMAL = 1
     VERBOSE = 2
@@ -30,6 +32,11 @@ def set_verbosity(verbosity: Verbosity) -> None:
     """Choose how much the whole process says from now on."""
     global _verbosity
     _verbosity = verbosity
+
+
+def is_silent() -> bool:
+    """Whether this process leaves speaking to another one."""
+    return _verbosity == Verbosity.SILENT
 
 
 def detail(text: str) -> None:
@@ -45,8 +52,9 @@ def info(text: str) -> None:
 
 
 def warning(text: str) -> None:
-    """Say that something is not as the user may think; never silenced."""
-    _write(f"warning: {text}")
+    """Say that something is not as the user may think; --quiet does not silence it."""
+    if not is_silent():
+        _write(f"warning: {text}")
 
 
 @overload
@@ -73,7 +81,7 @@ def progress(
         unit: What one item is; SI prefixes shorten large counts.
         initial: Items done before, when work is taken up again.
     """
-    hidden = _verbosity == Verbosity.QUIET or not sys.stderr.isatty()
+    hidden = _verbosity <= Verbosity.QUIET or not sys.stderr.isatty()
     return tqdm(items, total=total, desc=description, unit=f" {unit}", unit_scale=True, initial=initial, disable=hidden,
                 dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -9,6 +10,13 @@ from torch import Tensor
 def seed_everything(seed: int) -> None:
     """Starts torch's generators; numpy's are made where they are used, from the same seed."""
     torch.manual_seed(seed)
+
+
+def seed_update(seed: int, *, rank: int, update: int) -> None:
+    """Starts torch's generators anew, as a function of seed, process and update alone: for the processes whose states
+    no checkpoint holds."""
+    (drawn,) = np.random.SeedSequence([seed, rank, update]).generate_state(1, np.uint64)
+    torch.manual_seed(int(drawn))
 
 
 def generator_states(device: torch.device) -> dict[str, Tensor]:

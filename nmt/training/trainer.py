@@ -5,26 +5,23 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import os
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from nmt.core import log
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.core.seed import generator_states, restore_generators
-from nmt.data.batching import Batch, SubwordSampling, collate, epoch_batches
+from nmt.core.seed import generator_states, restore_generators, seed_update
+from nmt.data.batching import Batch, Indices, SubwordSampling, collate, epoch_batches
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.models.likelihood import token_loss
@@ -32,6 +29,9 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.averaging import MovingAverage, average_weights
 from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
+from nmt.training.distributed import Processes
+from nmt.training.interruption import interruptible
+from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.schedule import Plateau
@@ -64,8 +64,38 @@ class Position:
     """Spent so far, validations included."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What one update learns from."""
+
+    pairs: list[Indices]
+    """Of each batch, all of it."""
+    shares: list[Batch | None]
+    """What this process has of each batch; None: nothing."""
+    following: Position
+    """Afterwards, but for tokens and seconds."""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What an update has shown; the same in all processes."""
+
+    rate: float
+    """The learning rate."""
+    norm: float
+    """The gradient's, before clipping."""
+    seconds: float
+    """By the clock of the first process, as in Position."""
+    asked: bool
+    """Whether a process has been asked to stop."""
+
+
 class Trainer:
-    """Trains one model in one run directory; takes up a checkpoint that is there."""
+    """Trains one model in one run directory; takes up a checkpoint that is there.
+
+    Several ``processes`` run the same loop over their shares of each batch. The first one writes, measures and speaks;
+    what it has measured and its clock are told to the others, so that all come to the same decisions.
+    """
 
     def __init__(
         self,
@@ -76,6 +106,7 @@ class Trainer:
         run: Path,
         compute: Compute,
         seed: int,
+        processes: Processes,
         validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None,
     ) -> None:
         """``validation`` measures a model, which it may change, without drawing from torch's generators, and returns
@@ -86,6 +117,7 @@ class Trainer:
         self.run_folder = run
         self.compute = compute
         self.seed = seed
+        self.processes = processes
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
         self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
@@ -132,7 +164,7 @@ class Trainer:
     def save(self) -> Path:
         """Writes a checkpoint of this moment, unless it is there."""
         folder = folders.step(self.run_folder, self.position.update)
-        if self._saved_at != self.position.update:
+        if self.processes.is_first and self._saved_at != self.position.update:
             tensors = {f"optimizer/{name}": each for name, each in self.optimizer.tensors().items()}
             states = generator_states(self.compute.device)
             tensors |= {f"generator/{name}": each for name, each in states.items()}
@@ -147,7 +179,7 @@ class Trainer:
                 "loss_scale": self.optimizer.loss_scale(),
             }
             folder = checkpoint.save(self.run_folder, self.position.update, self.used, tensors, state)
-            self._saved_at = self.position.update
+        self._saved_at = self.position.update
         return folder
 
     # ------------------------------------------------------------------------------------------------- loop
@@ -157,13 +189,20 @@ class Trainer:
         KeyboardInterrupt. A loss that is not finite raises InputError and leaves the last checkpoint as it was."""
         stopping, validation = self.config.stopping, self.config.validation
         started, before = time.monotonic(), self.position.seconds
-        self._drop_averages()
-        self._point_best()  # training may have stopped between saving the best checkpoint and linking it
-        metrics = Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
-        meter = _Meter()
+
+        def seconds() -> float:
+            return before + time.monotonic() - started
+
+        self.processes.take_over(list(self.model.parameters()))
+        if self.moving is not None:
+            self.processes.take_over(list(self.moving.model.parameters()))
+        if self.processes.is_first:
+            self._drop_averages()
+            self._point_best()  # training may have stopped between saving the best checkpoint and linking it
+        meter = Meter()
         with (
-            _interruptible() as interrupted,
-            metrics,
+            interruptible() as interrupted,
+            self._metrics() as metrics,
             log.progress(
                 total=stopping.updates, description="train", unit="update", initial=self.position.update
             ) as bar,
@@ -174,48 +213,57 @@ class Trainer:
                     f"training is complete at update {self.position.update}" + ("" if averaged else ": nothing to do")
                 )
                 return
-            for batches, following in self._updates():
-                rate, norm = self._update(batches, meter)
-                seconds = before + time.monotonic() - started
-                tokens = self.position.tokens + _tokens(batches)
-                self.position = dataclasses.replace(following, tokens=tokens, seconds=seconds)
+            for work in self._updates():
+                (tokens,) = map(round, self.processes.total([_tokens(work.shares)]))
+                learnt = self._update(work, tokens, meter, seconds, interrupted)
+                self.position = dataclasses.replace(
+                    work.following, tokens=self.position.tokens + tokens, seconds=learnt.seconds
+                )
                 update = self.position.update
                 bar.update()
                 bar.total = self._expected_updates()
                 if update % self.config.log_every == 0:
                     measured = meter.take()
-                    measured |= {"learning_rate": rate, "gradient_norm": norm}
+                    measured |= {"learning_rate": learnt.rate, "gradient_norm": learnt.norm}
                     if (probability := self.config.feed.gold_probability(update)) < 1.0:
                         measured["gold_probability"] = probability
-                    metrics.write("train", update, measured)
+                    if metrics is not None:
+                        metrics.write("train", update, measured)
                     bar.set_postfix_str(
-                        f"loss {measured['loss']:.3f}, {measured['tokens_per_second']:,.0f} tokens/s, rate {rate:.2e}"
+                        f"loss {measured['loss']:.3f}, {measured['tokens_per_second']:,.0f} tokens/s, "
+                        f"rate {learnt.rate:.2e}"
                     )
                 over = self._is_over()
                 if update % validation.every == 0 or over:
                     meter.pause()
-                    self._validate(metrics)
-                    seconds = before + time.monotonic() - started
-                    self.position = dataclasses.replace(self.position, seconds=seconds)
+                    self._validate(metrics, seconds)
                     meter.resume()
                     over = self._is_over()
-                asked = bool(interrupted)  # once: a signal may come at any time
-                if update % self.config.save_every == 0 or update % validation.every == 0 or over or asked:
+                saves = update % self.config.save_every == 0 or update % validation.every == 0 or over or learnt.asked
+                if saves:
                     meter.pause()
                     self.save()
-                    if self.standing.best_update == update:
-                        self._point_best()
-                    folders.prune(self.run_folder, keep=self.config.keep, wanted=self._to_average())
+                    if self.processes.is_first:
+                        if self.standing.best_update == update:
+                            self._point_best()
+                        folders.prune(self.run_folder, keep=self.config.keep, wanted=self._to_average())
                     meter.resume()
                 if over:
                     self._average(metrics)
                     return
-                if asked:
+                if learnt.asked:
                     log.info(f"interrupted at update {update}; saved, the same command goes on from there")
+                    self.processes.wait()  # a launcher ends all as soon as one has ended: not before this is saved
                     raise KeyboardInterrupt
 
-    def _updates(self) -> Iterator[tuple[list[Batch], Position]]:
-        """For each update its batches and the position after it, for ever."""
+    def _metrics(self) -> Metrics | nullcontext[None]:
+        """Where this process writes what it measures; None in all but the first."""
+        if not self.processes.is_first:
+            return nullcontext()
+        return Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
+
+    def _updates(self) -> Iterator[Work]:
+        """What each update learns from, for ever."""
         position = self.position
         while True:
             epoch, store = position.epoch, self.data.train
@@ -228,20 +276,35 @@ class Trainer:
                 sampling = SubwordSampling(self.data.tokenizers, self.data.sampling, self.seed, epoch)
             for first in range(position.batch, len(order), self.config.accumulate):
                 last = min(first + self.config.accumulate, len(order))
-                batches = [collate(store, order[index], sampling=sampling) for index in range(first, last)]
+                pairs = [order[index] for index in range(first, last)]
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
-                yield batches, position
+                yield Work(pairs, [self._share(each, sampling) for each in pairs], position)
 
-    def _update(self, batches: list[Batch], meter: _Meter) -> tuple[float, float]:
-        """One step of the optimizer; returns the learning rate and the gradient's norm before clipping."""
+    def _share(self, pairs_B: Indices, sampling: SubwordSampling | None) -> Batch | None:
+        """What this process has of a batch."""
+        store = self.data.train
+        lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
+        own_B = pairs_B[self.processes.share(lengths_B)]
+        return collate(store, own_B, sampling=sampling) if len(own_B) else None
+
+    def _update(
+        self, work: Work, tokens: int, meter: Meter, seconds: Callable[[], float], interrupted: object
+    ) -> Learnt:
+        """One step of the optimizer over ``tokens`` target tokens, those of all processes."""
         self.model.train()
         self.model.at_update(self.position.update)
+        if not self.processes.is_first:
+            # a checkpoint has the generators of the first process; going on, these too draw what they would have drawn
+            seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
         feed = self.config.feed.at(self.position.update + 1)
-        count = _tokens(batches) if self.config.normalization == "tokens" else _sentences(batches)
-        for batch in batches:
-            source_BS = torch.from_numpy(batch.source_BS).to(self.compute.device)
-            target_BT = torch.from_numpy(batch.target_BT).to(self.compute.device)
+        count = tokens if self.config.normalization == "tokens" else sum(map(len, work.pairs))
+        objectives, cross_entropy = [0.0] * len(work.shares), 0.0
+        for index, share in enumerate(work.shares):
+            if share is None:
+                continue
+            source_BS = torch.from_numpy(share.source_BS).to(self.compute.device)
+            target_BT = torch.from_numpy(share.target_BT).to(self.compute.device)
             with self.compute.autocast():
                 loss = token_loss(
                     self.model,
@@ -251,27 +314,33 @@ class Trainer:
                     smoothing=self.config.label_smoothing,
                     r_drop=self.config.r_drop,
                 )
-            mean = loss.objective / count
-            if not math.isfinite(mean.item()):
-                raise InputError(self._not_finite("loss", [batch]))
-            self.optimizer.scaled(mean).backward()  # type: ignore[no-untyped-call]
-            meter.add(loss.objective.item(), loss.cross_entropy.item(), _tokens([batch]))
+            self.optimizer.scaled(loss.objective / count).backward()  # type: ignore[no-untyped-call]
+            objectives[index] = loss.objective.item()
+            cross_entropy += loss.cross_entropy.item()
+        asked = bool(interrupted)  # once: a signal may come at any time
+        now = seconds() if self.processes.is_first else 0.0
+        cross_entropy, now, askers, *objectives = self.processes.total([cross_entropy, now, asked, *objectives])
+        for pairs_B, objective in zip(work.pairs, objectives, strict=True):
+            if not math.isfinite(objective):
+                raise InputError(self._not_finite("loss", [pairs_B]))
+        meter.add(sum(objectives), cross_entropy, tokens)
+        self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()
         if not math.isfinite(norm) and not self.optimizer.skips_overflow:
-            raise InputError(self._not_finite("gradient", batches))
+            raise InputError(self._not_finite("gradient", work.pairs))
         factor = self.config.schedule.factor(
             self.position.update + 1, last=self.config.stopping.updates, plateaus=self.standing.plateaus
         )
         rate = self.optimizer.step(factor)
         if self.moving is not None:
             self.moving.follow(self.position.update + 1)
-        return rate, norm
+        return Learnt(rate, norm, seconds=now, asked=askers > 0)
 
-    def _not_finite(self, what: str, batches: list[Batch]) -> str:
+    def _not_finite(self, what: str, batches: Sequence[Indices]) -> str:
         lines: dict[str, list[int]] = {}
-        for batch in batches:
-            for pair in batch.pairs_B.tolist():
+        for pairs_B in batches:
+            for pair in pairs_B.tolist():
                 corpus, line = self.data.train.line(pair)
                 lines.setdefault(corpus, []).append(line)
         places = "; ".join(f"{corpus} lines {', '.join(map(str, sorted(each)))}" for corpus, each in lines.items())
@@ -302,11 +371,19 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------- validation
 
-    def _validate(self, metrics: Metrics) -> None:
-        config, update = self.config.validation, self.position.update
+    def _validate(self, metrics: Metrics | None, seconds: Callable[[], float]) -> None:
         if self._validation is None:
             return
-        measured = self._validation(copy.deepcopy(self.used))
+        if metrics is not None:
+            self._measure(self._validation, metrics)
+        measured: dict[str, Any] = {"standing": asdict(self.standing), "seconds": seconds()}
+        told = self.processes.told(measured)
+        self.standing = Standing(**told["standing"])
+        self.position = dataclasses.replace(self.position, seconds=told["seconds"])
+
+    def _measure(self, validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]], metrics: Metrics) -> None:
+        config, update = self.config.validation, self.position.update
+        measured = validation(copy.deepcopy(self.used))
         value = measured[config.metric]
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
         self.standing = self.standing.after(
@@ -346,7 +423,13 @@ class Trainer:
         before = range((last - 1) // every * every, 0, -every)
         return [folders.step(self.run_folder, update) for update in sorted([last, *before[: self.config.average - 1]])]
 
-    def _average(self, metrics: Metrics) -> bool:
+    def _average(self, metrics: Metrics | None) -> bool:
+        """The average at the end, made by the first process while the others wait; whether anything was to do."""
+        averaged = metrics is not None and self._make_average(metrics)
+        self.processes.wait()
+        return averaged
+
+    def _make_average(self, metrics: Metrics) -> bool:
         """Averages the checkpoints of the last validations, measures the average, and makes it the best if it is. What
         is done is not done again; False where nothing was to do."""
         members = [folder for folder in self._to_average() if folder.exists()]
@@ -397,78 +480,8 @@ class Trainer:
         return f"valid {_shown(measured)}; {gain}"
 
 
-class _Meter:
-    """Loss and speed since it was last read. Validations and checkpoints do not count as training time."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-        self._objective = 0.0
-        self._cross_entropy = 0.0
-        self._tokens = 0
-        self._since = time.monotonic()
-
-    def add(self, objective: float, cross_entropy: float, tokens: int) -> None:
-        self._objective += objective
-        self._cross_entropy += cross_entropy
-        self._tokens += tokens
-
-    def pause(self) -> None:
-        self._seconds += time.monotonic() - self._since
-
-    def resume(self) -> None:
-        self._since = time.monotonic()
-
-    def take(self) -> dict[str, float]:
-        self.pause()
-        taken = {
-            "loss": self._objective / self._tokens,
-            "perplexity": math.exp(min(self._cross_entropy / self._tokens, 700.0)),
-            "tokens_per_second": self._tokens / max(self._seconds, 1e-9),
-        }
-        self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
-        self.resume()
-        return taken
-
-
-class _Interrupted:
-    """True once a signal has asked to stop."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __bool__(self) -> bool:
-        return self.asked
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Interrupted]:
-    """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one stops at once."""
-    interrupted = _Interrupted()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # signals reach the main thread alone
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if interrupted:
-            raise KeyboardInterrupt
-        interrupted.asked = True
-        # not through the log: its lock may be held at this very moment
-        os.write(2, b"\nstopping after this update; once more to stop at once\n")
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _tokens(batches: list[Batch]) -> int:
-    return sum(int(batch.target_length_B.sum()) for batch in batches)
-
-
-def _sentences(batches: list[Batch]) -> int:
-    return sum(len(batch.pairs_B) for batch in batches)
+def _tokens(shares: Sequence[Batch | None]) -> int:
+    return sum(int(share.target_length_B.sum()) for share in shares if share is not None)
 
 
 def _tells_of(line: Mapping[str, Any], update: int, checkpoints: int) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
-from nmt.core.structure import differences
+from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
 from nmt.data.store import Store
@@ -24,6 +26,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
+from nmt.training.distributed import Launch, Processes, joined
 from nmt.training.trainer import Trainer, TrainingData
 from nmt.workflows.loading import Trained, build_model, for_inference
 from nmt.workflows.locate import find_checkpoint, run_of
@@ -34,41 +37,62 @@ from nmt.workflows.translator import Translator
 def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto") -> Path:
     """Trains what the experiment describes, or goes on where its run directory stands; returns that directory.
 
-    Prepares the corpus first if needed. Raises InputError for a fault of config or data, for a run directory that
-    another configuration made or another process is training in; KeyboardInterrupt after saving.
+    Prepares the corpus first if needed. Where the environment says that this process is one of several, as torchrun has
+    it, they train together, and the first one speaks for all. Raises InputError for a fault of config, data or
+    environment, for a run directory that another configuration made or another process is training in;
+    KeyboardInterrupt after saving.
     """
+    launch = Launch.of(os.environ)
+    if launch.rank > 0:
+        log.set_verbosity(log.Verbosity.SILENT)
     run = experiment.folder
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
-    with _alone(run):
+    with _alone(run) if launch.rank == 0 else nullcontext():
         _refuse_conflicts(run, experiment)
+        chosen = compute(launch.device(device), precision)
+        with joined(launch, chosen.device) as processes:
+            _train(experiment, run, chosen, processes)
+    return run
+
+
+def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Processes) -> None:
+    with processes.first_alone():
         origin = _origin(experiment)
-        chosen = compute(device, precision)
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
-        seed_everything(experiment.seed)
-        model = build_model(experiment, data.tokenizers).to(chosen.device)
-        if origin is not None:
-            _start_from(origin, model, data)
-        trainer = Trainer(
-            model,
-            experiment.training,
-            TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key),
-            run=run,
-            compute=chosen,
-            seed=experiment.seed,
-            validation=_validation(experiment, data, chosen),
-        )
-        resumed = trainer.resume()
+    seed_everything(experiment.seed)
+    model = build_model(experiment, data.tokenizers).to(chosen.device)
+    if origin is not None:
+        _start_from(origin, model, data)
+    trainer = Trainer(
+        model,
+        experiment.training,
+        TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key),
+        run=run,
+        compute=chosen,
+        seed=experiment.seed,
+        processes=processes,
+        validation=_validation(experiment, data, chosen),
+    )
+    resumed = trainer.resume()
+    processes.agree(
+        {
+            "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
+            "corpus": data.key[:8],
+            "last checkpoint": f"update {trainer.position.update}",
+            "precision": chosen.precision,
+        }
+    )
+    if processes.is_first:
         # only now: a training that is refused leaves the run as it was
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
-        log.info(_summary(experiment, data, model, chosen))
-        if resumed:
-            log.info(f"going on from update {trainer.position.update:,}")
-        trainer.train()
-    return run
+        log.info(_summary(experiment, data, model, chosen, processes))
+    if resumed:
+        log.info(f"going on from update {trainer.position.update:,}")
+    trainer.train()
 
 
 @contextmanager
@@ -162,7 +186,9 @@ def _validation(
     return measure
 
 
-def _summary(experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute) -> str:
+def _summary(
+    experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
+) -> str:
     """What is about to be trained, for the person who started it."""
     parts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
@@ -179,7 +205,7 @@ def _summary(experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any
         ("vocabulary", f"{tokenizers.source.size:,} source, {tokenizers.target.size:,} target{joint}"),
         ("batches", f"{len(order):,} an epoch, padding {waste.source:.1%} of source and {waste.target:.1%} of target"),
         ("parameters", f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items())),
-        ("device", chosen.label),
+        ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}"),
     ]
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
 

@@ -321,7 +321,7 @@ def test_an_interruption_changes_no_bit(ema: str, here: Path, monkeypatch: pytes
     Path("run").rename("whole")
     for _ in range(20):
         with monkeypatch.context() as patched:
-            patched.setattr("nmt.training.trainer._interruptible", interrupted_after(3))
+            patched.setattr("nmt.training.trainer.interruptible", interrupted_after(3))
             try:
                 start(*settings)
                 break

@@ -1,0 +1,292 @@
+"""Several processes, on one machine or on many, that train one model.
+
+Each takes its share of the rows of every batch, losses are divided by the count of the whole batch, and gradients are
+summed over all processes: so an update learns from what it would learn from in one process, and all make the same one.
+
+This is not ``torch.nn.parallel.DistributedDataParallel``, which wraps ``forward`` where training calls a model's other
+methods, takes the mean over processes where their shares differ in size, and expects a pass from each, where a small
+batch leaves some without a row. What it does beyond, sending gradients while others are still computed, takes cores
+away from computing them where processes compute on the CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.rendezvous import rendezvous
+
+from nmt.core.errors import InputError
+
+T = TypeVar("T")
+
+_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+GATHERING = timedelta(minutes=5)
+"""How long a process waits at the start until all are there: nodes of a cluster do not start at once."""
+
+PATIENCE = timedelta(hours=2)
+"""How long a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
+writes checkpoints while the others wait, however large they are; torch's own half hour (ten minutes on CUDA) may be too
+short for that. Nobody waits so long for a process that has ended: its connections close at once."""
+
+_BUCKET = 1 << 23
+"""Gradients sent in one piece, in elements: few pieces, and while one is sent the next is put together."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How this process was started: by itself, or by a launcher such as torchrun as one of several."""
+
+    rank: int = 0
+    """Its number among all, from 0."""
+    size: int = 1
+    """How many there are."""
+    local_rank: int = 0
+    """Its number on its machine, from 0."""
+
+    @staticmethod
+    def of(environment: Mapping[str, str]) -> Launch:
+        """What the environment says: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none of the first
+        two for a process by itself. Raises InputError where some are missing or make no sense."""
+        if "RANK" not in environment and "WORLD_SIZE" not in environment:
+            return Launch()
+        if missing := [name for name in _VARIABLES if not environment.get(name)]:
+            there = "RANK" if "RANK" in environment else "WORLD_SIZE"
+            raise InputError(
+                f"environment: {there} is set, but {', '.join(missing)} not: start several processes with torchrun, "
+                f"which sets all of {', '.join(_VARIABLES)}; for a single one unset RANK and WORLD_SIZE"
+            )
+        rank, size, local_rank, port = (
+            _whole_number(name, environment[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")
+        )
+        if not rank < size:
+            raise InputError(f"environment: RANK={rank} is not below WORLD_SIZE={size}: ranks count from 0")
+        if port >= 1 << 16:
+            raise InputError(f"environment: MASTER_PORT={port} is no port, which are below 65536")
+        return Launch(rank, size, local_rank)
+
+    def device(self, name: str) -> str:
+        """The device for ``compute`` that this process takes where the user said ``name``: its own GPU where there are
+        several processes. Raises InputError where they would have to share one."""
+        kind, _, number = name.partition(":")
+        if self.size == 1 or kind not in ("auto", "cuda") or not torch.cuda.is_available():
+            return name
+        if number:
+            raise InputError(f"--device {name}: is one GPU for {self.size} processes; --device cuda gives each its own")
+        if self.local_rank >= (count := torch.cuda.device_count()):
+            raise InputError(
+                f"--device {name}: this machine has more processes than GPUs ({count}); start one for each, or use "
+                "--device cpu"
+            )
+        return f"cuda:{self.local_rank}"
+
+
+class Processes:
+    """All that train together, as one of them sees them. This is the one that trains by itself, with nobody to wait for
+    or to hear from; ``Joined`` is one of several.
+
+    What changes a tensor or returns what others have sent must be called by all, in the same order. Raises InputError
+    where another process is gone.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank = rank
+        self.size = size
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that writes, measures and talks to people."""
+        return self.rank == 0
+
+    def share(self, lengths_B: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """The rows of a batch that are this process' own, given what each costs; see ``shares``."""
+        return shares(lengths_B, self.size)[self.rank]
+
+    def total(self, values: Sequence[float]) -> list[float]:
+        """Each of the values summed over all processes, in float64."""
+        return list(values)
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Sums the gradients of parameters over all processes. One that has a gradient in some process then has it in
+        all; one that has it in none keeps None, so that the optimizer leaves it alone as in a single process."""
+
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
+        """Gives tensors the values that they have in the first process."""
+
+    def told(self, value: T) -> T:
+        """What the first process gives as ``value``, anything that JSON can hold."""
+        return value
+
+    def wait(self) -> None:
+        """Returns when all have come here."""
+
+    def agree(self, facts: Mapping[str, str | int]) -> None:
+        """Raises InputError in each process where the facts, by name, are others than in the first."""
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """Has the first process run the body, and then the others, who find what it has made."""
+        if not self.is_first:
+            self.wait()
+        yield
+        if self.is_first:
+            self.wait()
+
+
+class Joined(Processes):
+    """One of several processes, over torch's process group. Sums are the same bits in all of them."""
+
+    def total(self, values: Sequence[float]) -> list[float]:
+        values_N = torch.tensor(values, dtype=torch.float64)
+        with self._in_touch():
+            distributed.all_reduce(values_N)
+        return [float(value) for value in values_N.tolist()]
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        holders = self.total([float(each.grad is not None) for each in parameters])
+        learning = [each for each, count in zip(parameters, holders, strict=True) if count > 0]
+        with self._in_touch():
+            sent = []
+            for bucket in _buckets(learning):
+                # an empty share has no gradient: its part of the sum is 0
+                flat_N = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
+                sent.append((bucket, flat_N, distributed.all_reduce(flat_N, async_op=True)))
+            for bucket, flat_N, work in sent:
+                work.wait()
+                parts = torch.split(flat_N, [parameter.numel() for parameter in bucket])
+                for parameter, part_N in zip(bucket, parts, strict=True):
+                    parameter.grad = part_N.view_as(parameter)
+
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
+        with self._in_touch():
+            for tensor in tensors:
+                distributed.broadcast(tensor.detach(), src=0)
+
+    def told(self, value: T) -> T:
+        # not broadcast_object_list, which unpickles
+        text = bytearray(json.dumps(value).encode()) if self.is_first else bytearray()
+        size_1 = torch.tensor([len(text)])
+        with self._in_touch():
+            distributed.broadcast(size_1, src=0)
+            text_N = torch.frombuffer(text or bytearray(int(size_1)), dtype=torch.uint8)
+            distributed.broadcast(text_N, src=0)
+        heard: T = json.loads(text_N.numpy().tobytes())
+        return heard
+
+    def wait(self) -> None:
+        self.total([0.0])  # not barrier, which on CUDA takes a device to itself
+
+    def agree(self, facts: Mapping[str, str | int]) -> None:
+        wanted = self.told(dict(facts))
+        other = next((name for name, value in facts.items() if wanted[name] != value), None)
+        differing = self.total([float(other is not None)])[0]
+        if other is not None:
+            raise InputError(
+                f"process {self.rank} of {self.size}: its {other} is not that of process 0 ({facts[other]}, not "
+                f"{wanted[other]}); start all with the same command, on the same files (a file system that all share)"
+            )
+        if differing:
+            raise InputError(f"process {self.rank} of {self.size}: another process disagrees, its message says in what")
+
+    @contextmanager
+    def _in_touch(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise LostTouch(
+                f"process {self.rank} of {self.size}: lost touch with the others: one has ended, and its own message "
+                f"says why, or cannot be reached; the same command goes on from the last checkpoint ({_reason(error)})"
+            ) from None
+
+
+class LostTouch(InputError):
+    """Another process has ended or cannot be reached."""
+
+
+@contextmanager
+def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
+    """Joins the processes that were started together, and leaves them. They meet where MASTER_ADDR and MASTER_PORT say,
+    and talk by gloo, about what lives on a CUDA device by NCCL. Raises InputError where some do not come or compute on
+    another kind of device."""
+    if launch.size == 1:
+        yield Processes()
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # NCCL's buffers go to the current one
+    _gather(launch, device)
+    try:
+        yield Joined(launch.rank, launch.size)
+    except LostTouch:
+        raise  # taking leave of a process that is gone may wait for it
+    except BaseException:
+        distributed.destroy_process_group()
+        raise
+    else:
+        distributed.destroy_process_group()
+
+
+def _gather(launch: Launch, device: torch.device) -> None:
+    names = [f"nmt/{rank}" for rank in range(launch.size)]
+    try:
+        store: Any = next(rendezvous("env://", timeout=GATHERING))[0]
+        store.set(names[launch.rank], device.type)
+        store.wait(names, GATHERING)
+        kinds = sorted({store.get(name).decode() for name in names})
+        if len(kinds) == 1:
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            distributed.init_process_group(
+                backend, store=store, rank=launch.rank, world_size=launch.size, timeout=PATIENCE
+            )
+    except (RuntimeError, ValueError) as error:
+        raise InputError(
+            f"process {launch.rank} of {launch.size}: not all processes have met at MASTER_ADDR and MASTER_PORT: is "
+            f"each started, and can it reach that machine and port? ({_reason(error)})"
+        ) from None
+    if len(kinds) > 1:
+        raise InputError(f"processes compute on {' and '.join(kinds)}: give all the same --device, cpu or cuda")
+
+
+def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:
+    """The rows of a batch for each of ``size`` processes: each row once, a process' own in the order of the batch. Rows
+    are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where there
+    are fewer rows than processes, some have none."""
+    order_B = np.argsort(-lengths_B.astype(np.int64), kind="stable")
+    turn_B, place_B = np.divmod(np.arange(len(order_B)), size)
+    owner_B = np.where(turn_B % 2 == 0, place_B, size - 1 - place_B)
+    return [np.sort(order_B[owner_B == rank]) for rank in range(size)]
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one goes alone."""
+    bucket: list[nn.Parameter] = []
+    elements = 0
+    for parameter in parameters:
+        if bucket and elements + parameter.numel() > _BUCKET:
+            yield bucket
+            bucket, elements = [], 0
+        bucket.append(parameter)
+        elements += parameter.numel()
+    if bucket:
+        yield bucket
+
+
+def _reason(error: Exception) -> str:
+    """What torch says, without the place in its source and its advice."""
+    text = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split()))
+    return text.split(". ")[0][:200] or type(error).__name__
+
+
+def _whole_number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise InputError(f"environment: {name}={text} is no whole number")
+    return int(text)

@@ -1,0 +1,43 @@
+"""Loss and speed of training."""
+
+from __future__ import annotations
+
+import math
+import time
+
+
+class Meter:
+    """Loss and speed since it was last read. Validations and checkpoints do not count as training time."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._objective = 0.0
+        self._cross_entropy = 0.0
+        self._tokens = 0
+        self._since = time.monotonic()
+
+    def add(self, objective: float, cross_entropy: float, tokens: int) -> None:
+        """Counts an update: both losses summed over its target tokens, and those."""
+        self._objective += objective
+        self._cross_entropy += cross_entropy
+        self._tokens += tokens
+
+    def pause(self) -> None:
+        """Stops the clock."""
+        self._seconds += time.monotonic() - self._since
+
+    def resume(self) -> None:
+        """Starts it again."""
+        self._since = time.monotonic()
+
+    def take(self) -> dict[str, float]:
+        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, tokens per second."""
+        self.pause()
+        taken = {
+            "loss": self._objective / self._tokens,
+            "perplexity": math.exp(min(self._cross_entropy / self._tokens, 700.0)),
+            "tokens_per_second": self._tokens / max(self._seconds, 1e-9),
+        }
+        self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
+        self.resume()
+        return taken
