@@ -36,9 +36,8 @@ Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 class Rule(Structure):
     """What every rule has."""
 
-    heads: Annotated[str, Field(min_length=1)] | None = None
-    """Which heads' weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`; null: those
-    that align best by experience (`Decoder.aligning_heads`)."""
+    heads: Annotated[str, Field(min_length=1)] = "*"
+    """Which heads' weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`."""
 
 
 class Argmax(Rule):

@@ -28,7 +28,7 @@ def forced_weights(
     compute: Compute,
     *,
     batch_tokens: int,
-    heads: str | None = None,
+    heads: str = "*",
 ) -> list[NDArray[np.float32]]:
     """For each pair of token ids (without end-of-sentence) its matrix weights_TS, in the order of the pairs.
 
@@ -49,13 +49,11 @@ def forced_weights(
     return [weights_TS for (weights_TS,) in found]
 
 
-def chosen_heads(model: Seq2Seq[Any, Any], pattern: str | None) -> list[int]:
-    """The places of the heads whose names match a shell pattern, such as ``layer3.*``; None: the decoder's own choice.
-
-    Raises InputError where none does.
-    """
+def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:
+    """The places of the heads whose names match a shell pattern, such as ``layer3.*``. Raises InputError where none
+    does."""
     names = model.decoder.head_names
-    chosen = [place for place, name in enumerate(names) if fnmatchcase(name, pattern or model.decoder.aligning_heads)]
+    chosen = [place for place, name in enumerate(names) if fnmatchcase(name, pattern)]
     if not chosen:
         known = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
         raise InputError(f"alignment.heads: {pattern}: fits no head of this model; it has {known}")

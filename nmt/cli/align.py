@@ -49,8 +49,7 @@ def align(
         typer.Option(
             "--heads",
             metavar="PATTERN",
-            help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: those of a "
-            "Transformer's layer before the last.",
+            help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
             show_default=False,
         ),
     ] = None,

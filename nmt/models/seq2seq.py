@@ -86,9 +86,6 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
     head_names: tuple[str, ...]
     """What each head of the weights is called."""
 
-    aligning_heads: str = "*"
-    """Those whose weights serve best as an alignment, as a pattern over their names."""
-
     @abstractmethod
     def memory(self, encoded: Encoded) -> M:
         """All that can be computed once for each source sentence."""

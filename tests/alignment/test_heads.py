@@ -27,7 +27,6 @@ def transformer() -> Seq2Seq[Any, Any]:
 @pytest.mark.parametrize(
     ("pattern", "places"),
     [
-        (None, [2, 3]),  # the layer before the last
         ("*", [0, 1, 2, 3, 4, 5]),
         ("layer3.*", [4, 5]),
         ("*.head2", [1, 3, 5]),
@@ -35,7 +34,7 @@ def transformer() -> Seq2Seq[Any, Any]:
         ("layer1.head2", [1]),
     ],
 )
-def test_a_pattern_names_the_heads_that_are_averaged(pattern: str | None, places: list[int]) -> None:
+def test_a_pattern_names_the_heads_that_are_averaged(pattern: str, places: list[int]) -> None:
     model = transformer()
     assert chosen_heads(model, pattern) == places
     (found_TS,) = forced_weights(model, [[4, 5, 1]], [[5, 4]], COMPUTE, batch_tokens=100, heads=pattern)
@@ -50,15 +49,10 @@ def test_a_pattern_names_the_heads_that_are_averaged(pattern: str | None, places
     [("softmax", ("head1",)), ({"kind": "glimpse", "scales": 2}, ("head1", "head2"))],
     ids=["softmax", "glimpse"],
 )
-def test_a_recurrent_decoders_heads_all_count(weights: Any, names: tuple[str, ...]) -> None:
+def test_a_recurrent_decoders_heads_have_names(weights: Any, names: tuple[str, ...]) -> None:
     model = make(tree(weights=weights))
     assert model.decoder.head_names == names
-    assert chosen_heads(model, None) == list(range(len(names)))
-
-
-def test_one_layer_is_the_one_that_aligns() -> None:
-    sides = {**TRANSFORMER, "layers": 1}
-    assert chosen_heads(make(tree(score="scaled_dot", encoder=sides, decoder=sides)), None) == [0, 1]
+    assert chosen_heads(model, "*") == list(range(len(names)))
 
 
 def test_a_pattern_that_fits_no_head_is_refused_with_the_names() -> None:

@@ -103,7 +103,6 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         self.head_names = tuple(
             f"layer{layer}.head{head}" for layer in range(1, config.layers + 1) for head in range(1, heads + 1)
         )
-        self.aligning_heads = f"layer{max(1, config.layers - 1)}.*"
 
     def at_update(self, update: int) -> None:
         """See ``Decoder.at_update``."""
