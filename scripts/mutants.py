@@ -409,9 +409,9 @@ MUTANTS = (
     ),
     Mutant(
         "padding is in the mean of a sentence",
-        "nmt/models/transformer/encoder.py",
-        "states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0).sum(dim=1)",
-        "states_BSD.sum(dim=1)",
+        "nmt/models/seq2seq.py",
+        "kept_BSD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0)",
+        "kept_BSD = states_BSD",
         (TRANSFORMER, "-k", "encoder"),
     ),
 )

@@ -144,7 +144,8 @@ class MultiHead(nn.Module):
         """The products with all weights in one, as (B, H, T, A) each; contiguous, because that is faster than products
         over strides."""
         there = [each for each in weights if each is not None]
-        x_BTPHA = F.linear(x_BTX, torch.cat(there)).view(*x_BTX.shape[:2], len(there), self.heads, -1)
+        weight = there[0] if len(there) == 1 else torch.cat(there)
+        x_BTPHA = F.linear(x_BTX, weight).view(*x_BTX.shape[:2], len(there), self.heads, -1)
         return [part_BTHA.transpose(1, 2).contiguous() for part_BTHA in x_BTPHA.unbind(dim=2)]
 
     def _joined(self, attended: HeadsAttended) -> HeadsAttended:

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from nmt.layers.precision import compute_dtype
+
 
 class DeferredLinear:
     """``x_BI @ weight_OI.T`` for each step of a loop, with d loss / d weight computed once for all steps.
@@ -23,9 +25,7 @@ class DeferredLinear:
     """
 
     def __init__(self, weight_OI: Tensor) -> None:
-        device = weight_OI.device.type
-        if torch.is_autocast_enabled(device):
-            weight_OI = weight_OI.to(torch.get_autocast_dtype(device))
+        weight_OI = weight_OI.to(compute_dtype(weight_OI))
         self._notes = _Notes(weight_OI.detach())
         recording = torch.is_grad_enabled() and weight_OI.requires_grad
         self._handle: Tensor | None = _Collect.apply(weight_OI, self._notes) if recording else None  # type: ignore[no-untyped-call]

@@ -33,6 +33,12 @@ class Encoded(BatchRecord):
     is_pad_BS: Tensor
 
 
+def mean_state(states_BSD: Tensor, is_pad_BS: Tensor) -> Tensor:
+    """The mean of each sentence's states, padding left out, (B, D)."""
+    kept_BSD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0)
+    return kept_BSD.sum(dim=1) / (~is_pad_BS).sum(dim=1, keepdim=True).to(states_BSD.dtype)
+
+
 class Encoder(nn.Module, ABC):
     """Source tokens to states."""
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.rnn.config import ContextConfig
+from nmt.models.seq2seq import mean_state
 
 
 class Handover(nn.Module, ABC):
@@ -121,8 +122,7 @@ def summary(config: ContextConfig, states_BSD: Tensor, final_BD: Tensor, is_pad_
     """c (B, D): the encoder's last state, or the mean of its states."""
     if config.summary == "last":
         return final_BD
-    kept_BSD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0)
-    return kept_BSD.sum(dim=1) / (~is_pad_BS).sum(dim=1, keepdim=True).to(states_BSD.dtype)
+    return mean_state(states_BSD, is_pad_BS)
 
 
 def _zeros(summary_BD: Tensor, sizes: list[int]) -> list[Tensor]:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nmt.layers.config import DropoutConfig
 from nmt.layers.embedding import Embedding
-from nmt.models.seq2seq import Encoded, Encoder
+from nmt.models.seq2seq import Encoded, Encoder, mean_state
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerEncoderConfig
 
@@ -54,5 +54,4 @@ class TransformerEncoder(Encoder):
         for layer in self.layers:
             x_BSD = layer(x_BSD, position_1S, is_pad_BS)
         states_BSD = self.norm(x_BSD)
-        total_BD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0).sum(dim=1)
-        return Encoded(states_BSD, total_BD / (~is_pad_BS).sum(dim=1, keepdim=True), is_pad_BS)
+        return Encoded(states_BSD, mean_state(states_BSD, is_pad_BS), is_pad_BS)
