@@ -71,6 +71,7 @@ def predict(
                 feed,
             )
         cross_entropy += loss.cross_entropy.item()
+        assert loss.correct is not None, "there is no gradient here"
         correct += int(loss.correct.item())
         tokens += int(length_B.sum())
     return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)

@@ -22,8 +22,9 @@ class TokenLoss:
     """What training minimises, a scalar: the sum over the tokens of the label-smoothed cross entropy."""
     cross_entropy_N: Tensor
     """-log p(gold) of each token, without smoothing and without gradient."""
-    correct: Tensor
-    """How many times the gold token was the most probable one, or tied with it."""
+    correct: Tensor | None
+    """How many times the gold token was the most probable one, or tied with it; None where the objective has a
+    gradient and that would take a pass of its own."""
 
     @property
     def cross_entropy(self) -> Tensor:
@@ -60,19 +61,21 @@ class OutputLayer(nn.Module):
         """The logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
 
-    def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 1024) -> TokenLoss:
+    def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 512) -> TokenLoss:
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p.
 
         Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once.
         """
-        needs_gradient = torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)
+        if not (torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)):
+            each = self.likelihood(readout_ND, gold_N, smoothing=smoothing, chunk=chunk)
+            return TokenLoss(-each.smoothed_N.sum(), -each.log_p_N, each.is_best_N.sum())
         readout_ND = readout_ND.to(compute_dtype(readout_ND))
         with torch.autocast(readout_ND.device.type, enabled=False):
-            objective, cross_entropy_N, correct = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
-                readout_ND, self.weight_VD, self.bias_V, gold_N, smoothing, chunk, needs_gradient
+            objective, cross_entropy_N = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
+                readout_ND, self.weight_VD, self.bias_V, gold_N, smoothing, chunk
             )
-        return TokenLoss(objective, cross_entropy_N, correct)
+        return TokenLoss(objective, cross_entropy_N, correct=None)
 
     def likelihood(
         self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 1024
@@ -129,15 +132,15 @@ SUMS = 16
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """With e_nv = exp(logit_nv - max_n) and z_n its sum over v, the gradient of a logit is
+    """With e_nv = exp(readout_n . weight_v), f_v = exp(bias_v) up to a factor, and z_n the sum over v of e_nv f_v, the
+    gradient of a logit is
 
-        e_nv / z_n - (1 - smoothing) [v is gold_n] - smoothing / V.
+        e_nv f_v / z_n - (1 - smoothing) [v is gold_n] - smoothing / V.
 
-    Only the first term is as large as the logits, and only the exponentials are ever formed of it: the readout's
-    gradient divides by z_n what comes out of the product with the weight, the weight's gradient what goes into the
-    product with the readout, and the other terms are added to what is N x D and V x D. Over a vocabulary a pass takes
-    as long as a third of a product, so each one that is not made counts. All gradients are computed in the forward
-    pass, while the exponentials are in the cache, and scaled in the backward pass.
+    Only e is as large as the logits, and only e is ever formed of it: a pass over that takes as long as a product with
+    it, so each one that is not made counts. f is multiplied into the weight's rows and out of its gradient; z comes out
+    of the product that gives the readout's gradient, as further columns; the other two terms are added to what is N x D
+    and V x D. All gradients are computed in the forward pass, while e is in the cache, and scaled in the backward pass.
     """
 
     @staticmethod
@@ -149,49 +152,53 @@ class _CrossEntropy(torch.autograd.Function):
         gold_N: Tensor,
         smoothing: float,
         chunk: int,
-        needs_gradient: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        rows, vocabulary = readout_ND.shape[0], weight_VD.shape[0]
+    ) -> tuple[Tensor, Tensor]:
+        (rows, width), vocabulary = readout_ND.shape, weight_VD.shape[0]
         dtype, wide = readout_ND.dtype, torch.promote_types(readout_ND.dtype, torch.float32)
-        cast_VD, cast_V = weight_VD.to(dtype), bias_V.to(dtype)
+        most = bias_V.max()
+        f_V = (bias_V - most).exp()
+        cast_VD = weight_VD.to(dtype)
         part_V = torch.arange(vocabulary, device=gold_N.device) % SUMS
-        is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(dtype)
-        gold_logit_N, best_N, sum_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(3))
-        if needs_gradient:
-            # a column of ones beside the readout gives the bias's gradient in the same product
-            extended_NX = torch.cat([readout_ND.to(wide), sum_N.new_ones(rows, 1)], dim=1)
-            gradient_VX = extended_NX.new_zeros(vocabulary, extended_NX.shape[1])
-            readout_gradient_ND = torch.empty_like(readout_ND)
-        logits_CV = readout_ND.new_empty(min(chunk, rows), vocabulary)
+        is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
+        back_VX = (torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]).to(dtype)
+        # a column of ones beside the readout gives the bias's gradient in the same product
+        extended_NX = torch.cat([readout_ND.to(wide), readout_ND.new_ones(rows, 1, dtype=wide)], dim=1)
+        gradient_VX = extended_NX.new_zeros(vocabulary, width + 1)
+        readout_gradient_ND, gold_N1 = torch.empty_like(readout_ND, dtype=wide), gold_N[:, None]
+        gold_product_N, log_z_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(2))
+        e_CV = readout_ND.new_empty(min(chunk, rows), vocabulary)
         for start in range(0, rows, chunk):
             part = slice(start, min(start + chunk, rows))
-            logits_NV = torch.addmm(cast_V, readout_ND[part], cast_VD.T, out=logits_CV[: part.stop - start])
-            gold_logit_N[part] = logits_NV.gather(1, gold_N[part, None])[:, 0].to(wide)
-            best_N1 = logits_NV.amax(dim=1, keepdim=True)
-            best_N[part] = best_N1[:, 0].to(wide)
-            e_NV = logits_NV.sub_(best_N1).exp_()
-            sum_N[part] = (e_NV @ is_part_VP).to(wide).sum(dim=1)
-            if needs_gradient:
-                torch.mm(e_NV, cast_VD, out=readout_gradient_ND[part])
-                gradient_VX += e_NV.T @ (extended_NX[part] / sum_N[part, None]).to(dtype)
-        log_normalizer_N = best_N + sum_N.log()
-        cross_entropy_N = log_normalizer_N - gold_logit_N
+            product_NV = torch.mm(readout_ND[part], cast_VD.T, out=e_CV[: part.stop - start])
+            gold_product_N[part] = product_NV.gather(1, gold_N1[part])[:, 0].to(wide)
+            shift_N1: Tensor | None = None
+            if _is_narrow(dtype, product_NV.device):
+                shift_N1 = product_NV.amax(dim=1, keepdim=True)
+                product_NV -= shift_N1
+            back_NX, z_N1 = _back(product_NV.exp_(), back_VX, width)
+            if shift_N1 is None and not _is_in_range(z_N1):
+                # made anew, with the largest exponential of a row 1: that takes two passes more
+                torch.mm(readout_ND[part], cast_VD.T, out=product_NV)
+                shift_N1 = product_NV.amax(dim=1, keepdim=True)
+                back_NX, z_N1 = _back(product_NV.sub_(shift_N1).exp_(), back_VX, width)
+            readout_gradient_ND[part] = back_NX[:, :width] / z_N1
+            gradient_VX += product_NV.T @ (extended_NX[part] / z_N1).to(dtype)
+            log_z_N[part] = z_N1[:, 0].log() if shift_N1 is None else (z_N1.log() + shift_N1)[:, 0]
+        cross_entropy_N = log_z_N - gold_product_N - (bias_V[gold_N] - most)
         mean_weight_D = weight_VD.mean(dim=0)
         # the mean logit of a row, for label smoothing, without the logits
         mean_logit_N = readout_ND.to(wide) @ mean_weight_D.to(wide) + bias_V.mean()
-        uniform_N = log_normalizer_N - mean_logit_N
+        uniform_N = log_z_N + most - mean_logit_N
         objective = ((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()
-        if needs_gradient:
-            readout_gradient_ND = readout_gradient_ND / sum_N[:, None]
-            readout_gradient_ND -= (1.0 - smoothing) * weight_VD.index_select(0, gold_N)
-            readout_gradient_ND -= smoothing * mean_weight_D
-            gradient_VX.index_add_(0, gold_N, extended_NX, alpha=smoothing - 1.0)
-            gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
-            ctx.save_for_backward(readout_gradient_ND, gradient_VX)
-            ctx.dtype = dtype
-        correct = (gold_logit_N == best_N).sum()
-        ctx.mark_non_differentiable(cross_entropy_N, correct)
-        return objective, cross_entropy_N, correct
+        gradient_VX *= f_V[:, None]
+        gradient_VX.index_add_(0, gold_N, extended_NX, alpha=smoothing - 1.0)
+        gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
+        readout_gradient_ND -= (1.0 - smoothing) * weight_VD.index_select(0, gold_N)
+        readout_gradient_ND -= smoothing * mean_weight_D
+        ctx.save_for_backward(readout_gradient_ND, gradient_VX)
+        ctx.dtype = dtype
+        ctx.mark_non_differentiable(cross_entropy_N)
+        return objective, cross_entropy_N
 
     @staticmethod
     @once_differentiable
@@ -199,4 +206,22 @@ class _CrossEntropy(torch.autograd.Function):
         readout_gradient_ND, gradient_VX = ctx.saved_tensors
         gradient_VX = gradient_VX * scale
         readout_gradient_ND = (readout_gradient_ND * scale).to(ctx.dtype)
-        return readout_gradient_ND, gradient_VX[:, :-1], gradient_VX[:, -1], None, None, None, None
+        return readout_gradient_ND, gradient_VX[:, :-1], gradient_VX[:, -1], None, None, None
+
+
+def _back(e_NV: Tensor, back_VX: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The products with the weight's columns and with those that sum a row; and the rows' sums, (N, 1)."""
+    back_NX = e_NV @ back_VX
+    back_NX = back_NX.to(torch.promote_types(back_NX.dtype, torch.float32))
+    return back_NX, back_NX[:, width:].sum(dim=1, keepdim=True)
+
+
+def _is_narrow(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether exponentials of logits as they are may be beyond the type's range, or whether to ask is what costs."""
+    return dtype == torch.float16 or device.type != "cpu"
+
+
+def _is_in_range(z_N1: Tensor) -> bool:
+    """Whether sums of exponentials are far from where they, or the terms that count, would be infinite or 0."""
+    smallest, largest = (float(each) for each in z_N1.aminmax())
+    return smallest > 1e-18 and largest < 1e30

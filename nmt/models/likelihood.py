@@ -38,7 +38,7 @@ def token_loss(
     return TokenLoss(
         objective=0.5 * (loss.objective + r_drop * divergence),
         cross_entropy_N=loss.cross_entropy_N.view(2, -1).mean(dim=0),
-        correct=loss.correct // 2,
+        correct=None if loss.correct is None else loss.correct // 2,
     )
 
 

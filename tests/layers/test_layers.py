@@ -53,11 +53,42 @@ def test_cross_entropy_equals_torchs(smoothing: float, chunk: int) -> None:
     assert loss.cross_entropy.item() == pytest.approx(
         F.cross_entropy(layer(readout), gold, reduction="sum").item(), rel=1e-5
     )
-    assert loss.correct.item() == (layer(readout).argmax(1) == gold).sum().item()
+    assert loss.correct is None
+    with torch.no_grad():
+        measured = layer.loss(readout, gold, smoothing=smoothing, chunk=chunk)
+    assert measured.objective.item() == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(measured.cross_entropy_N.double(), loss.cross_entropy_N, atol=1e-6, rtol=1e-5)
+    assert measured.correct is not None
+    assert measured.correct.item() == (layer(readout).argmax(1) == gold).sum().item()
     ours = torch.autograd.grad(loss.objective * 0.5, parameters)
     theirs = torch.autograd.grad(expected * 0.5, parameters)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("shift", [-600.0, -90.0, 0.0, 90.0, 600.0])
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
+def test_cross_entropy_of_logits_whose_exponentials_overflow_or_vanish(shift: float, precision: torch.dtype) -> None:
+    """In one chunk of three alone, each of whose logits is ``shift`` away from what it would be."""
+    torch.manual_seed(0)
+    layer = OutputLayer(8, 40)
+    layer.weight_VD.data = torch.randint(-3, 4, (40, 8)).float()
+    layer.weight_VD.data[:, 0] = shift
+    nn.init.normal_(layer.bias_V)
+    readout = torch.randint(-1, 2, (9, 8)).float()
+    readout[:, 0] = torch.tensor([0.0, 1.0, 0.0]).repeat_interleave(3)
+    readout.requires_grad_()
+    gold = torch.randint(40, (9,))
+    parameters = [readout, layer.weight_VD, layer.bias_V]
+    expected = F.cross_entropy(layer(readout), gold, label_smoothing=0.1, reduction="sum")
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
+        found = layer.loss(readout, gold, smoothing=0.1, chunk=3).objective
+    # logits beside 600 are rounded to multiples of 4 in bfloat16
+    tolerance = 0.3 if precision == torch.bfloat16 else 1e-4
+    assert found.item() == pytest.approx(expected.item(), rel=tolerance)
+    ours, theirs = torch.autograd.grad(found, parameters), torch.autograd.grad(expected, parameters)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one - other).norm() < tolerance * other.norm()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

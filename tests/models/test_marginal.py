@@ -98,6 +98,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_enumeration(case: str, smoo
     assert loss.objective.item() == pytest.approx(objective.item(), rel=1e-5)
     assert loss.cross_entropy_N.tolist() == pytest.approx([each.item() for each in plain], rel=1e-4, abs=1e-5)
     assert not loss.cross_entropy_N.requires_grad
+    assert loss.correct is not None
     assert loss.correct.item() == correct
     ours = torch.autograd.grad(loss.objective, list(named.values()))
     theirs = torch.autograd.grad(objective, list(named.values()), allow_unused=True)
