@@ -150,6 +150,24 @@ def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return padded, lengths + 1
 
 
+def halves(batch: Batch) -> tuple[Batch, Batch]:
+    """A batch of two or more pairs as two: the one with the longer pairs first, each without padding that it does not
+    need."""
+    order_B = np.argsort(-(batch.source_length_B + batch.target_length_B), kind="stable")
+    return _rows(batch, order_B[: len(order_B) // 2]), _rows(batch, order_B[len(order_B) // 2 :])
+
+
+def _rows(batch: Batch, rows_B: npt.NDArray[np.intp]) -> Batch:
+    source_length_B, target_length_B = batch.source_length_B[rows_B], batch.target_length_B[rows_B]
+    return Batch(
+        batch.source_BS[rows_B, : source_length_B.max()],
+        source_length_B,
+        batch.target_BT[rows_B, : target_length_B.max()],
+        target_length_B,
+        batch.pairs_B[rows_B],
+    )
+
+
 def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Rows by falling length, in batches of at most `tokens` tokens, padding included; a longer row goes alone.
 

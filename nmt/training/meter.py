@@ -1,20 +1,26 @@
-"""Loss and speed of training."""
+"""Loss, speed and memory of training."""
 
 from __future__ import annotations
 
 import math
 import time
 
+import torch
+
+from nmt.training.memory import peak, reset_peak
+
 
 class Meter:
-    """Loss and speed since it was last read. Validations and checkpoints do not count as training time."""
+    """Loss, speed and memory since it was last read. Validations and checkpoints do not count as training."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._peak_memory = 0.0
         self._seconds = 0.0
         self._objective = 0.0
         self._cross_entropy = 0.0
         self._tokens = 0
-        self._since = time.monotonic()
+        self.resume()
 
     def add(self, objective: float, cross_entropy: float, tokens: int) -> None:
         """Counts an update: both losses summed over its target tokens, and those."""
@@ -25,19 +31,24 @@ class Meter:
     def pause(self) -> None:
         """Stops the clock."""
         self._seconds += time.monotonic() - self._since
+        self._peak_memory = max(self._peak_memory, peak(self._device))
 
     def resume(self) -> None:
         """Starts it again."""
+        reset_peak(self._device)
         self._since = time.monotonic()
 
     def take(self) -> dict[str, float]:
-        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, tokens per second."""
+        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, tokens per second, and the
+        most memory held in GiB."""
         self.pause()
         taken = {
             "loss": self._objective / self._tokens,
             "perplexity": math.exp(min(self._cross_entropy / self._tokens, 700.0)),
             "tokens_per_second": self._tokens / max(self._seconds, 1e-9),
+            "peak_memory": self._peak_memory,
         }
         self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
+        self._peak_memory = 0.0
         self.resume()
         return taken

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from nmt.core import log
@@ -24,15 +23,16 @@ from nmt.core.seed import generator_states, restore_generators, seed_update
 from nmt.data.batching import Batch, Indices, SubwordSampling, collate, epoch_batches
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
-from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.averaging import MovingAverage, average_weights
 from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
 from nmt.training.distributed import Processes
 from nmt.training.interruption import interruptible
+from nmt.training.memory import Fitting
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
+from nmt.training.objective import Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.schedule import Plateau
 from nmt.training.stopping import Standing
@@ -119,6 +119,8 @@ class Trainer:
         self.seed = seed
         self.processes = processes
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
+        self._objective = Objective(model, config, self.optimizer, compute)
+        self._fitting = Fitting(model, lambda batch: self._places([batch.pairs_B]))
         self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
         self.standing = Standing()
@@ -199,7 +201,7 @@ class Trainer:
         if self.processes.is_first:
             self._drop_averages()
             self._point_best()  # training may have stopped between saving the best checkpoint and linking it
-        meter = Meter()
+        meter = Meter(self.compute.device)
         with (
             interruptible() as interrupted,
             self._metrics() as metrics,
@@ -297,29 +299,16 @@ class Trainer:
         if not self.processes.is_first:
             # a checkpoint has the generators of the first process; going on, these too draw what they would have drawn
             seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
-        feed = self.config.feed.at(self.position.update + 1)
-        count = tokens if self.config.normalization == "tokens" else sum(map(len, work.pairs))
-        objectives, cross_entropy = [0.0] * len(work.shares), 0.0
-        for index, share in enumerate(work.shares):
-            if share is None:
-                continue
-            source_BS = torch.from_numpy(share.source_BS).to(self.compute.device)
-            target_BT = torch.from_numpy(share.target_BT).to(self.compute.device)
-            with self.compute.autocast():
-                loss = token_loss(
-                    self.model,
-                    source_BS,
-                    target_BT,
-                    feed,
-                    smoothing=self.config.label_smoothing,
-                    r_drop=self.config.r_drop,
-                )
-            self.optimizer.scaled(loss.objective / count).backward()  # type: ignore[no-untyped-call]
-            objectives[index] = loss.objective.item()
-            cross_entropy += loss.cross_entropy.item()
+        whole = Whole(tokens, sum(map(len, work.pairs)))
+        number = self.position.update + 1
+        losses = self._fitting.learn(
+            work.shares, lambda batch: self._objective.backward(batch, whole, update=number), update=number
+        )
         asked = bool(interrupted)  # once: a signal may come at any time
         now = seconds() if self.processes.is_first else 0.0
-        cross_entropy, now, askers, *objectives = self.processes.total([cross_entropy, now, asked, *objectives])
+        cross_entropy = sum(each.cross_entropy for each in losses)
+        own = [each.objective for each in losses]
+        cross_entropy, now, askers, *objectives = self.processes.total([cross_entropy, now, asked, *own])
         for pairs_B, objective in zip(work.pairs, objectives, strict=True):
             if not math.isfinite(objective):
                 raise InputError(self._not_finite("loss", [pairs_B]))
@@ -329,25 +318,26 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()
         if not math.isfinite(norm) and not self.optimizer.skips_overflow:
             raise InputError(self._not_finite("gradient", work.pairs))
-        factor = self.config.schedule.factor(
-            self.position.update + 1, last=self.config.stopping.updates, plateaus=self.standing.plateaus
-        )
+        factor = self.config.schedule.factor(number, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
         rate = self.optimizer.step(factor)
         if self.moving is not None:
-            self.moving.follow(self.position.update + 1)
+            self.moving.follow(number)
         return Learnt(rate, norm, seconds=now, asked=askers > 0)
 
     def _not_finite(self, what: str, batches: Sequence[Indices]) -> str:
+        return (
+            f"the {what} is not finite at update {self.position.update + 1}: lower training.optimizer.learning_rate or "
+            f"training.clip_norm in a new run, or look at the pairs of this batch ({self._places(batches)})"
+        )
+
+    def _places(self, batches: Sequence[Indices]) -> str:
+        """The lines that pairs come from, for people."""
         lines: dict[str, list[int]] = {}
         for pairs_B in batches:
             for pair in pairs_B.tolist():
                 corpus, line = self.data.train.line(pair)
                 lines.setdefault(corpus, []).append(line)
-        places = "; ".join(f"{corpus} lines {', '.join(map(str, sorted(each)))}" for corpus, each in lines.items())
-        return (
-            f"the {what} is not finite at update {self.position.update + 1}: lower training.optimizer.learning_rate or "
-            f"training.clip_norm in a new run, or look at the pairs of this batch ({places})"
-        )
+        return "; ".join(f"{corpus} lines {', '.join(map(str, sorted(each)))}" for corpus, each in lines.items())
 
     def _is_over(self) -> bool:
         stopping, position = self.config.stopping, self.position

@@ -214,7 +214,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
             return token_loss(model, source_BS, target_BT, feed, smoothing=smoothing, r_drop=r_drop)
 
         with monkeypatch.context() as patched:
-            patched.setattr("nmt.training.trainer.token_loss", spy)
+            patched.setattr("nmt.training.objective.token_loss", spy)
             experiment = load(tmp_path / "config.yaml", ["training.validation.bleu=false", *settings])
             train(experiment, device="cpu", precision="float32")
         lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
