@@ -26,6 +26,7 @@ _MAY_CHANGE = (
     "data.workers",
     "training.stopping",
     "training.average",
+    "training.recompute",
     "training.keep",
     "training.save_every",
     "training.log_every",

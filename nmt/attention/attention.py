@@ -19,6 +19,7 @@ from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
+from nmt.layers.recompute import recomputed
 
 CELLS = 1 << 25
 """The most numbers, B x T x S x A, that a score may hold at once: 64 MiB in bfloat16."""
@@ -124,7 +125,9 @@ class AttentionLoop:
         batch = memory.is_pad_BS.shape[0]
         projected_NTA = query_NTQ if self._project_query is None else self._project_query(query_NTQ)
         query_BHTA = projected_NTA.reshape(batch, 1, -1, projected_NTA.shape[-1])
-        scores_BHTS = attention.score(query_BHTA.to(memory.keys_BHSA.dtype), memory.keys_BHSA, self._score_parameters)
+        scores_BHTS = recomputed(
+            attention.score, query_BHTA.to(memory.keys_BHSA.dtype), memory.keys_BHSA, self._score_parameters
+        )
         position_BT = position_NT.reshape(batch, -1)
         is_hidden = self._is_pad_B11S
         if attention.causal:

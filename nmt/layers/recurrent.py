@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 from nmt.core.record import BatchRecord
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
+from nmt.layers.recompute import recomputed
 
 CellKind: TypeAlias = Literal["elman", "gru", "lstm"]
 
@@ -170,7 +171,7 @@ class RecurrentStack(nn.Module):
                 start = state.hidden[layer][None].to(input_BTE.dtype)
                 if state.cell:
                     start = (start, state.cell[layer][None].to(input_BTE.dtype))
-            input_BTE = _run(rnn, input_BTE, start)
+            input_BTE = recomputed(_run, rnn, input_BTE, start)
             if layer > 0 and self.residual:
                 input_BTE = input_BTE + below_BTE
         return input_BTE

@@ -92,6 +92,9 @@ class TrainingConfig(Structure):
     feed: AnyFeed = TeacherForcingConfig()
     """What the decoder reads as the last word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    recompute: bool = False
+    """Gradient checkpointing: what a layer holds inside is computed anew in the backward pass, which takes less memory
+    and more time."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take
     5); 0: one pass. See ``nmt.models.likelihood``."""

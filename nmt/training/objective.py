@@ -9,6 +9,7 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
+from nmt.layers.recompute import recomputing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.config import TrainingConfig
@@ -52,7 +53,7 @@ class Objective:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
         say."""
         config, device = self._config, self._compute.device
-        with self._compute.autocast():
+        with self._compute.autocast(), recomputing(config.recompute):
             loss = token_loss(
                 self._model,
                 torch.from_numpy(batch.source_BS).to(device),

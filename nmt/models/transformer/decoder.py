@@ -18,6 +18,7 @@ from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.config import DropoutConfig
 from nmt.layers.embedding import Embedding
+from nmt.layers.recompute import recomputed
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerDecoderConfig
@@ -141,7 +142,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
                 # padding stands at the end, ahead of every word
                 return attention.itself(x, position_1T, None).context_BTQ
 
-            x_BTD, attended = layer(x_BTD, position_1T.expand(rows, steps), kept, look_back)
+            x_BTD, attended = recomputed(layer, x_BTD, position_1T.expand(rows, steps), kept, look_back)
             seen.append(attended)
         return Decoded(
             self.readout(self.norm(x_BTD)),

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nmt.layers.config import DropoutConfig
 from nmt.layers.embedding import Embedding
+from nmt.layers.recompute import recomputed
 from nmt.models.seq2seq import Encoded, Encoder, mean_state
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerEncoderConfig
@@ -52,6 +53,6 @@ class TransformerEncoder(Encoder):
         position_1S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)[None]
         x_BSD = self.entrance(embedded_BSE, position_1S)
         for layer in self.layers:
-            x_BSD = layer(x_BSD, position_1S, is_pad_BS)
+            x_BSD = recomputed(layer, x_BSD, position_1S, is_pad_BS)
         states_BSD = self.norm(x_BSD)
         return Encoded(states_BSD, mean_state(states_BSD, is_pad_BS), is_pad_BS)
