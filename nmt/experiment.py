@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from nmt.alignment.extract import Extraction, Grow
+from nmt.attention.reinforce import Sampled
 from nmt.core.structure import Structure, differences, dump, load_document, validate
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
@@ -69,6 +70,11 @@ class Experiment(Structure):
             raise ValueError(
                 f"training.feed: {feed.kind} needs a guess at each step, where model.attention.weights: {weights.kind} "
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
+            )
+        if self.training.risk is not None and (weights.enumerates or isinstance(weights, Sampled)):
+            raise ValueError(
+                f"training.risk learns from what hypotheses earn, where model.attention.weights: {weights.kind} learns "
+                "from gold words; leave training.risk out"
             )
         return self
 

@@ -87,7 +87,7 @@ class ScheduledSampling(Feed):
 
     def begin(self, rows: int, device: torch.device) -> Chooser:
         """A chooser that tosses at each step, or one that goes by the tosses made here."""
-        guess_by = _most_probable if self.guess == "argmax" else _drawn
+        guess_by = _most_probable if self.guess == "argmax" else drawn
         if self.unit == "token":
             return _TokenCoins(self.gold_probability, guess_by)
         return _SentenceCoins(_tosses(self.gold_probability, rows, device), guess_by)
@@ -121,7 +121,7 @@ def _most_probable(logits_BV: Tensor) -> Tensor:
     return logits_BV.argmax(dim=-1)
 
 
-def _drawn(logits_BV: Tensor) -> Tensor:
+def drawn(logits_BV: Tensor) -> Tensor:
     """A draw from softmax(logits): where a uniform variate falls in the cumulative distribution. With one variate for a
     row instead of one for a token it takes a tenth of the time of ``torch.multinomial``; and it lets logits pass that
     are not finite, for the loss to be found so."""

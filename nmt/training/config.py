@@ -73,6 +73,29 @@ class ValidationConfig(Structure):
         return value > than if self.metric in HIGHER_IS_BETTER else value < than
 
 
+class RiskConfig(Structure):
+    """Minimum risk training (Shen et al. 2016): what is minimised is the expected cost of hypotheses that the model
+    itself makes. See ``nmt.training.risk``."""
+
+    samples: Annotated[int, Field(ge=2)] = 8
+    """Hypotheses drawn for each sentence and update; the paper draws 100."""
+    temperature: Positive = 1.0
+    """Of the draws: logits are divided by it. Below 1 hypotheses are nearer to the most probable one and more alike."""
+    alpha: Positive = 0.005
+    """How sharply Q prefers the more probable of the hypotheses; the paper's value. The gradient is in proportion to
+    it."""
+    reward: Literal["bleu", "chrf"] = "bleu"
+    """What a hypothesis earns against the reference, from 0 to 1: smoothed sentence BLEU, or chrF."""
+    include_reference: bool = True
+    """Whether the reference is one of the hypotheses, as in the paper."""
+    max_length_ratio: Positive = 2.0
+    """A hypothesis has at most this many tokens for each source token, and ten more, as in translation."""
+    cross_entropy: Annotated[float, Field(ge=0.0)] = 0.0
+    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). None unless it is asked for: the
+    reference among the hypotheses already holds the model to it; and since the risk's gradient has the size of alpha,
+    a weight that is not as small leaves little of the risk."""
+
+
 class TrainingConfig(Structure):
     """How a model is trained."""
 
@@ -98,6 +121,8 @@ class TrainingConfig(Structure):
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take
     5); 0: one pass. See ``nmt.models.likelihood``."""
+    risk: RiskConfig | None = None
+    """Minimum risk training in place of the usual loss; null: none. For a model that has been trained already."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)
@@ -119,6 +144,15 @@ class TrainingConfig(Structure):
         if self.schedule.needs_horizon and self.stopping.updates is None:
             raise ValueError(
                 f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates as well"
+            )
+        if self.risk is not None and self.feed.kind != "teacher_forcing":
+            raise ValueError(
+                f"feed: {self.feed.kind} says what is read in place of a gold word, where risk reads whole hypotheses; "
+                "use feed: teacher_forcing, or leave risk out"
+            )
+        if self.risk is not None and self.r_drop > 0.0:
+            raise ValueError(
+                "r_drop compares two readouts of a gold word, where risk compares hypotheses; leave one of them out"
             )
         if self.average is not None and self.keep < self.average:
             raise ValueError(f"average: {self.average} needs keep of {self.average} or more, and it is {self.keep}")

@@ -13,20 +13,27 @@ from nmt.training.memory import peak, reset_peak
 class Meter:
     """Loss, speed and memory since it was last read. Validations and checkpoints do not count as training."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, has_risk: bool = False) -> None:
+        """``has_risk``: whether a risk is trained by, and so is one of the figures."""
         self._device = device
+        self._has_risk = has_risk
         self._peak_memory = 0.0
         self._seconds = 0.0
         self._objective = 0.0
         self._cross_entropy = 0.0
         self._tokens = 0
+        self._risk = 0.0
+        self._sentences = 0
         self.resume()
 
-    def add(self, objective: float, cross_entropy: float, tokens: int) -> None:
-        """Counts an update: both losses summed over its target tokens, and those."""
+    def add(self, objective: float, cross_entropy: float, tokens: int, *, risk: float, sentences: int) -> None:
+        """Counts an update: both losses summed over its target tokens, and those; the risk summed over its sentences,
+        and those."""
         self._objective += objective
         self._cross_entropy += cross_entropy
         self._tokens += tokens
+        self._risk += risk
+        self._sentences += sentences
 
     def pause(self) -> None:
         """Stops the clock."""
@@ -39,8 +46,8 @@ class Meter:
         self._since = time.monotonic()
 
     def take(self) -> dict[str, float]:
-        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, tokens per second, and the
-        most memory held in GiB."""
+        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, risk of a sentence where there
+        is one, tokens per second, and the most memory held in GiB."""
         self.pause()
         taken = {
             "loss": self._objective / self._tokens,
@@ -48,7 +55,10 @@ class Meter:
             "tokens_per_second": self._tokens / max(self._seconds, 1e-9),
             "peak_memory": self._peak_memory,
         }
+        if self._has_risk:
+            taken["risk"] = self._risk / self._sentences
         self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
+        self._risk, self._sentences = 0.0, 0
         self._peak_memory = 0.0
         self.resume()
         return taken

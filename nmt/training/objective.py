@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.risk import MinimumRisk
 
 
 @dataclass(frozen=True)
@@ -27,41 +29,64 @@ class Whole:
 
 @dataclass(frozen=True)
 class Losses:
-    """Summed over target tokens."""
+    """Of some batches; the first two are summed over target tokens."""
 
     objective: float = 0.0
-    """What is minimised."""
+    """What is minimised; with ``training.risk`` what would be without."""
     cross_entropy: float = 0.0
     """-log p(gold), without smoothing."""
+    risk: float = 0.0
+    """Summed over sentences; 0 without ``training.risk``."""
 
     def __add__(self, other: Losses) -> Losses:
-        return Losses(self.objective + other.objective, self.cross_entropy + other.cross_entropy)
+        return Losses(
+            self.objective + other.objective, self.cross_entropy + other.cross_entropy, self.risk + other.risk
+        )
 
 
 class Objective:
     """The loss that a configuration describes."""
 
     def __init__(
-        self, model: Seq2Seq[Any, Any], config: TrainingConfig, optimizer: NamedOptimizer, compute: Compute
+        self,
+        model: Seq2Seq[Any, Any],
+        config: TrainingConfig,
+        optimizer: NamedOptimizer,
+        compute: Compute,
+        text: Callable[[Sequence[int]], str],
     ) -> None:
+        """``text`` is the tokenizer's reading of target tokens."""
         self._model = model
         self._config = config
         self._optimizer = optimizer
         self._compute = compute
+        self._risk: MinimumRisk | None = None
+        if config.risk is not None:
+            self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
 
     def backward(self, batch: Batch, whole: Whole, *, update: int) -> Losses:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
         say."""
         config, device = self._config, self._compute.device
+        source_BS = torch.from_numpy(batch.source_BS).to(device)
+        target_BT = torch.from_numpy(batch.target_BT).to(device)
+        count = whole.tokens if config.normalization == "tokens" else whole.sentences
+        if self._risk is not None:
+            with recomputing(config.recompute):
+                found = self._risk.loss(source_BS, target_BT)
+            total = found.risk / whole.sentences
+            if (weight := self._risk.config.cross_entropy) > 0.0:
+                total = total + weight * found.gold.objective / count
+            self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
+            return Losses(found.gold.objective.item(), found.gold.cross_entropy.item(), found.risk.item())
         with self._compute.autocast(), recomputing(config.recompute):
             loss = token_loss(
                 self._model,
-                torch.from_numpy(batch.source_BS).to(device),
-                torch.from_numpy(batch.target_BT).to(device),
+                source_BS,
+                target_BT,
                 config.feed.at(update),
                 smoothing=config.label_smoothing,
                 r_drop=config.r_drop,
             )
-        count = whole.tokens if config.normalization == "tokens" else whole.sentences
         self._optimizer.scaled(loss.objective / count).backward()  # type: ignore[no-untyped-call]
         return Losses(loss.objective.item(), loss.cross_entropy.item())

@@ -119,7 +119,7 @@ class Trainer:
         self.seed = seed
         self.processes = processes
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
-        self._objective = Objective(model, config, self.optimizer, compute)
+        self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.decode)
         self._fitting = Fitting(model, lambda batch: self._places([batch.pairs_B]))
         self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
@@ -201,7 +201,7 @@ class Trainer:
         if self.processes.is_first:
             self._drop_averages()
             self._point_best()  # training may have stopped between saving the best checkpoint and linking it
-        meter = Meter(self.compute.device)
+        meter = Meter(self.compute.device, has_risk=self.config.risk is not None)
         with (
             interruptible() as interrupted,
             self._metrics() as metrics,
@@ -307,12 +307,15 @@ class Trainer:
         asked = bool(interrupted)  # once: a signal may come at any time
         now = seconds() if self.processes.is_first else 0.0
         cross_entropy = sum(each.cross_entropy for each in losses)
+        risk = sum(each.risk for each in losses)
         own = [each.objective for each in losses]
-        cross_entropy, now, askers, *objectives = self.processes.total([cross_entropy, now, asked, *own])
+        cross_entropy, risk, now, askers, *objectives = self.processes.total([cross_entropy, risk, now, asked, *own])
         for pairs_B, objective in zip(work.pairs, objectives, strict=True):
             if not math.isfinite(objective):
                 raise InputError(self._not_finite("loss", [pairs_B]))
-        meter.add(sum(objectives), cross_entropy, tokens)
+        if not math.isfinite(risk):
+            raise InputError(self._not_finite("risk", work.pairs))
+        meter.add(sum(objectives), cross_entropy, tokens, risk=risk, sentences=whole.sentences)
         self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()

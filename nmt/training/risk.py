@@ -1,0 +1,254 @@
+"""Minimum risk training: the expected cost of what the model itself would say.
+
+Shen et al. 2016, "Minimum Risk Training for Neural Machine Translation", equations 7 to 9. Of a sentence x with the
+reference y*
+
+    S(x)     the distinct hypotheses that are drawn from p(y | x), and y* where it is wanted
+    Q(y | x) = p(y | x)^alpha / sum over y' in S(x) of p(y' | x)^alpha
+    risk(x)  = sum over y in S(x) of Q(y | x) (1 - reward(y, y*))
+
+What was drawn counts as given. With cost(y) = 1 - reward(y, y*) the gradient is
+
+    alpha x sum over y in S(x) of Q(y | x) (cost(y) - risk(x)) grad log p(y | x)
+
+so that what costs less than the mean becomes more probable. Hypotheses are drawn without dropout, as the model
+translates; p(y | x) is that of a pass with dropout, as the model learns otherwise.
+
+Shapes: B sentences, K hypotheses drawn for each, N = B x K rows (the rows of a sentence side by side), C = 1 + K cells
+for the hypotheses of a sentence, the reference in the first; M all distinct hypotheses, P some of them, W all their
+tokens; S source positions, T target positions, R width of a readout, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from nmt.core.device import Compute
+from nmt.data.batching import length_batches, pad
+from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.layers.output import TokenLoss
+from nmt.models.feed import drawn
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.config import RiskConfig
+
+COMPACT_BELOW = 0.8
+"""Sentences whose hypotheses have all ended leave the batch when less than this share of it is still at work."""
+
+PART = 2
+"""How many times the size of its batch of sentence pairs a batch of hypotheses may have. Larger ones have more padding,
+measured half of it all in a single one; smaller ones keep a GPU less busy."""
+
+
+@dataclass(frozen=True)
+class RiskLoss:
+    """What a batch has to say."""
+
+    risk: Tensor
+    """A scalar with a gradient: summed over the sentences."""
+    gold: TokenLoss
+    """The usual loss of the references, under the same draw of dropout; with a gradient only where it counts."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The distinct hypotheses of a batch; the first B are the references, whether they count or not."""
+
+    target_MT: Tensor
+    cell_M: Tensor
+    """Where in the B x C cells each one is, row by row."""
+    counts_BC: Tensor
+    """True at the hypotheses of S(x), False elsewhere."""
+    cost_BC: Tensor
+    """1 - reward; 0 in an empty cell."""
+
+
+class MinimumRisk:
+    """The risk of batches. Draws from torch's generator of the device."""
+
+    def __init__(
+        self,
+        model: Seq2Seq[Any, Any],
+        config: RiskConfig,
+        compute: Compute,
+        text: Callable[[Sequence[int]], str],
+        *,
+        smoothing: float,
+    ) -> None:
+        """``text`` reads target tokens without end-of-sentence; ``smoothing`` is that of the usual loss."""
+        self.config = config
+        self._model = model
+        self._compute = compute
+        self._text = text
+        self._smoothing = smoothing
+        self._reward = reward(config.reward)
+
+    def loss(self, source_BS: Tensor, target_BT: Tensor) -> RiskLoss:
+        """The risk and the usual loss, from one pass over all distinct hypotheses and the references."""
+        model, config = self._model, self.config
+        # in an autocast of its own: not all versions of torch cast a weight anew that was cast without a gradient
+        with _evaluating(model), self._compute.autocast():
+            drawn_BKT = sample(
+                model,
+                source_BS,
+                max_lengths(source_BS != model.pad, config.max_length_ratio),
+                samples=config.samples,
+                temperature=config.temperature,
+            )
+        found = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
+        with self._compute.autocast():
+            tokens = _forced(model, source_BS, found, cells=PART * target_BT.numel())
+            log_p_W = model.output.likelihood(tokens.readout_WR, tokens.token_W).smoothed_N
+            log_p_M = log_p_W.new_zeros(len(found.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
+            log_p_BC = log_p_M.new_full((found.counts_BC.numel(),), -torch.inf).index_copy(0, found.cell_M, log_p_M)
+            risk_B = expected_cost(log_p_BC.view(found.counts_BC.shape), found, alpha=config.alpha)
+            of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero()[:, 0]
+            with torch.set_grad_enabled(config.cross_entropy > 0.0):
+                gold = model.output.loss(
+                    tokens.readout_WR.index_select(0, of_gold), tokens.token_W[of_gold], smoothing=self._smoothing
+                )
+        return RiskLoss(risk_B.sum(), gold)
+
+
+def expected_cost(log_p_BC: Tensor, found: Candidates, *, alpha: float) -> Tensor:
+    """sum over y in S(x) of Q(y | x) cost(y), (B,), from log p(y | x), which may be anything outside S(x)."""
+    q_BC = (alpha * log_p_BC).masked_fill(~found.counts_BC, -torch.inf).softmax(dim=1)
+    return (q_BC * found.cost_BC).sum(dim=1)
+
+
+def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
+    """From a hypothesis and its reference to 0 ... 1: sentence BLEU with exponential smoothing over the orders that the
+    hypothesis is long enough for, or chrF2, as sacreBLEU's ``sentence_bleu`` and ``sentence_chrf`` compute them."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    metric = BLEU(effective_order=True) if kind == "bleu" else CHRF()
+
+    def of(hypothesis: str, reference: str) -> float:
+        # rounding may lead beyond 1
+        return min(float(metric.sentence_score(hypothesis, [reference]).score) / 100.0, 1.0)
+
+    return of
+
+
+def max_lengths(is_token_BS: Tensor, ratio: float) -> Tensor:
+    """The most tokens that hypotheses may have, end-of-sentence included, as in translation."""
+    return (is_token_BS.sum(dim=1) * ratio).long() + 10
+
+
+@torch.no_grad()
+def sample(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, *, samples: int, temperature: float
+) -> Tensor:
+    """Hypotheses (B, K, T) drawn token by token from softmax(logits / temperature), padding and begin-of-sentence left
+    out; each ended, and filled up, with end-of-sentence.
+
+    ``max_length_B`` (at least 1) counts end-of-sentence. A hypothesis of that length is made to take it as its last
+    token, as in greedy search, and has from then on the probability that the model gives to ending there.
+    """
+    memory = model.encode(source_BS)
+    state = model.start(memory).repeat(samples)
+    device, rows = source_BS.device, len(source_BS) * samples
+    drawn_NT = torch.full((rows, int(max_length_B.max())), EOS, device=device)
+    never = torch.tensor([PAD, BOS], device=device)
+    row_N, max_length_N = torch.arange(rows, device=device), max_length_B.repeat_interleave(samples)
+    token_N = model.first_token(rows, device)
+    at_work_N = torch.ones(rows, dtype=torch.bool, device=device)
+    for time in range(drawn_NT.shape[1]):
+        step = model.step(token_N, memory, state)
+        state = step.state
+        token_N = drawn(step.logits_NV.float().index_fill(1, never, -torch.inf) / temperature)
+        token_N = torch.where(at_work_N & (max_length_N[row_N] > time + 1), token_N, EOS)
+        drawn_NT[row_N, time] = token_N
+        at_work_N = token_N != EOS
+        at_work_B = at_work_N.view(-1, samples).any(dim=1)
+        share = at_work_B.float().mean().item()
+        if share == 0.0:
+            break
+        if share < COMPACT_BELOW:
+            kept_N = at_work_B.repeat_interleave(samples).nonzero()[:, 0]
+            memory, state = memory.select(at_work_B.nonzero()[:, 0]), state.select(kept_N)
+            row_N, token_N, at_work_N = row_N[kept_N], token_N[kept_N], at_work_N[kept_N]
+    return drawn_NT.view(len(source_BS), samples, -1)
+
+
+def candidates(
+    target_BT: Tensor,
+    drawn_BKT: Tensor,
+    text: Callable[[Sequence[int]], str],
+    reward: Callable[[str, str], float],
+    *,
+    include_reference: bool,
+) -> Candidates:
+    """The distinct hypotheses among what was drawn, ended by end-of-sentence, and the references, with their costs. Two
+    segmentations of one text are two hypotheses. A reference that was drawn counts in any case."""
+    sentences, cells = len(target_BT), 1 + drawn_BKT.shape[1]
+    counts_BC, cost_BC = torch.zeros(sentences, cells, dtype=torch.bool), torch.zeros(sentences, cells)
+    references: list[list[int]] = []
+    others: list[list[int]] = []
+    cell_M = [row * cells for row in range(sentences)]
+    for row, (target, hypotheses) in enumerate(zip(target_BT.tolist(), drawn_BKT.tolist(), strict=True)):
+        gold, *drawn_K = (tuple(each[: each.index(EOS)]) for each in (target, *hypotheses))
+        references.append(list(gold))
+        reference = text(gold)
+        for cell, each in enumerate(dict.fromkeys([gold, *drawn_K])):
+            counts_BC[row, cell] = cell > 0 or include_reference or gold in drawn_K
+            cost_BC[row, cell] = 1.0 - reward(text(each), reference)
+            if cell > 0:
+                others.append(list(each))
+                cell_M.append(row * cells + cell)
+    target_MT, _ = pad(references + others)
+    device = target_BT.device
+    return Candidates(
+        torch.from_numpy(target_MT).to(device),
+        torch.tensor(cell_M, device=device),
+        counts_BC.to(device),
+        cost_BC.to(device),
+    )
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """All tokens of all hypotheses, one after the other."""
+
+    readout_WR: Tensor
+    """What is read out before each token."""
+    token_W: Tensor
+    hypothesis_W: Tensor
+    """The row of ``Candidates.target_MT`` that it is from."""
+
+
+def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, found: Candidates, *, cells: int) -> _Tokens:
+    """Each sentence goes through the encoder once, hypotheses of like length go through the decoder together, at most
+    ``cells`` tokens at a time, padding included: what was drawn may be twice as long as the rest."""
+    memory = model.encode(source_BS)
+    sentence_M = found.cell_M // found.counts_BC.shape[1]
+    length_M = (found.target_MT != model.pad).sum(dim=1)
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    for rows in length_batches(length_M.tolist(), cells):
+        row_P = torch.tensor(rows, device=length_M.device)
+        target_PT = found.target_MT[row_P, : int(length_M[rows[0]])]
+        decoded = model.forced(target_PT, memory.select(sentence_M[row_P]))
+        assert decoded.branches is None, "what is summed over all positions has no one readout"
+        assert not decoded.choices, "what draws positions learns from gold words alone"
+        place_W = (target_PT != model.pad).flatten().nonzero()[:, 0]
+        readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
+        parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))
+    readouts, tokens, hypotheses = zip(*parts, strict=True)
+    return _Tokens(torch.cat(readouts), torch.cat(tokens), torch.cat(hypotheses))
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Has the model without dropout for a while."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
