@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from nmt.cli.launch import together
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
+
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        metavar="N",
+        min=1,
+        help="Train with so many processes on this machine, which share its cores; on CUDA one for each GPU.",
+    ),
+]
 
 
 def train(
@@ -10,6 +25,7 @@ def train(
     device: Device = "auto",
     precision: Precision = "auto",
     overrides: Overrides = None,
+    processes: Processes = 1,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -18,13 +34,14 @@ def train(
     Prepares the corpus first if needed. Where the run directory that the configuration names holds a checkpoint,
     training goes on from it.
     Ctrl-C saves and stops; the same command goes on from there.
-    Several processes, on one machine or many: torchrun --nproc-per-node 2 -m nmt train CONFIG.
+    Processes on several machines: see docs/train.md.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment
 
     settings = experiment.load(config, overrides or [])
+    choices = [part for override in overrides or [] for part in ("--set", override)]
+    with together(processes, ["train", str(config), *choices, "--device", device, "--precision", precision, "--quiet"]):
+        from nmt.workflows import train as workflow
 
-    from nmt.workflows import train as workflow
-
-    workflow.train(settings, device=device, precision=precision)
+        workflow.train(settings, device=device, precision=precision)

@@ -442,3 +442,111 @@ def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
     assert stderr.count(f"interrupted at update {update}; saved".encode()) == 1
     assert stderr.count(b"stopping after this update") == 1
     assert [each.name for each in (folder / "run" / "checkpoints").iterdir()] == [f"step-{update:08d}"]
+
+
+# --------------------------------------------------------------------------------------------- nmt's own launcher
+
+
+def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, start: Start) -> None:
+    """The same bits, with dropout; what the first one says is said once."""
+    start(folder, 2, "run=torchrun", "training.stopping.updates=3")
+    overrides = [part for each in ("run=own", "training.stopping.updates=3") for part in ("--set", each)]
+    done = nmt("train", "config.yaml", *overrides, "--precision", "float32", "--processes", "2", folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"2 processes, each on cpu (1 threads), float32" in done.stderr
+    assert done.stderr.count(b"update 2, epoch") == 1
+    whole, own = (folder / run / "latest" / "model.safetensors" for run in ("torchrun", "own"))
+    assert whole.read_bytes() == own.read_bytes()
+
+
+def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmt.cli import launch
+
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(launch, "_Other", lambda arguments, rank, said: started.append(dict(os.environ)) or _Ended())
+    monkeypatch.setattr(launch, "_cores", lambda: 7)
+    for given_threads, expected in (("", "3"), ("5", "5")):
+        with monkeypatch.context() as patched:
+            for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+                patched.setenv(name, "")
+                patched.delenv(name)
+            patched.setenv("OMP_NUM_THREADS", given_threads)
+            with launch.together(2, ["train"]):
+                assert Launch.of(os.environ) == Launch(0, 2, 0)
+        assert started.pop()["OMP_NUM_THREADS"] == expected
+
+
+class _Ended:
+    def end(self, patience: float) -> None:
+        assert patience == 60.0
+
+
+def test_both_launchers_at_once_are_refused(folder: Path) -> None:
+    done = nmt("train", "config.yaml", "--processes", "2", folder=folder, environment=WHOLE)
+    assert done.returncode == 2
+    assert done.stderr == b"error: --processes 2: RANK is set, as by torchrun; use one of the two\n"
+
+
+def test_a_fault_of_the_input_is_one_line_however_many_find_it(folder: Path) -> None:
+    (folder / "train.en").unlink()
+    started = time.monotonic()
+    done = nmt("train", "config.yaml", "--processes", "3", folder=folder)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"train.en: no such file" in done.stderr
+    assert time.monotonic() - started < 60
+
+
+def test_a_started_process_that_dies_ends_all(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if os.environ.get('RANK') == '1':\n"
+        "    import atexit, threading\n"
+        "    from pathlib import Path\n"
+        "    def die():\n"
+        "        import time\n"
+        "        while not (Path('run') / 'metrics.jsonl').exists(): time.sleep(0.1)\n"
+        "        print('no more of this', file=sys.stderr, flush=True)\n"
+        "        os._exit(3)\n"
+        "    threading.Thread(target=die, daemon=True).start()\n",
+        encoding="utf-8",
+    )
+    root = Path(__file__).parents[2]
+    arguments = [part for each in ENDLESS for part in ("--set", each)]
+    done = subprocess.run(
+        [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{folder}:{root}", "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 2
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == "no more of this"
+    assert lines[1].startswith("error: process 0 of 2: lost touch with the others")
+    assert len(lines) == 2
+
+
+def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:
+    root = Path(__file__).parents[2]
+    arguments = [part for each in ENDLESS for part in ("--set", each)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        wait_for_updates(folder, 3)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert stderr.count(b"interrupted at update") == 1
+    assert b"Traceback" not in stderr
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody is left
