@@ -103,28 +103,17 @@ class OutputLayer(nn.Module):
         smoothed, log_p, is_best = zip(*parts, strict=True)
         return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))
 
-    def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int = 1024) -> Tensor:
+    def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int = 512) -> Tensor:
         """How far two readouts of the same tokens disagree: (KL(p || q) + KL(q || p)) / 2 in nats, summed over rows.
 
-        Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
+        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once.
         """
-
-        def part(one_ND: Tensor, other_ND: Tensor) -> Tensor:
-            return _divergence(self(one_ND), self(other_ND))
-
-        return torch.stack(
-            [
-                checkpoint(part, one, other, use_reentrant=False)
-                for one, other in zip(torch.split(one_ND, chunk), torch.split(other_ND, chunk), strict=True)
-            ]
-        ).sum()
-
-
-def _divergence(one_NV: Tensor, other_NV: Tensor) -> Tensor:
-    """Of the distributions of two rows of logits, summed over the rows."""
-    wide = torch.promote_types(one_NV.dtype, torch.float32)
-    log_p_NV, log_q_NV = one_NV.log_softmax(dim=1, dtype=wide), other_NV.log_softmax(dim=1, dtype=wide)
-    return 0.5 * ((log_p_NV.exp() - log_q_NV.exp()) * (log_p_NV - log_q_NV)).sum()
+        dtype = compute_dtype(one_ND)
+        with torch.autocast(one_ND.device.type, enabled=False):
+            divergence: Tensor = _Divergence.apply(  # type: ignore[no-untyped-call]
+                one_ND.to(dtype), other_ND.to(dtype), self.weight_VD, self.bias_V, chunk
+            )
+        return divergence
 
 
 SUMS = 16
@@ -157,12 +146,8 @@ class _CrossEntropy(torch.autograd.Function):
         dtype, wide = readout_ND.dtype, torch.promote_types(readout_ND.dtype, torch.float32)
         most = bias_V.max()
         f_V = (bias_V - most).exp()
-        cast_VD = weight_VD.to(dtype)
-        part_V = torch.arange(vocabulary, device=gold_N.device) % SUMS
-        is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
-        back_VX = (torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]).to(dtype)
-        # a column of ones beside the readout gives the bias's gradient in the same product
-        extended_NX = torch.cat([readout_ND.to(wide), readout_ND.new_ones(rows, 1, dtype=wide)], dim=1)
+        cast_VD, back_VX = weight_VD.to(dtype), _with_sums(weight_VD, f_V).to(dtype)
+        extended_NX = _with_one(readout_ND)
         gradient_VX = extended_NX.new_zeros(vocabulary, width + 1)
         readout_gradient_ND, gold_N1 = torch.empty_like(readout_ND, dtype=wide), gold_N[:, None]
         gold_product_N, log_z_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(2))
@@ -207,6 +192,76 @@ class _CrossEntropy(torch.autograd.Function):
         gradient_VX = gradient_VX * scale
         readout_gradient_ND = (readout_gradient_ND * scale).to(ctx.dtype)
         return readout_gradient_ND, gradient_VX[:, :-1], gradient_VX[:, -1], None, None, None
+
+
+class _Divergence(torch.autograd.Function):
+    """Of p, the softmax of logits a + bias, and q, that of b + bias, with l = log p - log q = a - b - c and
+    c = log z_p - log z_q. The gradients of a logit of either are
+
+        (p (l - KL(p || q) + 1) - q) / 2    and    (q (-l - KL(q || p) + 1) - p) / 2.
+
+    As in ``_CrossEntropy`` e_a = exp(a) and e_b = exp(b) are all that is ever formed, and with them u = e_a (a - b) and
+    w = e_b (a - b): what else there is in p, q and their products with l is a factor of the row or of the column.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, one_ND: Tensor, other_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, chunk: int) -> Tensor:
+        width, dtype = one_ND.shape[1], one_ND.dtype
+        f_V = (bias_V - bias_V.max()).exp()
+        cast_VD, back_VX = weight_VD.to(dtype), _with_sums(weight_VD, f_V).to(dtype)
+        x_NX, y_NX = _with_one(one_ND), _with_one(other_ND)
+        gradient_VX = x_NX.new_zeros(len(weight_VD), width + 1)
+        gradients_ND = torch.empty_like(x_NX[:, :width]), torch.empty_like(x_NX[:, :width])
+        divergence = x_NX.new_zeros(())
+        for start in range(0, len(one_ND), chunk):
+            part = slice(start, start + chunk)
+            a_NV, b_NV = one_ND[part] @ cast_VD.T, other_ND[part] @ cast_VD.T
+            e_NV, g_NV = a_NV.exp(), b_NV.exp()
+            (e_NX, zp_N1), (g_NX, zq_N1) = _back(e_NV, back_VX, width), _back(g_NV, back_VX, width)
+            if _is_narrow(dtype, a_NV.device) or not (_is_in_range(zp_N1) and _is_in_range(zq_N1)):
+                a_NV -= a_NV.amax(dim=1, keepdim=True)
+                b_NV -= b_NV.amax(dim=1, keepdim=True)
+                e_NV, g_NV = a_NV.exp(), b_NV.exp()
+                (e_NX, zp_N1), (g_NX, zq_N1) = _back(e_NV, back_VX, width), _back(g_NV, back_VX, width)
+            difference_NV = a_NV.sub_(b_NV)
+            u_NV, w_NV = torch.mul(e_NV, difference_NV, out=b_NV), difference_NV.mul_(g_NV)
+            (u_NX, u_N1), (w_NX, w_N1) = _back(u_NV, back_VX, width), _back(w_NV, back_VX, width)
+            c_N1 = zp_N1.log() - zq_N1.log()
+            forth_N1, back_N1 = u_N1 / zp_N1 - c_N1, c_N1 - w_N1 / zq_N1  # KL(p || q), KL(q || p)
+            divergence += 0.5 * (forth_N1 + back_N1).sum()
+            # the gradients are (u + p1 e) / (2 z_p) - g / (2 z_q) and (q1 g - w) / (2 z_q) - e / (2 z_p), times f
+            p1_N1, q1_N1 = 1.0 - forth_N1 - c_N1, 1.0 - back_N1 + c_N1
+            half_p_N1, half_q_N1 = 0.5 / zp_N1, 0.5 / zq_N1
+            gradients_ND[0][part] = ((u_NX + p1_N1 * e_NX) * half_p_N1 - g_NX * half_q_N1)[:, :width]
+            gradients_ND[1][part] = ((q1_N1 * g_NX - w_NX) * half_q_N1 - e_NX * half_p_N1)[:, :width]
+            x, y = x_NX[part], y_NX[part]
+            gradient_VX += u_NV.T @ (half_p_N1 * x).to(dtype)
+            gradient_VX += e_NV.T @ (half_p_N1 * (p1_N1 * x - y)).to(dtype)
+            gradient_VX += g_NV.T @ (half_q_N1 * (q1_N1 * y - x)).to(dtype)
+            gradient_VX -= w_NV.T @ (half_q_N1 * y).to(dtype)
+        gradient_VX *= f_V[:, None]
+        ctx.save_for_backward(*gradients_ND, gradient_VX)
+        ctx.dtype = dtype
+        return divergence
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        one_ND, other_ND, gradient_VX = (each * scale for each in ctx.saved_tensors)
+        return one_ND.to(ctx.dtype), other_ND.to(ctx.dtype), gradient_VX[:, :-1], gradient_VX[:, -1], None
+
+
+def _with_sums(weight_VD: Tensor, f_V: Tensor) -> Tensor:
+    """The weight with further columns that sum a row of exponentials in ``SUMS`` parts; its rows times f."""
+    part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
+    is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
+    return torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]
+
+
+def _with_one(readout_ND: Tensor) -> Tensor:
+    """Readouts with a column of ones beside them: it gives the bias's gradient in the same product as the weight's."""
+    readout_ND = readout_ND.to(torch.promote_types(readout_ND.dtype, torch.float32))
+    return torch.cat([readout_ND, readout_ND.new_ones(len(readout_ND), 1)], dim=1)
 
 
 def _back(e_NV: Tensor, back_VX: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -112,6 +112,53 @@ def test_cross_entropy_in_bfloat16_is_that_of_float32_but_for_rounding(size: flo
         assert (one - other).norm() < 0.02 * other.norm()
 
 
+def divergence_by_softmax(layer: OutputLayer, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    wide = torch.promote_types(one.dtype, torch.float32)
+    log_p, log_q = (layer(each).log_softmax(1, dtype=wide) for each in (one, other))
+    return 0.5 * ((log_p.exp() * (log_p - log_q)).sum() + (log_q.exp() * (log_q - log_p)).sum())
+
+
+@pytest.mark.parametrize("shift", [-600.0, -90.0, 0.0, 90.0, 600.0])
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_divergence_is_that_of_the_softmaxes(chunk: int, shift: float) -> None:
+    """In double precision, with logits whose exponentials overflow or vanish in float32 in some rows, on one side."""
+    torch.manual_seed(0)
+    layer = OutputLayer(6, 40).double()
+    nn.init.normal_(layer.bias_V)
+    layer.weight_VD.data[:, 0] = shift
+    one, other = (torch.randn(7, 6, dtype=torch.float64) for _ in range(2))
+    one[:, 0] = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+    other[:, 0] = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0])
+    parameters = [one.requires_grad_(), other.requires_grad_(), layer.weight_VD, layer.bias_V]
+    found, expected = layer.divergence(one, other, chunk=chunk), divergence_by_softmax(layer, one, other)
+    torch.testing.assert_close(found, expected)
+    ours, theirs = (torch.autograd.grad(each * 0.5, parameters) for each in (found, expected))
+    for mine, yours in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, yours)
+
+
+@pytest.mark.parametrize("size", [1.0, 10.0, 60.0], ids=["small logits", "large logits", "logits that overflow"])
+def test_divergence_in_bfloat16_is_that_of_float32_but_for_rounding(size: float) -> None:
+    """Of readouts that are near each other, as two draws of dropout make them: no further away than a softmax in
+    float32 is whose logits are rounded."""
+    torch.manual_seed(0)
+    layer = OutputLayer(32, 700)
+    nn.init.normal_(layer.bias_V)
+    layer.weight_VD.data = (size * layer.weight_VD.data).bfloat16().float()
+    one = torch.randn(300, 32).bfloat16().float()
+    other = (one + 0.3 * torch.randn(300, 32)).bfloat16().float()
+    parameters = [one.requires_grad_(), other.requires_grad_(), layer.weight_VD, layer.bias_V]
+    expected = divergence_by_softmax(layer, one, other)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, rounded = layer.divergence(one, other, chunk=128), divergence_by_softmax(layer, one, other)
+    assert found.dtype == torch.float32
+    assert abs(found - expected) < 1.5 * abs(rounded - expected) + 0.01 * expected
+    ours, theirs, exact = (torch.autograd.grad(each, parameters) for each in (found, rounded, expected))
+    for mine, yours, true in zip(ours, theirs, exact, strict=True):
+        assert mine.dtype == torch.float32
+        assert (mine - true).norm() < 1.5 * (yours - true).norm() + 0.01 * true.norm()
+
+
 def test_cross_entropy_keeps_no_logits_for_the_backward_pass() -> None:
     layer = OutputLayer(2, 1000)
     readout, gold = torch.randn(64, 2, requires_grad=True), torch.zeros(64, dtype=torch.int64)
