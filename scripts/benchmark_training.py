@@ -8,21 +8,25 @@ product in the same precision, measured between the runs, because a machine's sp
 products with weight matrices only, forward once and backward twice. Seconds of all threads' CPU time are given too:
 they do not grow while other programs run.
 
-``--profile`` prints what one update spends its time on. ``--until-bleu 39.5`` trains the configuration in a temporary
+``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
+own by ``torch.compile``, before and after, and what making them takes. ``--profile`` prints what one update spends its
+time on. ``--until-bleu 39.5`` trains the configuration in a temporary
 run directory until a validation reaches that BLEU, and reports after how many minutes of wall time it did.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +39,11 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.seed import seed_everything
 from nmt.data.batching import collate, epoch_batches
+from nmt.layers.feed_forward import FeedForward
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
+from nmt.models.transformer.encoder import EncoderLayer
 from nmt.training import metrics
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.loading import build_model
@@ -55,6 +61,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--updates", type=int, default=5, help="updates in each of the five runs")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile as well")
     parser.add_argument("--profile", action="store_true", help="where one update spends its time")
     parser.add_argument("--until-bleu", type=float, metavar="BLEU", help="minutes of training to a validation BLEU")
     arguments = parser.parse_args()
@@ -94,6 +101,9 @@ def main() -> None:
             update(WARM_UP)
         print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=30, max_name_column_width=60))
         return
+    if arguments.compile:
+        compare_compiled(model, update, arguments.updates, chosen)
+        return
     speeds, rates, shares, cpu_speeds = [], [], [], []
     source_work, target_work = work_per_token(model)
     for run in range(RUNS):
@@ -111,6 +121,40 @@ def main() -> None:
     report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
     report("peak_memory", peak_memory(), "GiB", chosen)
+    print_table()
+
+
+def compare_compiled(
+    model: Seq2Seq[Any, Any], update: Callable[[int], tuple[int, int]], updates: int, chosen: Compute
+) -> None:
+    """Target tokens per CPU second as it is and compiled, and the CPU seconds of compiling."""
+    if chosen.device.type == "cpu" and not (shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")):
+        sys.exit(
+            "error: torch.compile needs a C++ compiler, and neither g++ nor clang++ is there; install one or set CXX"
+        )
+    parts = [part for part in model.modules() if isinstance(part, (EncoderLayer, FeedForward))]
+    if not parts:
+        sys.exit("error: --compile is for models with a Transformer as encoder or decoder")
+
+    def speed(first: int) -> float:
+        figures = []
+        for run in range(RUNS):
+            started = time.process_time()
+            tokens = sum(update(first + run * updates + each)[1] for each in range(updates))
+            figures.append(tokens / (time.process_time() - started))
+        return statistics.median(figures)
+
+    plain = speed(WARM_UP)
+    for part in parts:
+        part.compile(dynamic=True)
+    started = time.process_time()
+    for index in range(WARM_UP):
+        update(index)
+    making, compiled = time.process_time() - started, speed(WARM_UP)
+    report("training_tokens_per_cpu_second", plain, "target tokens/CPU s", chosen)
+    report("training_tokens_per_cpu_second_compiled", compiled, "target tokens/CPU s", chosen)
+    report("compiled_over_plain", compiled / plain, "", chosen)
+    report("first_compiled_updates", making, "CPU s", chosen)
     print_table()
 
 
