@@ -53,6 +53,13 @@ def evaluate(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw BLEU by source length into this .png or .svg file."),
     ] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as TER does.")] = False,
+    tokenize: Annotated[
+        str,
+        typer.Option(
+            "--tokenize", metavar="NAME", help="BLEU's tokenizer, one of sacreBLEU's: 13a, intl, char, none …"
+        ),
+    ] = "13a",
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
@@ -90,6 +97,7 @@ def evaluate(
     if hypothesis is None:
         check_model(model, changes)
     from nmt.workflows import evaluate as workflow
+    from nmt.workflows.evaluate import Preparation
 
     workflow.evaluate(
         model,
@@ -98,6 +106,7 @@ def evaluate(
         reference=reference,
         hypothesis=hypothesis,
         lengths=lengths,
+        preparation=Preparation(lowercase, tokenize),
         json=json,
         device=device,
         precision=precision,

@@ -56,21 +56,25 @@ def by_length(
     references: Sequence[str],
     *,
     edges: Sequence[int] = EDGES,
+    lowercase: bool = False,
+    tokenize: str = "13a",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[LengthScores, ...]:
     """BLEU and chrF of each bucket that holds a sentence, in order of length, with 95 % bootstrap intervals.
 
     `edges` are the last lengths of all buckets but the last: 5, 10 means 1-5, 6-10 and 11+. Blank sources make a bucket
-    of their own, of length 0. Raises InputError for no lines or different numbers of them, ValueError for edges that do
-    not rise from at least 1.
+    of their own, of length 0. `lowercase` and `tokenize` are those of `translation.scores`. Raises InputError for no
+    lines or different numbers of them, ValueError for edges that do not rise from at least 1.
     """
     if not _rise(edges):
         raise ValueError(f"edges {tuple(edges)} do not rise from at least 1")
     if len(sources) != len(hypotheses):
         raise InputError(f"{len(sources)} sources but {len(hypotheses)} hypotheses: give one hypothesis per source")
-    bleu = sentence_counts(hypotheses, references, metric="bleu")
-    chrf = sentence_counts(hypotheses, references, metric="chrf")
+    bleu, chrf = (
+        sentence_counts(hypotheses, references, metric=metric, lowercase=lowercase, tokenize=tokenize)
+        for metric in ("bleu", "chrf")
+    )
     length_N = np.array([len(source.split()) for source in sources])
     scores = []
     for first, last in _limits(edges):

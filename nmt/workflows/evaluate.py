@@ -14,10 +14,18 @@ from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import EDGES, LengthScores, by_length
 from nmt.evaluation.plot import check_plot, plot_by_length
 from nmt.evaluation.report import Evaluation
-from nmt.evaluation.translation import scores
+from nmt.evaluation.translation import Score, sacrebleu_metric, scores
 
 if TYPE_CHECKING:
     from nmt.workflows.translator import Translator
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to text before it is compared; see `nmt.evaluation.translation.scores`."""
+
+    lowercase: bool = False
+    tokenize: str = "13a"
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ def evaluate(
     reference: Path | None,
     hypothesis: Path | None,
     lengths: LengthAnalysis | None,
+    preparation: Preparation,
     json: bool,
     device: str,
     precision: str,
@@ -50,9 +59,10 @@ def evaluate(
     """
     if lengths is not None and lengths.picture is not None:
         check_plot(lengths.picture)  # before minutes of translation
+    sacrebleu_metric("bleu", lowercase=preparation.lowercase, tokenize=preparation.tokenize)
     if hypothesis is not None:
         assert reference is not None
-        evaluations = {"": _of_file(source, hypothesis, reference, lengths)}
+        evaluations = {"": _of_file(source, hypothesis, reference, lengths, preparation)}
     else:
         given = None
         if source is not None and reference is not None:
@@ -63,23 +73,34 @@ def evaluate(
 
         translator = load(model, device=device, precision=precision, overrides=overrides)
         corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)
-        evaluations = {name: _of_model(translator, *lines, lengths) for name, lines in corpora.items()}
+        evaluations = {name: _of_model(translator, *lines, lengths, preparation) for name, lines in corpora.items()}
     _print(evaluations, json)
     if lengths is not None and lengths.picture is not None:
         plot_by_length({name: each.lengths or () for name, each in evaluations.items()}, lengths.picture)
 
 
-def _of_file(source: Path | None, hypothesis: Path, reference: Path, lengths: LengthAnalysis | None) -> Evaluation:
+def _of_file(
+    source: Path | None, hypothesis: Path, reference: Path, lengths: LengthAnalysis | None, preparation: Preparation
+) -> Evaluation:
     hypotheses, references = _read_together(hypothesis, reference)
     if lengths is None:
-        return Evaluation(scores(hypotheses, references))
+        return Evaluation(_scores(hypotheses, references, preparation))
     assert source is not None
     sources, _ = _read_together(source, reference)
-    return Evaluation(scores(hypotheses, references), lengths=_lengths(lengths, sources, hypotheses, references))
+    by_lengths = _lengths(lengths, sources, hypotheses, references, preparation)
+    return Evaluation(_scores(hypotheses, references, preparation), lengths=by_lengths)
+
+
+def _scores(hypotheses: Sequence[str], references: Sequence[str], preparation: Preparation) -> tuple[Score, ...]:
+    return scores(hypotheses, references, lowercase=preparation.lowercase, tokenize=preparation.tokenize)
 
 
 def _of_model(
-    translator: Translator, sources: Sequence[str], references: Sequence[str], lengths: LengthAnalysis | None
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    lengths: LengthAnalysis | None,
+    preparation: Preparation,
 ) -> Evaluation:
     from nmt.evaluation.perplexity import FEEDS
 
@@ -87,14 +108,25 @@ def _of_model(
     translator.warn_of_cuts(translations)
     hypotheses = [translation.text for translation in translations]
     predictions = {name: translator.predict(sources, references, feed) for name, feed in FEEDS.items()}
-    by_lengths = None if lengths is None else _lengths(lengths, sources, hypotheses, references)
-    return Evaluation(scores(hypotheses, references), predictions, by_lengths)
+    by_lengths = None if lengths is None else _lengths(lengths, sources, hypotheses, references, preparation)
+    return Evaluation(_scores(hypotheses, references, preparation), predictions, by_lengths)
 
 
 def _lengths(
-    wanted: LengthAnalysis, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+    wanted: LengthAnalysis,
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    preparation: Preparation,
 ) -> tuple[LengthScores, ...]:
-    return by_length(sources, hypotheses, references, edges=wanted.edges)
+    return by_length(
+        sources,
+        hypotheses,
+        references,
+        edges=wanted.edges,
+        lowercase=preparation.lowercase,
+        tokenize=preparation.tokenize,
+    )
 
 
 def _test_corpora(data: DataConfig) -> dict[str, tuple[list[str], list[str]]]:

@@ -19,6 +19,17 @@ HYPOTHESES = translations(REFERENCES, errors=0.3, seed=2)
 SOURCES = translations(REFERENCES, errors=0.4, seed=3)  # of other lengths than the references
 
 
+def test_text_is_prepared_as_for_the_whole() -> None:
+    shouted = [line.upper() for line in HYPOTHESES]
+    (plain,) = by_length(["x"] * len(shouted), HYPOTHESES, REFERENCES, lowercase=True, tokenize="intl", resamples=5)
+    (same,) = by_length(["x"] * len(shouted), shouted, REFERENCES, lowercase=True, tokenize="intl", resamples=5)
+    (other,) = by_length(["x"] * len(shouted), shouted, REFERENCES, resamples=5)
+    expected = BLEU(lowercase=True, tokenize="intl").corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert plain.bleu.value == same.bleu.value == expected
+    assert plain.chrf == same.chrf
+    assert other.bleu.value < 1.0 < plain.bleu.value
+
+
 @pytest.mark.parametrize("edges", [(5, 10, 15, 20, 25, 30), (1,), (3, 4, 17)])
 def test_each_bucket_is_scored_as_a_corpus_of_its_own(edges: tuple[int, ...]) -> None:
     found = by_length(SOURCES, HYPOTHESES, REFERENCES, edges=edges, resamples=20)

@@ -316,6 +316,26 @@ def test_evaluate_equals_sacrebleu_and_reports_both_modes(trained: Path) -> None
     assert scored.stdout.decode().splitlines()[0].startswith("BLEU|nrefs:1|case:mixed")
 
 
+def test_evaluate_prepares_text_as_sacrebleu_does(tmp_path: Path) -> None:
+    """Case counts by default, and 13a does not cut at an apostrophe, where intl does."""
+    (tmp_path / "h").write_text("The dog's ball\nA Man in a car .\nTwo dogs run\n", encoding="utf-8")
+    (tmp_path / "r").write_text("the Dog’s ball\nA man in a CAR.\nTwo dogs run\n", encoding="utf-8")
+    figures = set()
+    for options, theirs in (
+        ([], []),
+        (["--lowercase"], ["--lowercase", "--chrf-lowercase"]),
+        (["--tokenize", "intl"], ["--tokenize", "intl"]),
+        (["--tokenize", "char", "--lowercase"], ["--tokenize", "char", "--lowercase", "--chrf-lowercase"]),
+    ):
+        done = nmt("evaluate", "--hypothesis", "h", "--reference", "r", *options, "--json", folder=tmp_path)
+        tree = json.loads(done.stdout)
+        command = [sys.executable, "-m", "sacrebleu", "r", "-i", "h", "-m", "bleu", "chrf", "-w", "12", *theirs]
+        for each in json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout):
+            assert tree[each["name"]]["value"] == pytest.approx(each["score"], abs=1e-9)
+        figures.add(tree["BLEU"]["value"])
+    assert len(figures) == 4
+
+
 def test_evaluate_without_files_scores_the_test_corpora_of_the_config(trained: Path) -> None:
     assert error(nmt("evaluate", "run", folder=trained)) == (
         "--source and --reference are missing, and the config has no data.test; give one or the other"
@@ -431,8 +451,27 @@ def test_evaluate_by_length_takes_the_models_translations_of_each_corpus(trained
             ["--hypothesis", "test.en", "--reference", "test.en", "--source", "train.de", "--by-length"],
             "train.de has 60 lines, but test.en has 10: they must go together line by line",
         ),
+        (
+            ["--hypothesis", "test.en", "--reference", "test.en", "--tokenize", "moses"],
+            (
+                "unknown BLEU tokenizer 'moses': choose one of 13a, char, flores101, flores200, intl, ja-mecab, ko-mecab, "
+                "none, spBLEU-1K, spm, zh"
+            ),
+        ),
     ],
-    ids=["edges", "plot", "no-source", "model", "source", "search", "falling", "suffix", "folder", "lines"],
+    ids=[
+        "edges",
+        "plot",
+        "no-source",
+        "model",
+        "source",
+        "search",
+        "falling",
+        "suffix",
+        "folder",
+        "lines",
+        "tokenizer",
+    ],
 )
 def test_flags_of_evaluate_that_make_no_sense_together(trained: Path, arguments: list[str], message: str) -> None:
     model = [] if "--hypothesis" in arguments else ["run"]
