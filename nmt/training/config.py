@@ -31,6 +31,9 @@ class OptimizerConfig(Structure):
     epsilon: Positive = 1e-9
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     """On matrices; biases and other vectors have none."""
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    """The rate of a layer is that of the layer above it times this (discriminative fine-tuning, Howard & Ruder 2018,
+    section 3.2, who take 1 / 2.6), encoder and decoder each from its top; embeddings are below the bottom layer."""
 
 
 class StoppingConfig(Structure):

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from nmt.core.device import Compute
 from nmt.training.config import OptimizerConfig
+
+_LAYER = re.compile(r"(encoder|decoder)\.(?:layers|forwards|backwards|stack\.rnns|handover\.layers)\.(\d+)\.")
+_ENTRANCE = re.compile(r"(encoder|decoder)\.(?:embedding|entrance)\.")
+
+
+def layers_above(names: Iterable[str]) -> dict[str, int]:
+    """Of each of a model's parameters, how many layers of its side, encoder or decoder, are above it; 0 for what
+    belongs to none, such as the output layer."""
+    names = list(names)
+    layer = {name: (found[1], int(found[2])) for name in names if (found := _LAYER.match(name))}
+    counts = {
+        side: 1 + max((n for of, n in layer.values() if of == side), default=-1) for side in ("encoder", "decoder")
+    }
+    above = dict.fromkeys(names, 0)
+    above |= {name: counts[side] - 1 - number for name, (side, number) in layer.items()}
+    return above | {name: counts[found[1]] for name in names if (found := _ENTRANCE.match(name))}
 
 
 class NamedOptimizer:
@@ -21,12 +38,14 @@ class NamedOptimizer:
     def __init__(self, model: nn.Module, config: OptimizerConfig, compute: Compute) -> None:
         self._names = {id(parameter): name for name, parameter in model.named_parameters()}
         self._peak = config.learning_rate
-        parameters = list(model.parameters())
-        matrices = [each for each in parameters if each.dim() > 1]
-        others = [each for each in parameters if each.dim() <= 1]
+        below = layers_above(self._names.values())
+        members: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, parameter in model.named_parameters():
+            weight_decay = config.weight_decay if parameter.dim() > 1 else 0.0
+            members.setdefault((weight_decay, config.layer_decay ** below[name]), []).append(parameter)
         groups = [
-            {"params": matrices, "weight_decay": config.weight_decay},
-            {"params": others, "weight_decay": 0.0},
+            {"params": parameters, "weight_decay": weight_decay, "share": share}
+            for (weight_decay, share), parameters in members.items()
         ]
         kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
         self._torch = kind(groups, lr=self._peak, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
@@ -42,10 +61,11 @@ class NamedOptimizer:
         self._scaler.unscale_(self._torch)
 
     def step(self, factor: float) -> float:
-        """Updates the parameters from their gradients and clears those; returns the learning rate, peak x factor."""
+        """Updates the parameters from their gradients and clears those; returns the top layers' learning rate, peak x
+        factor."""
         rate = self._peak * factor
         for group in self._torch.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         self._scaler.step(self._torch)
         self._scaler.update()
         self._torch.zero_grad(set_to_none=True)
