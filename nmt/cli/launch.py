@@ -2,84 +2,198 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+import re
+import secrets
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from tempfile import TemporaryFile
+from types import FrameType
 from typing import IO
 
+import typer
+
+import nmt
 from nmt.core.errors import InputError
 
 FAREWELL = 60.0
 """Seconds that the others have to end after this process has come to its end, or has been interrupted."""
+
+LAST_WORDS = 10.0
+"""Seconds that the others have to say why they end, after this process has missed one of them."""
 
 
 @contextmanager
 def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
     """Starts ``count`` - 1 further processes of ``nmt`` with ``arguments``, this one being the first of all, in the way
     of torchrun: by environment variables. The machine's cores are shared out as OMP_NUM_THREADS, unless that is set.
+    Must be entered before torch is imported, which reads the number of threads.
 
-    When this process comes to its end, so do the others; when it fails, they are killed. What one of them had to say
-    that failed by itself is shown then, as what it says because another one fails is not. Must be entered before torch
-    is imported, which reads the number of threads. Raises InputError where a launcher has started this process already.
+    When this process comes to its end, so do the others; when it fails, they are killed. If another process has failed
+    first, what it said is shown; what processes say only because another one failed is not. Raises InputError where a
+    launcher has started this process already, and where another process ends before all have met; typer.Exit with 1
+    for a fault of ours in another one.
     """
     if count == 1:
         yield
         return
     if there := [name for name in ("RANK", "WORLD_SIZE") if name in os.environ]:
         raise InputError(f"--processes {count}: {there[0]} is set, as by torchrun; use one of the two")
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "WORLD_SIZE": str(count)}
-    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // count))
-    os.environ.update(meeting, RANK="0", LOCAL_RANK="0", OMP_NUM_THREADS=threads)
-    with ExitStack() as files:
-        others = [_Other(arguments, rank, files.enter_context(TemporaryFile())) for rank in range(1, count)]
+    shared = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "WORLD_SIZE": str(count),
+        "LOCAL_WORLD_SIZE": str(count),
+        "TORCHELASTIC_RUN_ID": secrets.token_hex(8),  # what is said over the port is known by it
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // count)),
+    }
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in range(1, count)]
+        stack.enter_context(_terminated_as_interrupted())
+        stack.enter_context(_environment(shared | {"RANK": "0", "LOCAL_RANK": "0"}))
+        others: list[_Other] = []
         patience = 0.0
         try:
-            yield
+            for rank, file in enumerate(files, 1):
+                others.append(_Other(arguments, shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, file))
+            with _watched(others) as missed:
+                yield
             patience = FAREWELL
         except KeyboardInterrupt:
+            if missed.is_set():
+                _show(others, "")
+                raise InputError("a process has ended before all were there; its own message says why") from None
             patience = FAREWELL
             raise
         except InputError as error:
-            for other in others:
-                other.show_unless(str(error))
+            from nmt.training.distributed import LostTouch
+
+            if isinstance(error, LostTouch):
+                _wait(others, LAST_WORDS)
+                _show(others, str(error))
             raise
         finally:
-            for other in others:
-                other.end(patience)
+            try:
+                _wait(others, patience)
+            finally:
+                for other in others:
+                    other.kill()
 
 
 class _Other:
     """One of the further processes, and the file that takes what it says."""
 
-    def __init__(self, arguments: Sequence[str], rank: int, said: IO[bytes]) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
         self._said = said
-        self._process = subprocess.Popen(
+        # the same code as this process runs, whatever lies in the folder that it runs in
+        path = os.pathsep.join([str(Path(nmt.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "nmt", *arguments],
-            env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
             stdin=subprocess.DEVNULL,
             stderr=said,
         )
 
-    def show_unless(self, known: str) -> None:
-        """Hands on what the process has said if it has ended by itself, with other words than those."""
-        if self._process.poll() is None:
-            return
+    def said(self) -> str:
+        """What it has said so far."""
         self._said.seek(0)
-        text = self._said.read().decode(errors="replace")
-        if known not in text and "lost touch with the others" not in text:
-            print(text, end="", file=sys.stderr)
+        return self._said.read().decode(errors="replace")
 
-    def end(self, patience: float) -> None:
-        """Waits so many seconds for its end, then brings it about."""
-        try:
-            self._process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+    def kill(self) -> None:
+        """Ends it if it has not ended."""
+        self.process.kill()
+        self.process.wait()
+
+
+def _wait(others: Sequence[_Other], seconds: float) -> None:
+    """Until all have ended, or so many seconds have passed."""
+    deadline = time.monotonic() + seconds
+    while any(other.process.poll() is None for other in others) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _show(others: Sequence[_Other], known: str) -> None:
+    """Hands on what those have said that have ended by themselves, with other words than those."""
+    is_fault = False
+    for other in others:
+        text = other.said()
+        if other.process.poll() in (None, 0, 130) or _is_consequence(text, known):
+            continue
+        print(text, end="", file=sys.stderr)
+        is_fault |= other.process.returncode == 1
+    if is_fault:
+        raise typer.Exit(1)
+
+
+def _is_consequence(text: str, known: str) -> bool:
+    def plain(message: str) -> str:
+        return re.sub(r"process \d+ of \d+: ", "", " ".join(message.split()))
+
+    return (
+        "lost touch with the others" in text
+        or "another process disagrees" in text
+        or (known != "" and plain(known) in plain(text))
+    )
+
+
+@contextmanager
+def _watched(others: Sequence[_Other]) -> Iterator[threading.Event]:
+    """Interrupts this process where another one has failed and it has not missed it by itself after ``LAST_WORDS``:
+    it may be waiting for all to come. The event that is given says so."""
+    over, missed = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            if any(other.process.poll() not in (None, 0, 130) for other in others):
+                if not over.wait(LAST_WORDS):
+                    missed.set()
+                    _thread.interrupt_main()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield missed
+    finally:
+        over.set()
+        watcher.join()
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Has the variables set for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Has SIGTERM raise KeyboardInterrupt, so that nobody is left behind; training has a way of its own with it."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _cores() -> int:

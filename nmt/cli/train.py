@@ -41,7 +41,8 @@ def train(
 
     settings = experiment.load(config, overrides or [])
     choices = [part for override in overrides or [] for part in ("--set", override)]
-    with together(processes, ["train", str(config), *choices, "--device", device, "--precision", precision, "--quiet"]):
+    options = [*choices, "--device", device, "--precision", precision, "--quiet"]
+    with together(processes, ["train", *options, "--", str(config)]):
         from nmt.workflows import train as workflow
 
         workflow.train(settings, device=device, precision=precision)

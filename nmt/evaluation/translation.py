@@ -115,7 +115,7 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
         case "bleu":
             if tokenize not in BLEU.TOKENIZERS:
                 known = ", ".join(sorted(BLEU.TOKENIZERS))
-                raise InputError(f"unknown BLEU tokenizer {tokenize!r}: choose one of {known}")
+                raise InputError(f"--tokenize {tokenize}: is no tokenizer for BLEU; choose one of {known}")
             try:
                 return BLEU(lowercase=lowercase, tokenize=tokenize)
             except (ImportError, RuntimeError, OSError) as error:

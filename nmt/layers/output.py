@@ -23,8 +23,8 @@ class TokenLoss:
     cross_entropy_N: Tensor
     """-log p(gold) of each token, without smoothing and without gradient."""
     correct: Tensor | None
-    """How many times the gold token was the most probable one, or tied with it; None where the objective has a
-    gradient and that would take a pass of its own."""
+    """How many times the gold token was the most probable one, or tied with it; None in training, where counting would
+    take a further pass over the logits."""
 
     @property
     def cross_entropy(self) -> Tensor:
@@ -87,14 +87,15 @@ class OutputLayer(nn.Module):
 
         def part(readout_ND: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             logits_NV = self(readout_ND)
-            log_normalizer_N = logits_NV.float().logsumexp(dim=1)
-            gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0].float()
+            wide = torch.promote_types(logits_NV.dtype, torch.float32)
+            log_normalizer_N = logits_NV.to(wide).logsumexp(dim=1)
+            gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0].to(wide)
             log_p_N = gold_logit_N - log_normalizer_N
             smoothed_N = log_p_N
             if smoothing > 0.0:
-                mean_log_p_N = logits_NV.mean(dim=1, dtype=torch.float32) - log_normalizer_N
+                mean_log_p_N = logits_NV.mean(dim=1, dtype=wide) - log_normalizer_N
                 smoothed_N = (1.0 - smoothing) * log_p_N + smoothing * mean_log_p_N
-            return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1).float()
+            return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1).to(wide)
 
         parts = [
             checkpoint(part, readout, gold, use_reentrant=False)
@@ -120,9 +121,54 @@ SUMS = 16
 """In how many parts a row is summed by a matrix product, which rounds each in the compute precision."""
 
 
+@dataclass(frozen=True)
+class _Vocabulary:
+    """The output layer as the losses below want it: exponentials of logits without bias, e, and a factor f for each
+    token that makes e f / z its probability, z being the sum of e f over the row."""
+
+    weight_VD: Tensor
+    back_VX: Tensor
+    """The weight times f, with further columns that sum a row times f in ``SUMS`` parts."""
+    f_V: Tensor
+    """exp(bias) up to a factor; 1 in float16, whose range it may leave."""
+    inside_V: Tensor | None
+    """The bias up to a summand, in float16 alone."""
+    has_range: bool
+    """Whether exponentials of logits as they are may be tried: not in float16, nor where to ask for the outcome costs
+    more than a pass, as on a GPU."""
+
+    @staticmethod
+    def of(weight_VD: Tensor, bias_V: Tensor, dtype: torch.dtype) -> _Vocabulary:
+        """In the precision of ``dtype``."""
+        is_half = dtype == torch.float16
+        relative_V = bias_V - bias_V.max()
+        f_V = torch.ones_like(relative_V) if is_half else relative_V.exp()
+        part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
+        is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
+        back_VX = torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]
+        return _Vocabulary(
+            weight_VD=weight_VD.to(dtype),
+            back_VX=back_VX.to(dtype),
+            f_V=f_V,
+            inside_V=relative_V.to(dtype) if is_half else None,
+            has_range=not is_half and weight_VD.device.type == "cpu",
+        )
+
+    def logits(self, readout_ND: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """(N, V), without the bias but for ``inside_V``."""
+        product_NV = torch.mm(readout_ND, self.weight_VD.T, out=out)
+        return product_NV if self.inside_V is None else product_NV.add_(self.inside_V)
+
+    def back(self, e_NV: Tensor) -> tuple[Tensor, Tensor]:
+        """sum_v e_nv f_v weight_v, (N, D), and sum_v e_nv f_v, (N, 1)."""
+        back_NX = e_NV @ self.back_VX
+        back_NX = back_NX.to(torch.promote_types(back_NX.dtype, torch.float32))
+        width = self.weight_VD.shape[1]
+        return back_NX[:, :width], back_NX[:, width:].sum(dim=1, keepdim=True)
+
+
 class _CrossEntropy(torch.autograd.Function):
-    """With e_nv = exp(readout_n . weight_v), f_v = exp(bias_v) up to a factor, and z_n the sum over v of e_nv f_v, the
-    gradient of a logit is
+    """With e, f and z as in ``_Vocabulary`` the gradient of a logit is
 
         e_nv f_v / z_n - (1 - smoothing) [v is gold_n] - smoothing / V.
 
@@ -142,40 +188,41 @@ class _CrossEntropy(torch.autograd.Function):
         smoothing: float,
         chunk: int,
     ) -> tuple[Tensor, Tensor]:
-        (rows, width), vocabulary = readout_ND.shape, weight_VD.shape[0]
+        rows, vocabulary = len(readout_ND), len(weight_VD)
         dtype, wide = readout_ND.dtype, torch.promote_types(readout_ND.dtype, torch.float32)
-        most = bias_V.max()
-        f_V = (bias_V - most).exp()
-        cast_VD, back_VX = weight_VD.to(dtype), _with_sums(weight_VD, f_V).to(dtype)
+        tokens = _Vocabulary.of(weight_VD, bias_V, dtype)
         extended_NX = _with_one(readout_ND)
-        gradient_VX = extended_NX.new_zeros(vocabulary, width + 1)
+        gradient_VX = extended_NX.new_zeros(vocabulary, extended_NX.shape[1])
         readout_gradient_ND, gold_N1 = torch.empty_like(readout_ND, dtype=wide), gold_N[:, None]
-        gold_product_N, log_z_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(2))
+        gold_logit_N, log_z_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(2))
         e_CV = readout_ND.new_empty(min(chunk, rows), vocabulary)
         for start in range(0, rows, chunk):
             part = slice(start, min(start + chunk, rows))
-            product_NV = torch.mm(readout_ND[part], cast_VD.T, out=e_CV[: part.stop - start])
-            gold_product_N[part] = product_NV.gather(1, gold_N1[part])[:, 0].to(wide)
+            logits_NV = tokens.logits(readout_ND[part], out=e_CV[: part.stop - start])
+            gold_logit_N[part] = logits_NV.gather(1, gold_N1[part])[:, 0].to(wide)
             shift_N1: Tensor | None = None
-            if _is_narrow(dtype, product_NV.device):
-                shift_N1 = product_NV.amax(dim=1, keepdim=True)
-                product_NV -= shift_N1
-            back_NX, z_N1 = _back(product_NV.exp_(), back_VX, width)
+            if not tokens.has_range:
+                shift_N1 = logits_NV.amax(dim=1, keepdim=True)
+                logits_NV -= shift_N1
+            back_ND, z_N1 = tokens.back(logits_NV.exp_())
             if shift_N1 is None and not _is_in_range(z_N1):
                 # made anew, with the largest exponential of a row 1: that takes two passes more
-                torch.mm(readout_ND[part], cast_VD.T, out=product_NV)
-                shift_N1 = product_NV.amax(dim=1, keepdim=True)
-                back_NX, z_N1 = _back(product_NV.sub_(shift_N1).exp_(), back_VX, width)
-            readout_gradient_ND[part] = back_NX[:, :width] / z_N1
-            gradient_VX += product_NV.T @ (extended_NX[part] / z_N1).to(dtype)
+                tokens.logits(readout_ND[part], out=logits_NV)
+                shift_N1 = logits_NV.amax(dim=1, keepdim=True)
+                back_ND, z_N1 = tokens.back(logits_NV.sub_(shift_N1).exp_())
+            readout_gradient_ND[part] = back_ND / z_N1
+            gradient_VX += logits_NV.T @ (extended_NX[part] / z_N1).to(dtype)
             log_z_N[part] = z_N1[:, 0].log() if shift_N1 is None else (z_N1.log() + shift_N1)[:, 0]
-        cross_entropy_N = log_z_N - gold_product_N - (bias_V[gold_N] - most)
+        most = bias_V.max()
+        if tokens.inside_V is None:
+            gold_logit_N += bias_V[gold_N] - most
+        cross_entropy_N = log_z_N - gold_logit_N
         mean_weight_D = weight_VD.mean(dim=0)
         # the mean logit of a row, for label smoothing, without the logits
         mean_logit_N = readout_ND.to(wide) @ mean_weight_D.to(wide) + bias_V.mean()
         uniform_N = log_z_N + most - mean_logit_N
         objective = ((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()
-        gradient_VX *= f_V[:, None]
+        gradient_VX *= tokens.f_V[:, None]
         gradient_VX.index_add_(0, gold_N, extended_NX, alpha=smoothing - 1.0)
         gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
         readout_gradient_ND -= (1.0 - smoothing) * weight_VD.index_select(0, gold_N)
@@ -200,46 +247,46 @@ class _Divergence(torch.autograd.Function):
 
         (p (l - KL(p || q) + 1) - q) / 2    and    (q (-l - KL(q || p) + 1) - p) / 2.
 
-    As in ``_CrossEntropy`` e_a = exp(a) and e_b = exp(b) are all that is ever formed, and with them u = e_a (a - b) and
-    w = e_b (a - b): what else there is in p, q and their products with l is a factor of the row or of the column.
+    As in ``_CrossEntropy`` e = exp(a) and g = exp(b) are all that is ever formed, and with them u = e (a - b) and
+    w = g (a - b): what else there is in p, q and their products with l is a factor of the row or of the column.
     """
 
     @staticmethod
     def forward(ctx: Any, one_ND: Tensor, other_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, chunk: int) -> Tensor:
-        width, dtype = one_ND.shape[1], one_ND.dtype
-        f_V = (bias_V - bias_V.max()).exp()
-        cast_VD, back_VX = weight_VD.to(dtype), _with_sums(weight_VD, f_V).to(dtype)
+        dtype = one_ND.dtype
+        tokens = _Vocabulary.of(weight_VD, bias_V, dtype)
         x_NX, y_NX = _with_one(one_ND), _with_one(other_ND)
-        gradient_VX = x_NX.new_zeros(len(weight_VD), width + 1)
-        gradients_ND = torch.empty_like(x_NX[:, :width]), torch.empty_like(x_NX[:, :width])
+        gradient_VX = x_NX.new_zeros(len(weight_VD), x_NX.shape[1])
+        gradients_ND = torch.empty_like(x_NX[:, :-1]), torch.empty_like(x_NX[:, :-1])
         divergence = x_NX.new_zeros(())
         for start in range(0, len(one_ND), chunk):
             part = slice(start, start + chunk)
-            a_NV, b_NV = one_ND[part] @ cast_VD.T, other_ND[part] @ cast_VD.T
+            a_NV, b_NV = tokens.logits(one_ND[part]), tokens.logits(other_ND[part])
+            if not tokens.has_range:
+                _shift(a_NV, b_NV)
             e_NV, g_NV = a_NV.exp(), b_NV.exp()
-            (e_NX, zp_N1), (g_NX, zq_N1) = _back(e_NV, back_VX, width), _back(g_NV, back_VX, width)
-            if _is_narrow(dtype, a_NV.device) or not (_is_in_range(zp_N1) and _is_in_range(zq_N1)):
-                a_NV -= a_NV.amax(dim=1, keepdim=True)
-                b_NV -= b_NV.amax(dim=1, keepdim=True)
+            (e_ND, zp_N1), (g_ND, zq_N1) = tokens.back(e_NV), tokens.back(g_NV)
+            if tokens.has_range and not (_is_in_range(zp_N1) and _is_in_range(zq_N1)):
+                _shift(a_NV, b_NV)
                 e_NV, g_NV = a_NV.exp(), b_NV.exp()
-                (e_NX, zp_N1), (g_NX, zq_N1) = _back(e_NV, back_VX, width), _back(g_NV, back_VX, width)
+                (e_ND, zp_N1), (g_ND, zq_N1) = tokens.back(e_NV), tokens.back(g_NV)
             difference_NV = a_NV.sub_(b_NV)
             u_NV, w_NV = torch.mul(e_NV, difference_NV, out=b_NV), difference_NV.mul_(g_NV)
-            (u_NX, u_N1), (w_NX, w_N1) = _back(u_NV, back_VX, width), _back(w_NV, back_VX, width)
+            (u_ND, u_N1), (w_ND, w_N1) = tokens.back(u_NV), tokens.back(w_NV)
             c_N1 = zp_N1.log() - zq_N1.log()
             forth_N1, back_N1 = u_N1 / zp_N1 - c_N1, c_N1 - w_N1 / zq_N1  # KL(p || q), KL(q || p)
             divergence += 0.5 * (forth_N1 + back_N1).sum()
             # the gradients are (u + p1 e) / (2 z_p) - g / (2 z_q) and (q1 g - w) / (2 z_q) - e / (2 z_p), times f
             p1_N1, q1_N1 = 1.0 - forth_N1 - c_N1, 1.0 - back_N1 + c_N1
             half_p_N1, half_q_N1 = 0.5 / zp_N1, 0.5 / zq_N1
-            gradients_ND[0][part] = ((u_NX + p1_N1 * e_NX) * half_p_N1 - g_NX * half_q_N1)[:, :width]
-            gradients_ND[1][part] = ((q1_N1 * g_NX - w_NX) * half_q_N1 - e_NX * half_p_N1)[:, :width]
+            gradients_ND[0][part] = (u_ND + p1_N1 * e_ND) * half_p_N1 - g_ND * half_q_N1
+            gradients_ND[1][part] = (q1_N1 * g_ND - w_ND) * half_q_N1 - e_ND * half_p_N1
             x, y = x_NX[part], y_NX[part]
             gradient_VX += u_NV.T @ (half_p_N1 * x).to(dtype)
             gradient_VX += e_NV.T @ (half_p_N1 * (p1_N1 * x - y)).to(dtype)
             gradient_VX += g_NV.T @ (half_q_N1 * (q1_N1 * y - x)).to(dtype)
             gradient_VX -= w_NV.T @ (half_q_N1 * y).to(dtype)
-        gradient_VX *= f_V[:, None]
+        gradient_VX *= tokens.f_V[:, None]
         ctx.save_for_backward(*gradients_ND, gradient_VX)
         ctx.dtype = dtype
         return divergence
@@ -251,29 +298,16 @@ class _Divergence(torch.autograd.Function):
         return one_ND.to(ctx.dtype), other_ND.to(ctx.dtype), gradient_VX[:, :-1], gradient_VX[:, -1], None
 
 
-def _with_sums(weight_VD: Tensor, f_V: Tensor) -> Tensor:
-    """The weight with further columns that sum a row of exponentials in ``SUMS`` parts; its rows times f."""
-    part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
-    is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
-    return torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]
-
-
 def _with_one(readout_ND: Tensor) -> Tensor:
     """Readouts with a column of ones beside them: it gives the bias's gradient in the same product as the weight's."""
     readout_ND = readout_ND.to(torch.promote_types(readout_ND.dtype, torch.float32))
     return torch.cat([readout_ND, readout_ND.new_ones(len(readout_ND), 1)], dim=1)
 
 
-def _back(e_NV: Tensor, back_VX: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The products with the weight's columns and with those that sum a row; and the rows' sums, (N, 1)."""
-    back_NX = e_NV @ back_VX
-    back_NX = back_NX.to(torch.promote_types(back_NX.dtype, torch.float32))
-    return back_NX, back_NX[:, width:].sum(dim=1, keepdim=True)
-
-
-def _is_narrow(dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether exponentials of logits as they are may be beyond the type's range, or whether to ask is what costs."""
-    return dtype == torch.float16 or device.type != "cpu"
+def _shift(*logits: Tensor) -> None:
+    """Takes from each row its maximum, in place."""
+    for each_NV in logits:
+        each_NV -= each_NV.amax(dim=1, keepdim=True)
 
 
 def _is_in_range(z_N1: Tensor) -> bool:

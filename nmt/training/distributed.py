@@ -12,7 +12,9 @@ away from computing them where processes compute on the CPU.
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,6 +55,8 @@ class Launch:
     """How many there are."""
     local_rank: int = 0
     """Its number on its machine, from 0."""
+    local_size: int = 1
+    """How many there are on its machine, as far as is known."""
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Launch:
@@ -73,7 +77,8 @@ class Launch:
             raise InputError(f"environment: RANK={rank} is not below WORLD_SIZE={size}: ranks count from 0")
         if port >= 1 << 16:
             raise InputError(f"environment: MASTER_PORT={port} is no port, which are below 65536")
-        return Launch(rank, size, local_rank)
+        there = environment.get("LOCAL_WORLD_SIZE") or "1"  # not all launchers say so
+        return Launch(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
 
     def device(self, name: str) -> str:
         """The device for ``compute`` that this process takes where the user said ``name``: its own GPU where there are
@@ -83,7 +88,7 @@ class Launch:
             return name
         if number:
             raise InputError(f"--device {name}: is one GPU for {self.size} processes; --device cuda gives each its own")
-        if self.local_rank >= (count := torch.cuda.device_count()):
+        if max(self.local_rank + 1, self.local_size) > (count := torch.cuda.device_count()):
             raise InputError(
                 f"--device {name}: this machine has more processes than GPUs ({count}); start one for each, or use "
                 "--device cpu"
@@ -236,11 +241,12 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
 
 
 def _gather(launch: Launch, device: torch.device) -> None:
-    names = [f"nmt/{rank}" for rank in range(launch.size)]
+    job = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    names = [f"nmt/{job}/{rank}" for rank in range(launch.size)]
     try:
-        store: Any = next(rendezvous("env://", timeout=GATHERING))[0]
+        store = _store(launch)
         store.set(names[launch.rank], device.type)
-        store.wait(names, GATHERING)
+        _wait_for(store, names)
         kinds = sorted({store.get(name).decode() for name in names})
         if len(kinds) == 1:
             backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
@@ -254,6 +260,29 @@ def _gather(launch: Launch, device: torch.device) -> None:
         ) from None
     if len(kinds) > 1:
         raise InputError(f"processes compute on {' and '.join(kinds)}: give all the same --device, cpu or cuda")
+
+
+def _store(launch: Launch) -> Any:
+    """Where processes leave notes for each other: torchrun's own, or one in the first process."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return next(rendezvous("env://", timeout=GATHERING))[0]
+    return distributed.TCPStore(  # type: ignore[attr-defined]
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        is_master=launch.rank == 0,
+        timeout=GATHERING,
+        wait_for_workers=False,
+        multi_tenant=True,
+    )
+
+
+def _wait_for(store: Any, names: Sequence[str]) -> None:
+    """Until a store has all names. Looks again and again instead of waiting there, so that signals are heard."""
+    deadline = time.monotonic() + GATHERING.total_seconds()
+    while not store.check(list(names)):
+        if time.monotonic() > deadline:
+            raise RuntimeError("timeout")
+        time.sleep(0.1)
 
 
 def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:

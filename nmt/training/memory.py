@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +13,14 @@ from torch import nn
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.seed import generator_states, restore_generators
 from nmt.data.batching import Batch, halves
 from nmt.training.objective import Losses
 
 _KIBI, _GIBI = 1 << 10, 1 << 30
+
+_NO_MEMORY = ("can't allocate memory", "std::bad_alloc", "ALLOC_FAILED")
+"""What torch's allocator on a CPU, C++ libraries and those of CUDA say."""
 
 
 def peak(device: torch.device) -> float:
@@ -43,7 +48,8 @@ def _resident_peak() -> int:
         (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * _KIBI
     except (OSError, ValueError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIBI
+        unit = 1 if sys.platform == "darwin" else _KIBI
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 class Fitting:
@@ -51,14 +57,15 @@ class Fitting:
 
     A batch for which memory is not enough is halved, and all of the update begins again: what a backward pass had added
     to the gradients before it failed is not known. Later batches as large are halved before they are tried. Parts give
-    the gradients of the whole but for rounding, and other draws of dropout.
+    the gradients of the whole but for rounding, and other draws of dropout; what failed has drawn nothing.
     """
 
-    def __init__(self, model: nn.Module, place: Callable[[Batch], str]) -> None:
+    def __init__(self, model: nn.Module, device: torch.device, place: Callable[[Batch], str]) -> None:
         """``place`` says, for people, where a batch's pairs come from."""
         self._model = model
+        self._device = device
         self._place = place
-        self._too_large: int | None = None
+        self.too_large: int | None = None
         """Tokens, padding included, of the smallest batch that did not fit."""
 
     def learn(
@@ -66,6 +73,7 @@ class Fitting:
     ) -> list[Losses]:
         """The losses of each batch, after ``backward`` has added the gradients of all its parts; None has no losses.
         Raises InputError where a pair by itself does not fit."""
+        states = generator_states(self._device)
         while True:
             parts = [[] if each is None else self._parts(each) for each in batches]
             losses: list[Losses] = []
@@ -77,6 +85,7 @@ class Fitting:
             else:
                 return losses
             self._model.zero_grad(set_to_none=True)
+            restore_generators(states, self._device)
 
     def _losses(self, parts: Sequence[Batch], backward: Callable[[Batch], Losses], update: int) -> Losses | None:
         """Of all parts together; None where one did not fit."""
@@ -91,7 +100,7 @@ class Fitting:
 
     def _note(self, batch: Batch, update: int) -> None:
         """Remembers that a batch did not fit, and says so."""
-        self._too_large = _cells(batch)
+        self.too_large = _cells(batch)
         rows, source, target = len(batch.pairs_B), batch.source_BS.shape[1], batch.target_BT.shape[1]
         if rows == 1:
             raise InputError(
@@ -108,7 +117,7 @@ class Fitting:
             torch.cuda.empty_cache()  # blocks in sizes that nothing asks for again
 
     def _parts(self, batch: Batch) -> list[Batch]:
-        if self._too_large is None or _cells(batch) < self._too_large or len(batch.pairs_B) == 1:
+        if self.too_large is None or _cells(batch) < self.too_large or len(batch.pairs_B) == 1:
             return [batch]
         return [part for half in halves(batch) for part in self._parts(half)]
 
@@ -124,6 +133,6 @@ def _tried(backward: Callable[[Batch], Losses], batch: Batch) -> Losses | None:
     except (torch.OutOfMemoryError, MemoryError):
         return None
     except RuntimeError as error:
-        if "can't allocate memory" not in str(error):  # torch's allocator on a CPU
+        if not any(each in str(error) for each in _NO_MEMORY):
             raise
         return None

@@ -120,7 +120,7 @@ class Trainer:
         self.processes = processes
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
         self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.decode)
-        self._fitting = Fitting(model, lambda batch: self._places([batch.pairs_B]))
+        self._fitting = Fitting(model, compute.device, lambda batch: self._places([batch.pairs_B]))
         self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
         self.standing = Standing()
@@ -155,6 +155,7 @@ class Trainer:
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
         self.position, self.standing = position, standing
+        self._fitting.too_large = state.get("too_large")
         self._saved_at = position.update
         return True
 
@@ -179,6 +180,7 @@ class Trainer:
                 "data": self.data.fingerprint,
                 "vocabulary": self.data.tokenizers.fingerprint,
                 "loss_scale": self.optimizer.loss_scale(),
+                "too_large": self._fitting.too_large,
             }
             folder = checkpoint.save(self.run_folder, self.position.update, self.used, tensors, state)
         self._saved_at = self.position.update

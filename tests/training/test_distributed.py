@@ -76,7 +76,8 @@ WHOLE = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "loca
 
 def test_the_environment_says_which_process_this_is() -> None:
     assert Launch.of({}) == Launch.of({"MASTER_ADDR": "localhost"}) == Launch(rank=0, size=1, local_rank=0)
-    assert Launch.of(WHOLE) == Launch(rank=1, size=2, local_rank=1)
+    assert Launch.of(WHOLE) == Launch(rank=1, size=2, local_rank=1, local_size=1)
+    assert Launch.of({**WHOLE, "LOCAL_WORLD_SIZE": "2"}).local_size == 2
 
 
 @pytest.mark.parametrize(
@@ -462,23 +463,37 @@ def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, s
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
     from nmt.cli import launch
 
-    started: list[dict[str, str]] = []
-    monkeypatch.setattr(launch, "_Other", lambda arguments, rank, said: started.append(dict(os.environ)) or _Ended())
     monkeypatch.setattr(launch, "_cores", lambda: 7)
+    monkeypatch.setattr(launch, "_Other", _Ended)
     for given_threads, expected in (("", "3"), ("5", "5")):
-        with monkeypatch.context() as patched:
-            for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-                patched.setenv(name, "")
-                patched.delenv(name)
-            patched.setenv("OMP_NUM_THREADS", given_threads)
-            with launch.together(2, ["train"]):
-                assert Launch.of(os.environ) == Launch(0, 2, 0)
-        assert started.pop()["OMP_NUM_THREADS"] == expected
+        monkeypatch.setenv("OMP_NUM_THREADS", given_threads)
+        with launch.together(2, ["train"]):
+            assert Launch.of(os.environ) == Launch(0, 2, 0, 2)
+            assert os.environ["OMP_NUM_THREADS"] == expected
+        assert Launch.of(os.environ) == Launch()
+        assert os.environ["OMP_NUM_THREADS"] == given_threads
 
 
 class _Ended:
-    def end(self, patience: float) -> None:
-        assert patience == 60.0
+    """A process that has ended well."""
+
+    def __init__(self, arguments: Sequence[str], environment: dict[str, str], said: Any) -> None:
+        assert (environment["RANK"], environment["WORLD_SIZE"], environment["MASTER_ADDR"]) == ("1", "2", "127.0.0.1")
+        self.process = self
+
+    def poll(self) -> int:
+        return 0
+
+    def kill(self) -> None:
+        pass
+
+
+def test_torch_takes_up_the_share_of_the_cores(folder: Path) -> None:
+    arguments = ["--set", "training.stopping.updates=1", "--processes", "2"]
+    done = nmt("train", "config.yaml", *arguments, folder=folder, environment={"OMP_NUM_THREADS": ""})
+    assert done.returncode == 0, done.stderr.decode()
+    threads = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert f"2 processes, each on cpu ({threads} threads)" in done.stderr.decode()
 
 
 def test_both_launchers_at_once_are_refused(folder: Path) -> None:
@@ -494,38 +509,78 @@ def test_a_fault_of_the_input_is_one_line_however_many_find_it(folder: Path) -> 
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
     assert b"train.en: no such file" in done.stderr
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 120
 
 
-def test_a_started_process_that_dies_ends_all(folder: Path) -> None:
+FAILURES = {
+    "dies": ("os._exit(3)", 2, ["last words", "error: process 0 of 2: lost touch with the others"]),
+    "input": (
+        "raise InputError('a fault of its data')",
+        2,
+        ["error: a fault of its data", "error: process 0 of 2: lost"],
+    ),
+    "fault": ("raise KeyError('a fault of ours')", 1, ["[rank1]: Traceback (most recent call last):"]),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_started_process_that_fails_ends_all_and_is_heard(folder: Path, kind: str) -> None:
+    """In its third update, after others have gone well."""
+    failure, code, beginnings = FAILURES[kind]
     (folder / "sitecustomize.py").write_text(
         "import os, sys\n"
         "if os.environ.get('RANK') == '1':\n"
-        "    import atexit, threading\n"
-        "    from pathlib import Path\n"
-        "    def die():\n"
-        "        import time\n"
-        "        while not (Path('run') / 'metrics.jsonl').exists(): time.sleep(0.1)\n"
-        "        print('no more of this', file=sys.stderr, flush=True)\n"
-        "        os._exit(3)\n"
-        "    threading.Thread(target=die, daemon=True).start()\n",
+        "    from nmt.core.errors import InputError\n"
+        "    from nmt.training.objective import Objective\n"
+        "    real, calls = Objective.backward, []\n"
+        "    def backward(*arguments, **options):\n"
+        "        calls.append(1)\n"
+        "        if len(calls) == 3:\n"
+        "            if 'exit' in " + repr(failure) + ": print('last words', file=sys.stderr, flush=True)\n"
+        f"            {failure}\n"
+        "        return real(*arguments, **options)\n"
+        "    Objective.backward = backward\n",
         encoding="utf-8",
     )
+    done = _launched(folder, *ENDLESS)
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(beginnings) or kind == "fault"
+    for line, beginning in zip(lines, beginnings, strict=False):
+        assert line.startswith(beginning)
+    assert done.stderr.count("a fault of ours") == (kind == "fault")
+
+
+def test_a_process_that_dies_before_all_have_met_ends_all(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if os.environ.get('RANK') == '1':\n"
+        "    print('no more of this', file=sys.stderr, flush=True)\n"
+        "    os._exit(3)\n",
+        encoding="utf-8",
+    )
+    started = time.monotonic()
+    done = _launched(folder)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "no more of this",
+        "error: a process has ended before all were there; its own message says why",
+    ]
+    assert time.monotonic() - started < 90
+
+
+def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).parents[2]
-    arguments = [part for each in ENDLESS for part in ("--set", each)]
-    done = subprocess.run(
+    arguments = [part for each in settings for part in ("--set", each)]
+    return subprocess.run(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
         cwd=folder,
         capture_output=True,
+        text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": f"{folder}:{root}", "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 2
-    lines = done.stderr.decode().splitlines()
-    assert lines[0] == "no more of this"
-    assert lines[1].startswith("error: process 0 of 2: lost touch with the others")
-    assert len(lines) == 2
 
 
 def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:

@@ -25,6 +25,8 @@ from nmt.training.objective import Losses
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 
+CPU = torch.device("cpu")
+
 
 def batch_of(*lengths: tuple[int, int]) -> Batch:
     """Pairs of so many source and target tokens, each made of its own number."""
@@ -55,8 +57,9 @@ def test_halves_have_each_pair_once_the_long_ones_first_and_no_needless_padding(
 class Small:
     """Learns from at most ``limit`` tokens at once; notes from which pairs."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, error: Exception | None = None) -> None:
         self.limit = limit
+        self.error = error or torch.OutOfMemoryError("no more")
         self.weight = torch.nn.Linear(1, 1, bias=False)
         self.tried: list[list[int]] = []
 
@@ -66,13 +69,13 @@ class Small:
         fits = batch.source_BS.size + batch.target_BT.size <= self.limit
         (self.weight(torch.ones(1, 1)) * float(batch.pairs_B.sum()) * (1.0 if fits else 0.5)).sum().backward()
         if not fits:
-            raise torch.OutOfMemoryError("no more")
+            raise self.error
         return Losses(float(batch.pairs_B.sum()), float(len(batch.pairs_B)))
 
 
 def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
     small = Small(limit=20)
-    fitting = Fitting(small.weight, lambda _: "somewhere")
+    fitting = Fitting(small.weight, CPU, lambda _: "somewhere")
     batches = [batch_of((2, 2)), batch_of(*[(4, 4)] * 4), None]
     losses = fitting.learn(batches, small.backward, update=7)
     assert losses == [Losses(100.0, 1.0), Losses(406.0, 4.0), Losses()]
@@ -89,14 +92,49 @@ def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFix
 
 def test_parts_of_parts_down_to_single_pairs() -> None:
     small = Small(limit=12)
-    losses = Fitting(small.weight, lambda _: "").learn([batch_of(*[(4, 4)] * 5)], small.backward, update=1)
+    losses = Fitting(small.weight, CPU, lambda _: "").learn([batch_of(*[(4, 4)] * 5)], small.backward, update=1)
     assert losses == [Losses(510.0, 5.0)]
     assert sorted(small.tried[-5:]) == [[100], [101], [102], [103], [104]]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+    ids=["python", "allocator", "library", "cublas"],
+)
+def test_lack_of_memory_has_many_names(error: Exception) -> None:
+    small = Small(limit=12, error=error)
+    losses = Fitting(small.weight, CPU, lambda _: "").learn([batch_of(*[(4, 4)] * 2)], small.backward, update=1)
+    assert losses == [Losses(201.0, 2.0)]
+
+
+def test_what_failed_has_drawn_nothing() -> None:
+    """So that the parts draw what they would draw if their size had been known before."""
+    drawn: list[float] = []
+
+    def backward(batch: Batch) -> Losses:
+        drawn.append(torch.rand(()).item())
+        if len(batch.pairs_B) > 1:
+            raise MemoryError
+        return Losses()
+
+    fitting = Fitting(torch.nn.Linear(1, 1), CPU, lambda _: "")
+    for seed in (0, 0):  # the second time it is known
+        torch.manual_seed(seed)
+        fitting.learn([batch_of((2, 2)), batch_of((2, 2), (2, 2))], backward, update=1)
+    failed, known = drawn[:5], drawn[5:]
+    assert failed[2:] == known
+    assert len(set(known)) == 3
+
+
 def test_a_pair_that_does_not_fit_is_named() -> None:
     small = Small(limit=12)
-    fitting = Fitting(small.weight, lambda batch: f"pair {batch.pairs_B.tolist()}")
+    fitting = Fitting(small.weight, CPU, lambda batch: f"pair {batch.pairs_B.tolist()}")
     with pytest.raises(InputError, match=r"update 3: memory is not enough for a single pair of 7 and 6 .*pair \[101\]"):
         fitting.learn([batch_of((2, 2), (6, 5))], small.backward, update=3)
 
@@ -106,7 +144,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
         raise RuntimeError("shapes cannot be multiplied")
 
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        Fitting(torch.nn.Linear(1, 1), lambda _: "").learn([batch_of((2, 2))], fails, update=1)
+        Fitting(torch.nn.Linear(1, 1), CPU, lambda _: "").learn([batch_of((2, 2))], fails, update=1)
 
 
 def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
