@@ -72,7 +72,8 @@ def _marginal(output: OutputLayer, branches: Branches, place_N: Tensor, gold_N: 
     each_M = output.likelihood(readout_MR, gold_N[row_M], smoothing=smoothing)
 
     def summed(log_p_M: Tensor) -> Tensor:
-        spread_NS = torch.full_like(log_weight_NS, -torch.inf).index_put((row_M, source_M), log_p_M)
+        empty_NS = torch.full_like(log_weight_NS, -torch.inf, dtype=log_p_M.dtype)
+        spread_NS = empty_NS.index_put((row_M, source_M), log_p_M)
         # where the weight is 0 the gradient of -inf - inf would be no number
         return (spread_NS + log_weight_NS.masked_fill(log_weight_NS.isinf(), 0.0)).logsumexp(dim=1)
 
