@@ -184,8 +184,8 @@ MUTANTS = (
     Mutant(
         "the bias is not in the weight's gradient",
         "nmt/layers/output.py",
-        "        gradient_VX *= f_V[:, None]\n",
-        "",
+        "        gradient_VX *= tokens.f_V[:, None]\n        gradient_VX.index_add_(",
+        "        gradient_VX.index_add_(",
         ("tests/layers",),
     ),
     Mutant(
