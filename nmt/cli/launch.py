@@ -60,17 +60,17 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
         stack.enter_context(_terminated_as_interrupted())
         stack.enter_context(_environment(shared | {"RANK": "0", "LOCAL_RANK": "0"}))
         others: list[_Other] = []
-        patience = 0.0
+        missed, patience = threading.Event(), 0.0
         try:
             for rank, file in enumerate(files, 1):
                 others.append(_Other(arguments, shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, file))
-            with _watched(others) as missed:
+            with _watched(others, missed):
                 yield
             patience = FAREWELL
         except KeyboardInterrupt:
             if missed.is_set():
                 _show(others, "")
-                raise InputError("a process has ended before all were there; its own message says why") from None
+                raise InputError("another process has ended; its own message says why") from None
             patience = FAREWELL
             raise
         except InputError as error:
@@ -145,10 +145,10 @@ def _is_consequence(text: str, known: str) -> bool:
 
 
 @contextmanager
-def _watched(others: Sequence[_Other]) -> Iterator[threading.Event]:
+def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None]:
     """Interrupts this process where another one has failed and it has not missed it by itself after ``LAST_WORDS``:
-    it may be waiting for all to come. The event that is given says so."""
-    over, missed = threading.Event(), threading.Event()
+    it may be waiting for all to come. ``missed`` then says so."""
+    over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.2):
@@ -161,7 +161,7 @@ def _watched(others: Sequence[_Other]) -> Iterator[threading.Event]:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield missed
+        yield
     finally:
         over.set()
         watcher.join()

@@ -106,8 +106,8 @@ def _cpu_has_bfloat16() -> bool:
 def _forget_kernels() -> None:
     """Has oneDNN, which makes a kernel for each shape of matrices that it meets, keep fewer of them.
 
-    By its own default it keeps 1,024, and batches of sentences have ever new shapes: in a long training of a small
-    recurrent model those have come to 4 GiB. With half of them an update takes 2 % longer, with an eighth 9 %.
+    By its own default it keeps 1,024, and batches of sentences have ever new shapes: in a long training those come to
+    several GiB. Far fewer than half of them would cost speed, because kernels are then made again and again.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
 

@@ -113,7 +113,7 @@ class Fitting:
             "memory; it and others as large are learnt from in two parts (training.batching.batch_tokens is their "
             "size, training.recompute spares memory)"
         )
-        if torch.cuda.is_available():
+        if self._device.type == "cuda":
             torch.cuda.empty_cache()  # blocks in sizes that nothing asks for again
 
     def _parts(self, batch: Batch) -> list[Batch]:

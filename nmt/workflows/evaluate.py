@@ -59,6 +59,7 @@ def evaluate(
     """
     if lengths is not None and lengths.picture is not None:
         check_plot(lengths.picture)  # before minutes of translation
+    # as early: a tokenizer that is unknown or cannot be used here
     sacrebleu_metric("bleu", lowercase=preparation.lowercase, tokenize=preparation.tokenize)
     if hypothesis is not None:
         assert reference is not None

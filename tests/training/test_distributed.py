@@ -488,6 +488,30 @@ class _Ended:
         pass
 
 
+def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmt.cli import launch
+
+    killed: list[int] = []
+
+    class Running(_Ended):
+        def __init__(self, arguments: Sequence[str], environment: dict[str, str], said: Any) -> None:
+            self.process, self.rank = self, int(environment["RANK"])
+            if self.rank == 2:
+                raise KeyboardInterrupt
+
+        def poll(self) -> int | None:  # type: ignore[override]
+            return None
+
+        def kill(self) -> None:
+            killed.append(self.rank)
+
+    monkeypatch.setattr(launch, "_Other", Running)
+    monkeypatch.setattr(launch, "FAREWELL", 0.1)
+    with pytest.raises(KeyboardInterrupt), launch.together(3, ["train"]):
+        pass
+    assert killed == [1]
+
+
 def test_torch_takes_up_the_share_of_the_cores(folder: Path) -> None:
     arguments = ["--set", "training.stopping.updates=1", "--processes", "2"]
     done = nmt("train", "config.yaml", *arguments, folder=folder, environment={"OMP_NUM_THREADS": ""})
@@ -564,7 +588,7 @@ def test_a_process_that_dies_before_all_have_met_ends_all(folder: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "no more of this",
-        "error: a process has ended before all were there; its own message says why",
+        "error: another process has ended; its own message says why",
     ]
     assert time.monotonic() - started < 90
 
