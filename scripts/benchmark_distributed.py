@@ -3,11 +3,11 @@ process of two threads and against one of one thread.
 
     python scripts/benchmark_distributed.py configs/multi30k-de-en.yaml [--set key=value] [--precision float32]
 
-Each figure is of ``nmt train`` itself, started by torchrun where there are two, on the configuration's own data. The
-three are started in turn, ``--rounds`` times, because a machine's speed drifts; a start's speed is the median of its
-log lines of ``--updates`` updates, the first of which warms up and does not count. What is reported is the median over
-the rounds, and of the ratios within a round. Prints a JSON line for each figure, and a table on stderr. Other programs
-on the same cores make two threads that wait for each other look far worse than they are.
+Each figure is of ``nmt train`` itself, on the configuration's own data. The three are started in turn, ``--rounds``
+times, because a machine's speed drifts; a start's speed is the median of its log lines of ``--updates`` updates, the
+first of which warms up and does not count. What is reported is the median over the rounds, and of the ratios within a
+round. Prints a JSON line for each figure, and a table on stderr. Other programs on the same cores make two threads that
+wait for each other look far worse than they are.
 """
 
 from __future__ import annotations
@@ -93,12 +93,10 @@ def main() -> None:
 
 def speed(config: Path, settings: Sequence[str], arrangement: Arrangement, precision: str, run: Path) -> float:
     """Target tokens per second of one start of ``nmt train``."""
-    launcher = [sys.executable]
-    if arrangement.processes > 1:
-        launcher += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(arrangement.processes)]
+    options = ["--device", "cpu", "--precision", precision, "--processes", str(arrangement.processes), "--quiet"]
     given = [part for each in settings for part in ("--set", each)]
     subprocess.run(
-        [*launcher, "-m", "nmt", "train", str(config), "--device", "cpu", "--precision", precision, "--quiet", *given],
+        [sys.executable, "-m", "nmt", "train", str(config), *options, *given],
         check=True,
         env={**os.environ, "OMP_NUM_THREADS": str(arrangement.threads)},
     )
