@@ -68,8 +68,9 @@ class Objective:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
         say."""
         config, device = self._config, self._compute.device
-        source_BS = torch.from_numpy(batch.source_BS).to(device)
-        target_BT = torch.from_numpy(batch.target_BT).to(device)
+        # not waited for, where the memory is pinned: see stream.py
+        source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
+        target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
         count = whole.tokens if config.normalization == "tokens" else whole.sentences
         if self._risk is not None:
             with recomputing(config.recompute):

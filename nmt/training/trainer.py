@@ -7,22 +7,19 @@ import dataclasses
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 
 from nmt.core import log
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
-from nmt.data.batching import Batch, Indices, SubwordSampling, collate, epoch_batches
-from nmt.data.store import Store
-from nmt.data.tokenizer import TokenizerPair
+from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.averaging import MovingAverage, average_weights
@@ -36,44 +33,7 @@ from nmt.training.objective import Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.schedule import Plateau
 from nmt.training.stopping import Standing
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """What is learnt from."""
-
-    train: Store
-    tokenizers: TokenizerPair
-    sampling: float
-    """Strength of subword sampling; 0 for none."""
-    fingerprint: str
-    """Changes with the prepared corpus; a checkpoint goes on with its own only."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where training stands: all that decides what comes next, beside weights, optimizer and generators."""
-
-    update: int = 0
-    epoch: int = 0
-    batch: int = 0
-    """Batches of the epoch already used."""
-    tokens: int = 0
-    """Target tokens seen, end-of-sentence included."""
-    seconds: float = 0.0
-    """Spent so far, validations included."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What one update learns from."""
-
-    pairs: list[Indices]
-    """Of each batch, all of it."""
-    shares: list[Batch | None]
-    """What this process has of each batch; None: nothing."""
-    following: Position
-    """Afterwards, but for tokens and seconds."""
+from nmt.training.stream import Position, Stream, TrainingData, Work, prefetched
 
 
 @dataclass(frozen=True)
@@ -124,9 +84,10 @@ class Trainer:
         self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
         self.standing = Standing()
+        self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._validation = validation
         self._saved_at = -1
-        self._batches_per_epoch = 0
+        self._epoch_batches = 0
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
@@ -210,6 +171,7 @@ class Trainer:
             log.progress(
                 total=stopping.updates, description="train", unit="update", initial=self.position.update
             ) as bar,
+            prefetched(self._stream.after(self.position)) as works,
         ):
             if self._is_over():
                 averaged = self._average(metrics)
@@ -217,12 +179,13 @@ class Trainer:
                     f"training is complete at update {self.position.update}" + ("" if averaged else ": nothing to do")
                 )
                 return
-            for work in self._updates():
-                (tokens,) = map(round, self.processes.total([_tokens(work.shares)]))
+            for work in works:
+                (tokens,) = map(round, self.processes.total([work.tokens]))
                 learnt = self._update(work, tokens, meter, seconds, interrupted)
                 self.position = dataclasses.replace(
                     work.following, tokens=self.position.tokens + tokens, seconds=learnt.seconds
                 )
+                self._epoch_batches = work.epoch_batches
                 update = self.position.update
                 bar.update()
                 bar.total = self._expected_updates()
@@ -265,32 +228,6 @@ class Trainer:
         if not self.processes.is_first:
             return nullcontext()
         return Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
-
-    def _updates(self) -> Iterator[Work]:
-        """What each update learns from, for ever."""
-        position = self.position
-        while True:
-            epoch, store = position.epoch, self.data.train
-            order = epoch_batches(store, self.config.batching, seed=self.seed, epoch=epoch)
-            self._batches_per_epoch = len(order)
-            if len(order) == 0:
-                raise InputError("data.train: no pair is left to train on; see the report of nmt prepare")
-            sampling = None
-            if self.data.sampling > 0.0:
-                sampling = SubwordSampling(self.data.tokenizers, self.data.sampling, self.seed, epoch)
-            for first in range(position.batch, len(order), self.config.accumulate):
-                last = min(first + self.config.accumulate, len(order))
-                pairs = [order[index] for index in range(first, last)]
-                at_end = last == len(order)
-                position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
-                yield Work(pairs, [self._share(each, sampling) for each in pairs], position)
-
-    def _share(self, pairs_B: Indices, sampling: SubwordSampling | None) -> Batch | None:
-        """What this process has of a batch."""
-        store = self.data.train
-        lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
-        own_B = pairs_B[self.processes.share(lengths_B)]
-        return collate(store, own_B, sampling=sampling) if len(own_B) else None
 
     def _update(
         self, work: Work, tokens: int, meter: Meter, seconds: Callable[[], float], interrupted: object
@@ -358,7 +295,7 @@ class Trainer:
         stopping, position = self.config.stopping, self.position
         limits = [stopping.updates] if stopping.updates is not None else []
         if stopping.epochs is not None:
-            left = (stopping.epochs - position.epoch) * self._batches_per_epoch - position.batch
+            left = (stopping.epochs - position.epoch) * self._epoch_batches - position.batch
             limits.append(position.update + math.ceil(left / self.config.accumulate))
         if stopping.minutes is not None and position.update > 0:
             limits.append(math.ceil(position.update * stopping.minutes * 60 / position.seconds))
@@ -473,10 +410,6 @@ class Trainer:
             return "not measured, for there is no data.valid"
         gain = f"{metric} {measured[metric] - standing.best:+.2f} against update {standing.best_update}"
         return f"valid {_shown(measured)}; {gain}"
-
-
-def _tokens(shares: Sequence[Batch | None]) -> int:
-    return sum(int(share.target_length_B.sum()) for share in shares if share is not None)
 
 
 def _tells_of(line: Mapping[str, Any], update: int, checkpoints: int) -> bool:

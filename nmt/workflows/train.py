@@ -27,7 +27,8 @@ from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.training.distributed import Launch, Processes, joined
-from nmt.training.trainer import Trainer, TrainingData
+from nmt.training.stream import TrainingData
+from nmt.training.trainer import Trainer
 from nmt.workflows.loading import Trained, build_model, for_inference
 from nmt.workflows.locate import find_checkpoint, run_of
 from nmt.workflows.prepare import PreparedData, prepare

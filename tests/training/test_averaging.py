@@ -14,13 +14,14 @@ import torch
 from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
 from nmt.core.structure import parse_document, validate
-from nmt.data.batching import collate
+from nmt.data.batching import Batch, collate
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.config import TrainingConfig
+from nmt.training.objective import Losses, Objective, Whole
 from nmt.workflows.loading import build_model
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
@@ -137,11 +138,13 @@ def test_the_loss_of_an_update_is_the_mean_over(
     )  # fmt: skip
     used: list[list[int]] = []
 
-    def spy(store: Any, pairs_B: Any, *, sampling: Any) -> Any:
-        used.append(pairs_B.tolist())
-        return collate(store, pairs_B, sampling=sampling)
+    backward = Objective.backward
 
-    monkeypatch.setattr("nmt.training.trainer.collate", spy)
+    def spy(self: Objective, batch: Batch, whole: Whole, *, update: int) -> Losses:
+        used.append(batch.pairs_B.tolist())
+        return backward(self, batch, whole, update=update)
+
+    monkeypatch.setattr(Objective, "backward", spy)
     train(experiment, device="cpu", precision="float32")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
 

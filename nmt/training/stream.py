@@ -1,0 +1,167 @@
+"""What training learns from, update by update, made ready while the update before is computed."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nmt.core.device import Compute
+from nmt.core.errors import InputError
+from nmt.data.batching import Batch, BatchingConfig, Indices, SubwordSampling, collate, epoch_batches
+from nmt.data.store import Store
+from nmt.data.tokenizer import TokenizerPair
+from nmt.training.distributed import Processes
+
+T = TypeVar("T")
+
+AHEAD = 2
+"""Updates that are made ready in advance."""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What is learnt from."""
+
+    train: Store
+    tokenizers: TokenizerPair
+    sampling: float
+    """Strength of subword sampling; 0 for none."""
+    fingerprint: str
+    """Changes with the prepared corpus; a checkpoint goes on with its own only."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where training stands: all that decides what comes next, beside weights, optimizer and generators."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of the epoch already used."""
+    tokens: int = 0
+    """Target tokens seen, end-of-sentence included."""
+    seconds: float = 0.0
+    """Spent so far, validations included."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one update learns from."""
+
+    pairs: list[Indices]
+    """Of each batch, all of it."""
+    shares: list[Batch | None]
+    """What this process has of each batch; None: nothing."""
+    following: Position
+    """Afterwards, but for tokens and seconds."""
+    epoch_batches: int
+    """How many batches its epoch has."""
+
+    @property
+    def tokens(self) -> int:
+        """Target tokens of the shares, end-of-sentence included."""
+        return sum(int(share.target_length_B.sum()) for share in self.shares if share is not None)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The updates of a training, for ever: a function of data, seed and position alone."""
+
+    data: TrainingData
+    batching: BatchingConfig
+    accumulate: int
+    """Batches of an update."""
+    seed: int
+    processes: Processes
+    compute: Compute
+
+    def after(self, position: Position) -> Iterator[Work]:
+        """What follows on ``position``. InputError: there is no pair to train on."""
+        while True:
+            epoch = position.epoch
+            order = epoch_batches(self.data.train, self.batching, seed=self.seed, epoch=epoch)
+            if len(order) == 0:
+                raise InputError("data.train: no pair is left to train on; see the report of nmt prepare")
+            for first in range(position.batch, len(order), self.accumulate):
+                last = min(first + self.accumulate, len(order))
+                pairs = [order[index] for index in range(first, last)]
+                at_end = last == len(order)
+                position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
+                yield Work(pairs, [self._share(each, epoch) for each in pairs], position, len(order))
+
+    def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
+        """What this process has of a batch."""
+        store, sampling = self.data.train, None
+        lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
+        own_B = pairs_B[self.processes.share(lengths_B)]
+        if len(own_B) == 0:
+            return None
+        if self.data.sampling > 0.0:
+            sampling = SubwordSampling(self.data.tokenizers, self.data.sampling, self.seed, epoch)
+        batch = collate(store, own_B, sampling=sampling)
+        if self.compute.device.type != "cuda":
+            return batch
+        return replace(batch, source_BS=_pinned(batch.source_BS), target_BT=_pinned(batch.target_BT))
+
+
+def _pinned(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The same in memory that a GPU copies from by itself, so that nothing waits for it."""
+    pinned: npt.NDArray[np.int64] = torch.from_numpy(array).pin_memory().numpy()
+    return pinned
+
+
+class _End(Generic[T]):
+    """What comes last: why there is no more."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+
+@contextmanager
+def prefetched(items: Iterable[T], ahead: int = AHEAD) -> Iterator[Iterator[T]]:
+    """The same items in the same order, up to ``ahead`` of them taken in advance by a thread of its own, which ends
+    with the context. What taking an item raises is raised where that item would have come.
+    """
+    ready: queue.Queue[T | _End[T]] = queue.Queue(maxsize=ahead)
+    unwanted = threading.Event()
+
+    def offer(item: T | _End[T]) -> None:
+        while not unwanted.is_set():
+            with suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                break
+
+    def take() -> None:
+        error = None
+        try:
+            for item in items:
+                offer(item)
+                if unwanted.is_set():
+                    return
+        except BaseException as raised:  # whatever it is, it is for the thread that asks
+            error = raised
+        offer(_End(error))
+
+    thread = threading.Thread(target=take, name="prefetch", daemon=True)
+
+    def given() -> Iterator[T]:
+        thread.start()
+        while not isinstance(item := ready.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+
+    try:
+        yield given()
+    finally:
+        unwanted.set()
+        if thread.ident is not None:
+            thread.join()
