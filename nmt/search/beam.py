@@ -1,20 +1,22 @@
-"""Beam search over a batch of sentences.
+"""Beam search over a batch of sentences, in one group of beams or in several that are kept apart.
 
-Shapes: B sentences still at work, K beams of each, N = B x K rows (a sentence's beams side by side), V vocabulary.
+Shapes: B sentences still at work, G groups, K beams of each group, W = G x K beams of a sentence, N = B x W rows (a
+sentence's beams side by side, group by group), V vocabulary, S source positions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.searchable import Searchable
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.scoring import length_penalty
+from nmt.search.rules import Rules
+from nmt.search.scoring import Ranking, covered
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,18 @@ class Beams(BatchRecord):
     """The tokens so far."""
     log_prob_N: Tensor
     """Their log-probability; -inf marks a row without a hypothesis."""
+    attended_NS: Tensor | None = None
+    """The attention that each source position has got; None where nobody asks."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A hypothesis that took end-of-sentence."""
+
+    sentence: int
+    parent: int
+    """The row that it came from."""
+    log_prob: float
 
 
 @dataclass(frozen=True)
@@ -35,22 +49,25 @@ class Advance:
     """Those that go on, K for each sentence, best first."""
     parents_N: Tensor
     """The row that each came from."""
-    ended: tuple[tuple[int, int, float], ...]
-    """(sentence, parent row, log-probability) of each hypothesis that took end-of-sentence in this step."""
+    ended: tuple[Ended, ...]
 
 
-def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int) -> Advance:
+def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int, handicap_BV: Tensor | None = None) -> Advance:
     """Extends every hypothesis by every token and keeps the best.
 
-    Of a sentence's extensions, ranked by log-probability, those that end and stand among the first K are finished, and
-    the first K that do not end go on.
+    Of a sentence's extensions, ranked by log-probability less the handicap of their last token, those that end and
+    stand among the first K are finished, and the first K that do not end go on.
     """
     rows, vocabulary = log_probs_NV.shape
     batch = rows // beam
     # Of 2K extensions at most K end, one for each beam, so K others are among them.
     width = 2 * beam
-    total_NV = beams.log_prob_N[:, None] + log_probs_NV
-    log_prob_BW, index_BW = total_NV.view(batch, -1).topk(width, dim=1)
+    total_BW = (beams.log_prob_N[:, None] + log_probs_NV).view(batch, -1)
+    if handicap_BV is None:
+        log_prob_BW, index_BW = total_BW.topk(width, dim=1)
+    else:
+        index_BW = (total_BW - handicap_BV.repeat(1, beam)).topk(width, dim=1).indices
+        log_prob_BW = total_BW.gather(1, index_BW)
     token_BW = index_BW % vocabulary
     first_row_B1 = torch.arange(0, rows, beam, device=index_BW.device)[:, None]
     parent_BW = index_BW // vocabulary + first_row_B1
@@ -58,7 +75,7 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int) -> Advan
     rank_W = torch.arange(width, device=ends_BW.device)
     finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()
     ended = tuple(
-        (sentence, int(parent_BW[sentence, rank]), float(log_prob_BW[sentence, rank]))
+        Ended(sentence, int(parent_BW[sentence, rank]), float(log_prob_BW[sentence, rank]))
         for sentence, rank in finished_BW.nonzero().tolist()
     )
     # The first K that go on, in their order: rank them behind all that end.
@@ -66,96 +83,177 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int) -> Advan
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
-    tokens_NT = torch.cat([beams.tokens_NT[parents_N], token_N1], dim=1)
-    return Advance(Beams(tokens_NT, log_prob_N), parents_N, ended)
+    chosen = beams.select(parents_N)
+    tokens_NT = torch.cat([chosen.tokens_NT, token_N1], dim=1)
+    return Advance(replace(chosen, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended)
 
 
-@torch.no_grad()
-def beam_search(
-    model: Seq2Seq[Any, Any],
-    source_BS: Tensor,
-    max_length_B: Tensor,
-    *,
-    beam: int,
-    eos: int,
-    exponent: float,
-    n_best: int = 1,
-) -> list[tuple[Hypothesis, ...]]:
-    """The ``n_best`` best hypotheses found for each source row, best first, ranked by ``log_prob / length_penalty``.
+def advance_groups(
+    beams: Beams, log_probs_NV: Tensor, *, groups: int, beam: int, eos: int, diversity: float
+) -> Advance:
+    """``advance`` for each group by itself, one after the other; a token's handicap in a group is ``diversity`` times
+    the number of beams of the groups before it that went on with that token in this step (Vijayakumar et al. 2018,
+    "Diverse Beam Search", Hamming diversity). As there, a handicap counts in the step alone: beams keep their own
+    log-probability.
+    """
+    if groups == 1:
+        return advance(beams, log_probs_NV, beam=beam, eos=eos)
+    rows, vocabulary = log_probs_NV.shape
+    batch = rows // (groups * beam)
+    row_BGK = torch.arange(rows, device=log_probs_NV.device).view(batch, groups, beam)
+    handicap_BV = log_probs_NV.new_zeros(batch, vocabulary)
+    found: list[Advance] = []
+    for group in range(groups):
+        row_N = row_BGK[:, group].flatten()
+        step = advance(beams.select(row_N), log_probs_NV[row_N], beam=beam, eos=eos, handicap_BV=handicap_BV)
+        token_BK, is_there_BK = step.beams.tokens_NT[:, -1].view(batch, beam), step.beams.log_prob_N.isfinite()
+        handicap_BV = handicap_BV.scatter_add(1, token_BK, diversity * is_there_BK.view(batch, beam).float())
+        ended = tuple(replace(each, parent=int(row_N[each.parent])) for each in step.ended)
+        found.append(Advance(step.beams, row_N[step.parents_N], ended))
+    # back from group after group to sentence after sentence
+    order_N = row_BGK.transpose(0, 1).flatten().argsort()
+    together = Beams(
+        torch.cat([each.beams.tokens_NT for each in found]),
+        torch.cat([each.beams.log_prob_N for each in found]),
+        None if beams.attended_NS is None else torch.cat([each.beams.attended_NS for each in found]),  # type: ignore[misc]
+    )
+    parents_N = torch.cat([each.parents_N for each in found])
+    return Advance(together.select(order_N), parents_N[order_N], tuple(one for each in found for one in each.ended))
 
-    ``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length is made to take. There may
-    be fewer than ``n_best`` where the beam or the space is smaller.
+
+@dataclass(frozen=True)
+class BeamSearch:
+    """The best hypotheses found for each source row, ranked by ``ranking``; see ``Search``.
 
     A sentence is done when no unfinished hypothesis can still get among the ``n_best`` (its log-probability can only
     fall, and its length penalty is at most that of the longest), or when K finished ones rank above every unfinished
     one as that stands. To stop at any K finished ones, as is common, would be wrong where the model is sure of itself:
     then the second best extension is an early end at every step, and K of those are there before the right one is.
+    With several groups that holds for each of them.
     """
-    assert 1 <= n_best <= beam
-    batch = len(source_BS)
-    device = source_BS.device
-    memory = model.encode(source_BS)
-    state = model.start(memory).repeat(beam)
-    is_first_N = torch.arange(batch * beam, device=device) % beam == 0
-    beams = Beams(
-        torch.empty((batch * beam, 0), dtype=torch.int64, device=device),
-        torch.zeros(batch * beam, device=device).masked_fill(~is_first_N, -torch.inf),
-    )
-    token_N = model.first_token(batch * beam, device)
-    limits = max_length_B.tolist()
-    longest = [length_penalty(limit, exponent) for limit in limits]
-    found: list[list[Hypothesis]] = [[] for _ in range(batch)]
-    at_work = list(range(batch))  # the source row of each sentence still in the batch
-    for time in range(max(limits)):
-        forward = model.step(token_N, memory, state)
-        state = forward.state
-        log_probs_NV = forward.logits_NV.log_softmax(dim=1, dtype=torch.float32)
-        last = [place for place, row in enumerate(at_work) if limits[row] == time + 1]
-        if last:
-            _only(log_probs_NV.view(len(at_work), beam, -1), torch.tensor(last, device=device), eos)
-        step = advance(beams, log_probs_NV, beam=beam, eos=eos)
-        penalty = length_penalty(time + 1, exponent)
-        for place, parent, log_prob in step.ended:
-            tokens = tuple(beams.tokens_NT[parent].tolist())
-            found[at_work[place]].append(Hypothesis(tokens, log_prob, log_prob / penalty))
-        beams = step.beams
-        best_going_on = beams.log_prob_N[::beam].tolist()
-        staying = [
-            place
-            for place, row in enumerate(at_work)
-            if not _is_done(
-                found[row],
-                as_it_stands=best_going_on[place] / penalty,
-                at_best=best_going_on[place] / longest[row],
-                beam=beam,
-                n_best=n_best,
+
+    eos: int
+    ranking: Ranking
+    beam: int
+    """Beams of a sentence, in all groups together."""
+    n_best: int = 1
+    """There may be fewer, where the beam or the space is smaller; with several groups each finds that many, if its
+    beams are so many, and equal ones are one."""
+    groups: int = 1
+    diversity: float = 0.0
+    """See ``advance_groups``."""
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.n_best <= self.beam
+        assert self.beam % self.groups == 0
+
+    @torch.no_grad()
+    def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+        """See ``Search``."""
+        batch, device, beam = len(source_BS), source_BS.device, self.beam
+        memory = model.encode(source_BS)
+        state = model.start(memory).repeat(beam)
+        is_pad_BS = source_BS == model.pad
+        is_first_N = torch.arange(batch * beam, device=device) % (beam // self.groups) == 0
+        beams = Beams(
+            torch.empty((batch * beam, 0), dtype=torch.int64, device=device),
+            torch.zeros(batch * beam, device=device).masked_fill(~is_first_N, -torch.inf),
+            torch.zeros(batch * beam, source_BS.shape[1], device=device) if self.ranking.coverage else None,
+        )
+        token_N = model.first_token(batch * beam, device)
+        limits = rules.max_length_B.tolist()
+        found = [[_Found() for _ in range(self.groups)] for _ in range(batch)]
+        at_work_B = torch.arange(batch, device=device)  # the source row of each sentence still in the batch
+        for time in range(max(limits)):
+            forward = model.step(token_N, memory, state)
+            state = forward.state
+            log_probs_NV = forward.logits_NV.log_softmax(dim=1, dtype=torch.float32)
+            rules.apply(log_probs_NV, beams.tokens_NT, at_work_B.repeat_interleave(beam))
+            if beams.attended_NS is not None:
+                beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
+            step = advance_groups(
+                beams,
+                log_probs_NV,
+                groups=self.groups,
+                beam=beam // self.groups,
+                eos=self.eos,
+                diversity=self.diversity,
             )
-        ]
-        if not staying:
-            break
-        parents_N = step.parents_N
-        if len(staying) < len(at_work):
-            at_work = [at_work[place] for place in staying]
-            staying_B = torch.tensor(staying, device=device)
-            rows_N = (staying_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
-            beams, parents_N, memory = beams.select(rows_N), parents_N[rows_N], memory.select(staying_B)
-        state = state.select(parents_N)
-        token_N = beams.tokens_NT[:, -1]
-    return [tuple(sorted(each, key=lambda hypothesis: -hypothesis.score)[:n_best]) for each in found]
+            rows = at_work_B.tolist()
+            self._finish(step.ended, beams, found, rows, is_pad_BS)
+            beams = step.beams
+            staying = self._staying(beams, found, rows, limits, time + 1)
+            if not staying:
+                break
+            parents_N = step.parents_N
+            if len(staying) < len(rows):
+                staying_B = torch.tensor(staying, device=device)
+                row_N = (staying_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
+                beams, parents_N = beams.select(row_N), parents_N[row_N]
+                memory, at_work_B = memory.select(staying_B), at_work_B[staying_B]
+            state = state.select(parents_N)
+            token_N = beams.tokens_NT[:, -1]
+        return [self._best(groups) for groups in found]
+
+    def _finish(
+        self,
+        ended: tuple[Ended, ...],
+        beams: Beams,
+        found: list[list[_Found]],
+        rows: list[int],
+        is_pad_BS: Tensor,
+    ) -> None:
+        """Enters the hypotheses that have ended, each extending its parent among ``beams``."""
+        if not ended:
+            return
+        covered_N = [0.0] * len(ended)
+        if beams.attended_NS is not None:
+            sentence_N = torch.tensor([rows[each.sentence] for each in ended], device=is_pad_BS.device)
+            parent_N = torch.tensor([each.parent for each in ended], device=is_pad_BS.device)
+            covered_N = covered(beams.attended_NS[parent_N], is_pad_BS[sentence_N]).tolist()
+        for each, coverage in zip(ended, covered_N, strict=True):
+            group = found[rows[each.sentence]][each.parent % self.beam // (self.beam // self.groups)]
+            if not group.is_done:
+                tokens = tuple(beams.tokens_NT[each.parent].tolist())
+                score = self.ranking.score(each.log_prob, len(tokens) + 1, coverage)
+                group.hypotheses.append(Hypothesis(tokens, each.log_prob, score))
+
+    def _staying(
+        self, beams: Beams, found: list[list[_Found]], rows: list[int], limits: list[int], length: int
+    ) -> list[int]:
+        """The places of the sentences that are not done, after ``length`` steps."""
+        best_BG = beams.log_prob_N.view(-1, self.groups, self.beam // self.groups).amax(dim=2).tolist()
+        staying = []
+        for place, (row, best_G) in enumerate(zip(rows, best_BG, strict=True)):
+            for group, best in zip(found[row], best_G, strict=True):
+                # what is covered is left out of how an unfinished one stands: that could only lower it
+                group.is_done = group.is_done or group.is_settled(
+                    as_it_stands=self.ranking.score(best, length),
+                    at_best=self.ranking.bound(best, limits[row]),
+                    beam=self.beam // self.groups,
+                    n_best=min(self.n_best, self.beam // self.groups),
+                )
+            if not all(group.is_done for group in found[row]):
+                staying.append(place)
+        return staying
+
+    def _best(self, groups: list[_Found]) -> tuple[Hypothesis, ...]:
+        by_tokens = {each.tokens: each for group in groups for each in group.hypotheses}
+        return tuple(sorted(by_tokens.values(), key=lambda hypothesis: -hypothesis.score)[: self.n_best])
 
 
-def _only(log_probs_BKV: Tensor, places: Tensor, token: int) -> None:
-    """Leaves the given sentences no token but one."""
-    kept = log_probs_BKV[places, :, token]
-    log_probs_BKV[places] = -torch.inf
-    log_probs_BKV[places, :, token] = kept
+@dataclass
+class _Found:
+    """What a group of beams of one sentence has found."""
 
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    is_done: bool = False
 
-def _is_done(found: list[Hypothesis], *, as_it_stands: float, at_best: float, beam: int, n_best: int) -> bool:
-    """Whether to stop, given the score of the best unfinished hypothesis and the best that it could become."""
-    scores = sorted((each.score for each in found), reverse=True)
-    return (
-        at_best == -torch.inf
-        or (len(scores) >= n_best and scores[n_best - 1] >= at_best)
-        or (len(scores) >= beam and scores[beam - 1] >= as_it_stands)
-    )
+    def is_settled(self, *, as_it_stands: float, at_best: float, beam: int, n_best: int) -> bool:
+        """Whether to stop, given the score of the best unfinished hypothesis and the best that it could become."""
+        scores = sorted((each.score for each in self.hypotheses), reverse=True)
+        return (
+            at_best == -torch.inf
+            or (len(scores) >= n_best and scores[n_best - 1] >= at_best)
+            or (len(scores) >= beam and scores[beam - 1] >= as_it_stands)
+        )

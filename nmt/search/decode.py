@@ -6,50 +6,76 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
-from nmt.models.seq2seq import Seq2Seq
-from nmt.search.beam import beam_search
-from nmt.search.config import SearchConfig
-from nmt.search.greedy import greedy
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.scoring import max_lengths
+from nmt.models.searchable import Searchable
+from nmt.search.beam import BeamSearch
+from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.greedy import Greedy
+from nmt.search.hypothesis import Hypothesis, Search
+from nmt.search.rules import Ban, NoRepeat, Rules, Shortest
+from nmt.search.sampling import Sampling
+from nmt.search.scoring import Ranking, max_lengths
 
 
 @torch.inference_mode()
 def decode(
-    model: Seq2Seq[Any, Any],
+    model: Searchable[Any, Any],
     sources: Sequence[Sequence[int]],
     config: SearchConfig,
     compute: Compute,
     *,
-    n_best: int = 1,
+    prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[tuple[Hypothesis, ...]]:
-    """The best hypotheses of each source (token ids without end-of-sentence), in the order of the sources.
+    """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
+    a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens; which
-    others share its batch does not change a sentence's result. The model must be in eval mode.
+    others share its batch does not change a sentence's result. Hypotheses begin with their source's prefix, where there
+    is one, which then is not counted against the limits of length. The model must be in eval mode.
     """
     assert not model.training
+    search = search_of(config)
     found: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
     for rows in length_batches([len(source) + 1 for source in sources], config.batch_tokens):
         padded, length_B = pad([sources[row] for row in rows])
-        source_BS = torch.from_numpy(padded).to(compute.device)
-        max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio).to(compute.device)
+        max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
+        given = None if prefixes is None else [prefixes[row] for row in rows]
+        if given is not None:
+            max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in given])
+        rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
         with compute.autocast():
-            best = _search(model, source_BS, max_length_B, config, n_best)
+            best = search(model, torch.from_numpy(padded).to(compute.device), rules)
         for row, each in zip(rows, best, strict=True):
             found[row] = each
     return [each for each in found if each is not None]
 
 
-def _search(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, config: SearchConfig, n_best: int
-) -> Sequence[tuple[Hypothesis, ...]]:
-    exponent = config.length_penalty
+def search_of(config: SearchConfig) -> Search:
+    """The search that a configuration describes."""
+    ranking = Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
+    if config.sampling is not None or config.consensus is not None:
+        sampling = config.sampling or SamplingConfig()
+        return Sampling(
+            EOS,
+            ranking,
+            count=config.n_best if config.consensus is None else config.consensus.samples,
+            seed=sampling.seed,
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+        )
     if config.beam == 1:
-        return [(best,) for best in greedy(model, source_BS, max_length_B, eos=EOS, exponent=exponent)]
-    return beam_search(model, source_BS, max_length_B, beam=config.beam, eos=EOS, exponent=exponent, n_best=n_best)
+        return Greedy(EOS, ranking)
+    return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
+
+
+def _bans(config: SearchConfig) -> list[Ban]:
+    bans: list[Ban] = []
+    if config.min_length > 0:
+        bans.append(Shortest(config.min_length, eos=EOS))
+    if config.no_repeat > 0:
+        bans.append(NoRepeat(config.no_repeat))
+    return bans

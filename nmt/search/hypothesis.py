@@ -1,8 +1,14 @@
-"""What a search finds."""
+"""What a search is, and what it finds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from nmt.models.searchable import Searchable
+from nmt.search.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -14,4 +20,11 @@ class Hypothesis:
     log_prob: float
     """Natural logarithm of its probability, end-of-sentence included."""
     score: float
-    """What it was ranked by: ``log_prob`` over the length penalty."""
+    """What it was ranked by; see ``Ranking``."""
+
+
+class Search(Protocol):
+    """Looks for translations of a batch of sentences."""
+
+    def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+        """The hypotheses of each source row, best first."""

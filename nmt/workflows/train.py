@@ -167,7 +167,8 @@ def _validation(
     config = experiment.training.validation
     texts = [store.text(index) for index in range(len(store))]
     sources, references = [text.source for text in texts], [text.target for text in texts]
-    search = SearchConfig(**{**experiment.search.model_dump(), "beam": config.beam})
+    one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
+    search = SearchConfig(**{**experiment.search.model_dump(), **one})
 
     def measure(model: Seq2Seq[Any, Any]) -> Mapping[str, float]:
         trained = Trained(experiment.folder, experiment, data.tokenizers, for_inference(model, chosen), chosen)

@@ -13,11 +13,10 @@ import torch
 from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.beam import beam_search
-from nmt.search.greedy import greedy
-from nmt.search.scoring import length_penalty
+from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
 from tests.models.variants import make, tree, variants
+from tests.search.plain_search import beam_search, greedy
 
 EOS = 3
 SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
@@ -142,7 +141,7 @@ def test_every_hypothesis_scores_as_its_teacher_forced_rescoring(config: dict[st
         expected = log_probs(model, SOURCE_BS[row], [each.tokens for each in hypotheses])
         for each in hypotheses:
             assert each.log_prob == pytest.approx(expected[each.tokens], rel=1e-4)
-            assert each.score == pytest.approx(each.log_prob / length_penalty(len(each.tokens) + 1, 0.7))
+            assert each.score == pytest.approx(each.log_prob / Ranking(0.7).penalty(len(each.tokens) + 1))
             assert len(each.tokens) + 1 <= limits[row]
 
 
@@ -173,7 +172,7 @@ def test_a_beam_as_wide_as_the_space_finds_what_brute_force_finds(config: dict[s
     for exponent in (0.0, 1.0):
         found = beam_search(model, SOURCE_BS, limits, beam=6**3, eos=EOS, exponent=exponent, n_best=3)
         for row in range(3):
-            scores = ((value / length_penalty(len(each) + 1, exponent), each) for each, value in every[row].items())
+            scores = ((value / Ranking(exponent).penalty(len(each) + 1), each) for each, value in every[row].items())
             best = sorted(scores, reverse=True)[:3]
             assert [each.tokens for each in found[row]] == [tokens for _, tokens in best]
             assert [each.score for each in found[row]] == pytest.approx([score for score, _ in best], abs=1e-4)

@@ -14,11 +14,11 @@ from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
 from nmt.layers.output import OutputLayer
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, Encoder, Seq2Seq
-from nmt.search.beam import Beams, advance, beam_search
+from nmt.search.beam import Beams, advance
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode
-from nmt.search.greedy import greedy
-from nmt.search.scoring import length_penalty, max_lengths
+from nmt.search.scoring import Ranking, max_lengths
+from tests.search.plain_search import beam_search, greedy
 
 EOS = 3
 
@@ -96,9 +96,9 @@ def test_a_beam_finds_what_greedy_search_misses() -> None:
 
 
 def test_the_length_penalty_is_gnmts() -> None:
-    assert length_penalty(1, 0.6) == 1.0
-    assert length_penalty(7, 1.0) == 2.0
-    assert length_penalty(100, 0.0) == 1.0
+    assert Ranking(0.6).penalty(1) == 1.0
+    assert Ranking(1.0).penalty(7) == 2.0
+    assert Ranking(0.0).penalty(100) == 1.0
     table = [[0.01, 0.01, 0.01, 0.45, 0.5, 0.02], [0.02, 0.02, 0.02, 0.8, 0.1, 0.04]]
     found = beam_search(scripted(table), SOURCE, torch.tensor([9, 9]), beam=3, eos=EOS, exponent=2.0, n_best=2)[0]
     assert [each.tokens for each in found] == [(4,), ()]  # -0.67 and -0.80; by log-probability -0.92 and -0.80
@@ -130,7 +130,7 @@ def test_advance_keeps_the_best_and_names_their_parents() -> None:
     assert step.parents_N.tolist() == [0, 1, 2, 2]
     assert step.beams.tokens_NT.tolist() == [[7, 0], [8, 1], [7, 1], [7, 0]]
     assert step.beams.log_prob_N.tolist() == pytest.approx([-1.1, -2.2, -2.0, -3.0])
-    assert [(sentence, parent) for sentence, parent, _ in step.ended] == [(1, 2)]
+    assert [(each.sentence, each.parent) for each in step.ended] == [(1, 2)]
 
 
 def test_decode_keeps_the_order_whatever_the_batches() -> None:

@@ -1,0 +1,62 @@
+"""Several models as one: the mean of their probabilities at each step (Sutskever et al. 2014, section 3.6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from nmt.core.record import BatchRecord
+from nmt.models.seq2seq import Seq2Seq, Step
+
+
+@dataclass(frozen=True)
+class Parts(BatchRecord):
+    """The memories or the states of the members."""
+
+    members: tuple[BatchRecord, ...]
+
+
+@final
+class Ensemble:
+    """Models of one vocabulary, of whatever kinds, as a search sees them: see ``Searchable``. The weights of a step are
+    those of all members, head after head."""
+
+    training = False
+
+    def __init__(self, members: Sequence[Seq2Seq[Any, Any]]) -> None:
+        """The members, in eval mode."""
+        assert members
+        assert not any(member.training for member in members)
+        self.members = tuple(members)
+        self.pad = members[0].pad
+
+    def encode(self, source_BS: Tensor) -> Parts:
+        """See ``Searchable``."""
+        return Parts(tuple(member.encode(source_BS) for member in self.members))
+
+    def start(self, memory: Parts) -> Parts:
+        """See ``Searchable``."""
+        return Parts(tuple(member.start(part) for member, part in zip(self.members, memory.members, strict=True)))
+
+    def step(self, token_N: Tensor, memory: Parts, state: Parts) -> Step[Parts]:
+        """See ``Searchable``; the logits are log-probabilities, in float32 or wider."""
+        steps = [
+            member.step(token_N, part, before)
+            for member, part, before in zip(self.members, memory.members, state.members, strict=True)
+        ]
+        wide = torch.promote_types(steps[0].logits_NV.dtype, torch.float32)
+        log_probs_MNV = torch.stack([step.logits_NV.log_softmax(dim=1, dtype=wide) for step in steps])
+        return Step(
+            log_probs_MNV.logsumexp(dim=0) - math.log(len(steps)),
+            torch.cat([step.weights_NHS for step in steps], dim=1),
+            Parts(tuple(step.state for step in steps)),
+        )
+
+    def first_token(self, rows: int, device: torch.device) -> Tensor:
+        """See ``Searchable``."""
+        return self.members[0].first_token(rows, device)

@@ -1,0 +1,33 @@
+"""What a search asks of a model: one that was trained, or several together."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from nmt.core.record import BatchRecord
+from nmt.models.seq2seq import Step
+
+M = TypeVar("M", bound=BatchRecord)
+S = TypeVar("S", bound=BatchRecord)
+
+
+class Searchable(Protocol[M, S]):
+    """The part of ``Seq2Seq`` that searches need; see there."""
+
+    pad: int
+    training: bool
+
+    def encode(self, source_BS: Tensor) -> M:
+        """See ``Seq2Seq.encode``."""
+
+    def start(self, memory: M) -> S:
+        """See ``Seq2Seq.start``."""
+
+    def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
+        """See ``Seq2Seq.step``."""
+
+    def first_token(self, rows: int, device: torch.device) -> Tensor:
+        """See ``Seq2Seq.first_token``."""

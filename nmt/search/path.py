@@ -1,0 +1,93 @@
+"""Search that takes one token after another and none back: the most probable one, or one drawn at random."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.models.searchable import Searchable
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.rules import Rules
+from nmt.search.scoring import Ranking, covered
+
+COMPACT_BELOW = 0.8
+"""Finished sentences leave the batch when less than this share of it is still at work: leaving costs a copy of the
+memory, staying costs the steps of idle rows."""
+
+
+class Chooser(ABC):
+    """Picks the next token of each row."""
+
+    @abstractmethod
+    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+        """The tokens at step ``time``, (N,), of rows that are numbered as at the start: row b x K + k is the k-th path
+        of sentence b. What is not allowed has the logit -inf."""
+
+
+class MostProbable(Chooser):
+    """Greedy search."""
+
+    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+        """See ``Chooser``."""
+        return logits_NV.argmax(dim=1)
+
+
+@torch.no_grad()
+def paths(
+    model: Searchable[Any, Any],
+    source_BS: Tensor,
+    rules: Rules,
+    chooser: Chooser,
+    *,
+    count: int = 1,
+    eos: int,
+    ranking: Ranking,
+) -> list[tuple[Hypothesis, ...]]:
+    """``count`` hypotheses for each source row, in the order of their paths. The log-probability of a hypothesis is the
+    model's, whatever it was chosen by."""
+    memory = model.encode(source_BS)
+    state = model.start(memory).repeat(count)
+    device, rows = source_BS.device, len(source_BS) * count
+    tokens_NT = torch.full((rows, int(rules.max_length_B.max())), eos, device=device)
+    log_prob_N = torch.zeros(rows, device=device)
+    attended_NS = torch.zeros(rows, source_BS.shape[1], device=device) if ranking.coverage else None
+    row_N = torch.arange(rows, device=device)  # the number at the start of each row still in the batch
+    token_N = model.first_token(rows, device)
+    at_work_N = torch.ones_like(row_N, dtype=torch.bool)
+    for time in range(tokens_NT.shape[1]):
+        step = model.step(token_N, memory, state)
+        logits_NV, state = step.logits_NV.float(), step.state
+        log_z_N = logits_NV.logsumexp(dim=1)
+        rules.apply(logits_NV, tokens_NT[row_N, :time], row_N // count)
+        token_N = chooser.choose(logits_NV, time, row_N)
+        chosen_N = logits_NV.gather(1, token_N[:, None])[:, 0] - log_z_N
+        log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
+        tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
+        if attended_NS is not None:
+            attended_NS[row_N] += step.weights_NHS.mean(dim=1).masked_fill(~at_work_N[:, None], 0.0)
+        at_work_N = at_work_N & (token_N != eos)
+        at_work_B = at_work_N.view(-1, count).any(dim=1)
+        share = at_work_B.float().mean().item()
+        if share == 0.0:
+            break
+        if share < COMPACT_BELOW:
+            kept_N = at_work_B.repeat_interleave(count).nonzero()[:, 0]
+            memory, state = memory.select(at_work_B.nonzero()[:, 0]), state.select(kept_N)
+            row_N, token_N, at_work_N = row_N[kept_N], token_N[kept_N], at_work_N[kept_N]
+    covered_N = [0.0] * rows
+    if attended_NS is not None:
+        is_pad_NS = (source_BS == model.pad).repeat_interleave(count, dim=0)
+        covered_N = covered(attended_NS, is_pad_NS).tolist()
+    found = [
+        _hypothesis(tokens, log_prob, coverage, eos, ranking)
+        for tokens, log_prob, coverage in zip(tokens_NT.tolist(), log_prob_N.tolist(), covered_N, strict=True)
+    ]
+    return [tuple(found[first : first + count]) for first in range(0, rows, count)]
+
+
+def _hypothesis(tokens: list[int], log_prob: float, coverage: float, eos: int, ranking: Ranking) -> Hypothesis:
+    tokens = tokens[: tokens.index(eos)]
+    return Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(tokens) + 1, coverage))

@@ -1,0 +1,122 @@
+"""Search for one sentence in plain loops, by teacher forcing alone: what the searches must equal. And the searches of
+old with the arguments that most tests need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.models.seq2seq import Seq2Seq
+from nmt.search.beam import BeamSearch
+from nmt.search.greedy import Greedy
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.rules import Ban, Rules
+from nmt.search.scoring import Ranking
+
+Tokens = tuple[int, ...]
+
+
+def beam_search(
+    model: Seq2Seq[Any, Any],
+    source_BS: Tensor,
+    limit_B: Tensor,
+    *,
+    beam: int,
+    eos: int,
+    exponent: float,
+    n_best: int = 1,
+) -> list[tuple[Hypothesis, ...]]:
+    return BeamSearch(eos, Ranking(exponent), beam, n_best=n_best)(model, source_BS, Rules(limit_B, eos=eos))
+
+
+def greedy(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, limit_B: Tensor, *, eos: int, exponent: float, bans: Sequence[Ban] = ()
+) -> list[Hypothesis]:
+    found = Greedy(eos, Ranking(exponent))(model, source_BS, Rules(limit_B, eos=eos, bans=bans))
+    return [hypothesis for (hypothesis,) in found]
+
+
+@dataclass(frozen=True)
+class Forced:
+    """What a model says of the next token, and where it has looked so far."""
+
+    log_prob_V: list[float]
+    attended_S: list[float]
+    """Summed over the steps so far and this one, as the mean over heads."""
+
+
+@torch.no_grad()
+def forced(model: Seq2Seq[Any, Any], source: Sequence[int], tokens: Tokens) -> Forced:
+    memory = model.encode(torch.tensor([source]))
+    decoded = model.forced(torch.tensor([[*tokens, 0]]), memory)
+    log_prob_TV = model.output(decoded.readout_BTR)[0].log_softmax(-1)
+    return Forced(log_prob_TV[-1].tolist(), decoded.weights_BHTS[0].mean(0).sum(0).tolist())
+
+
+@dataclass
+class Plain:
+    """A hypothesis."""
+
+    tokens: Tokens
+    log_prob: float
+    score: float = 0.0
+
+
+def plain_beam(
+    model: Seq2Seq[Any, Any],
+    source: Sequence[int],
+    *,
+    eos: int,
+    limit: int,
+    beam: int,
+    n_best: int,
+    groups: int = 1,
+    diversity: float = 0.0,
+    score: Callable[[float, int, float], float],
+    allowed: Callable[[Tokens, int], bool] = lambda tokens, token: True,
+    longest_score: Callable[[float], float],
+) -> list[Plain]:
+    """The beam search of the module ``nmt.search.beam``, a sentence, a hypothesis and a token at a time."""
+    width = beam // groups
+    going_on: list[list[Plain]] = [[Plain((), 0.0)] for _ in range(groups)]
+    done: list[list[Plain]] = [[] for _ in range(groups)]
+    is_over = [False] * groups
+    for length in range(1, limit + 1):
+        taken: list[int] = []
+        for group in range(groups):
+            extensions: list[tuple[float, float, Tokens, int, float]] = []
+            for each in going_on[group]:
+                said = forced(model, source, each.tokens)
+                covered = sum(math.log(min(max(x, 1e-4), 1.0)) for x in said.attended_S)
+                for token, log_prob in enumerate(said.log_prob_V):
+                    if token != eos if length == limit else not allowed(each.tokens, token):
+                        continue
+                    total = each.log_prob + log_prob
+                    extensions.append((total - diversity * taken.count(token), total, each.tokens, token, covered))
+            extensions.sort(key=lambda each: -each[0])
+            for rank, (_, total, tokens, token, covered) in enumerate(extensions):
+                if token == eos and rank < width and not is_over[group]:
+                    done[group].append(Plain(tokens, total, score(total, len(tokens) + 1, covered)))
+            going_on[group] = [
+                Plain((*tokens, token), total) for _, total, tokens, token, _ in extensions if token != eos
+            ][:width]
+            taken += [each.tokens[-1] for each in going_on[group]]
+            scores = sorted((each.score for each in done[group]), reverse=True)
+            wanted = min(n_best, width)
+            if not going_on[group]:
+                is_over[group] = True
+            else:
+                best = max(each.log_prob for each in going_on[group])
+                if (len(scores) >= wanted and scores[wanted - 1] >= longest_score(best)) or (
+                    len(scores) >= width and scores[width - 1] >= score(best, length, 0.0)
+                ):
+                    is_over[group] = True
+        if all(is_over):
+            break
+    distinct = {each.tokens: each for group in done for each in group}
+    return sorted(distinct.values(), key=lambda each: -each.score)[:n_best]
