@@ -185,9 +185,9 @@ _LINE_BREAKS = str.maketrans({0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u20
 """What JSON leaves as it is but some readers take for the end of a line."""
 
 
-def json_line(alignment: Alignment) -> str:
-    """One JSON object without newline, keys always the same: see docs/align.md."""
-    record = {
+def json_tree(alignment: Alignment) -> dict[str, Any]:
+    """What a JSON object of an alignment holds, keys always the same: see docs/align.md."""
+    return {
         "source_words": alignment.source_words,
         "target_words": alignment.target_words,
         "links": sorted(set(alignment.links)),
@@ -196,7 +196,11 @@ def json_line(alignment: Alignment) -> str:
         "target_tokens": alignment.target_tokens,
         "weights": np.asarray(alignment.weights_TS, dtype=np.float64).round(_WEIGHT_DECIMALS).tolist(),
     }
-    return json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_BREAKS)
+
+
+def json_line(tree: object) -> str:
+    """JSON in one line, without newline, whatever a reader takes for a line's end."""
+    return json.dumps(tree, ensure_ascii=False, allow_nan=False).translate(_LINE_BREAKS)
 
 
 class JsonlWriter(AlignmentWriter):
@@ -206,7 +210,7 @@ class JsonlWriter(AlignmentWriter):
         self._stream = stream
 
     def write(self, alignment: Alignment) -> None:
-        self._stream.write(json_line(alignment) + "\n")
+        self._stream.write(json_line(json_tree(alignment)) + "\n")
 
 
 def read_jsonl(path: Path) -> Iterator[Alignment]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -22,6 +22,7 @@ from nmt.cli.options import (
     set_verbosity,
     with_search,
 )
+from nmt.core.errors import InputError
 
 
 def translate(
@@ -36,6 +37,60 @@ def translate(
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
     batch_tokens: BatchTokens = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option("--n-best", metavar="N", min=1, help="Translations of each line; with --format tsv or jsonl."),
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw translations at random instead of searching for the most probable.")
+    ] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            "--temperature", metavar="X", help="Of a draw: below 1 probable words become more so. Implies --sample."
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option("--top-k", metavar="N", min=1, help="Draw from the N most probable subwords. Implies --sample."),
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            "--top-p", metavar="X", help="Draw from the fewest subwords of probability X together. Implies --sample."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, help="Another seed, other draws. Implies --sample."),
+    ] = None,
+    consensus: Annotated[
+        Literal["chrf", "bleu"] | None,
+        typer.Option("--consensus", help="Draw many translations, take the one most like all (minimum Bayes risk)."),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", metavar="N", min=2, help="How many --consensus draws. Default: 32."),
+    ] = None,
+    prefix: Annotated[
+        Path | None,
+        typer.Option(
+            "--prefix", metavar="FILE", help="What translations begin with, a line for each line; blank: as they like."
+        ),
+    ] = None,
+    ensemble: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ensemble", metavar="MODEL", help="A further model that translates together with MODEL; repeatable."
+        ),
+    ] = None,
+    format_: Annotated[
+        Literal["text", "tsv", "jsonl"],
+        typer.Option("--format", help="tsv: line, rank, score, text. jsonl: all that is known of each line."),
+    ] = "text",
+    alignment: Annotated[
+        bool, typer.Option("--alignment", help="With --format jsonl: soft alignment and links of each translation.")
+    ] = False,
     device: Device = "auto",
     precision: Precision = "auto",
     overrides: Overrides = None,
@@ -44,10 +99,22 @@ def translate(
 ) -> None:
     """Translate text, line by line.
 
-    One sentence per line; every line in gives one line out."""
+    One sentence per line; every line in gives one line out, and --format tsv one for each translation."""
     set_verbosity(quiet=quiet, verbose=verbose)
+    if alignment and format_ != "jsonl":
+        raise InputError("--alignment: needs --format jsonl; nmt align writes alignments in other formats")
+    if samples is not None and consensus is None:
+        raise InputError("--samples: is for --consensus; to be given several draws, use --sample --n-best")
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
+    changes += [f"search.n_best={n_best}"] if n_best is not None else []
+    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    changes += ["search.sampling={}"] if sample else []
+    changes += [f"search.sampling.{name}={value}" for name, value in drawn.items() if value is not None]
+    changes += [f"search.consensus.utility={consensus}"] if consensus is not None else []
+    changes += [f"search.consensus.samples={samples}"] if samples is not None else []
     check_model(model, changes)
+    for other in ensemble or []:
+        check_model(other, [])
     from nmt.workflows import translate as workflow
 
     workflow.translate(
@@ -55,6 +122,10 @@ def translate(
         changes,
         input=input_,
         output=output,
+        prefix=prefix,
+        ensemble=ensemble or [],
+        format=format_,
+        alignment=alignment,
         device=device,
         precision=precision,
     )

@@ -6,14 +6,16 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
-from nmt.core.lines import read_lines, windows
-from nmt.workflows.translator import load
+from nmt.core.lines import Line, LineReader, read_lines, windows
+from nmt.workflows.output import OutputFormat, json_lines, text_lines, tsv_lines
+from nmt.workflows.translator import Translation, Translator, load
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
@@ -28,45 +30,98 @@ def translate(
     *,
     input: Path | None,
     output: Path | None,
+    prefix: Path | None,
+    ensemble: Sequence[str],
+    format: OutputFormat,
+    alignment: bool,
     device: str,
     precision: str,
 ) -> None:
-    """Writes one line for each line read, in order; None stands for stdin and stdout.
+    """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
+    for stdin and stdout. ``prefix`` has a line for each line of the input: what its translation begins with.
+    ``alignment`` adds to each translation in jsonl how it is aligned.
 
     A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
     line number, and the line is translated as far as it goes.
     """
-    refuse_overwriting(output, input)
-    translator = load(model, device=device, precision=precision, overrides=overrides)
+    refuse_overwriting(output, input, prefix)
+    translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
+    if format == "text" and translator.search.n_best > 1:
+        raise InputError("--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more")
+    if alignment:
+        translator.check_method("attention")
     with ExitStack() as stack:
-        source = stack.enter_context(_reading(input))
+        source = read_lines(stack.enter_context(_reading(input, "--input")), limit_bytes=LIMIT_BYTES)
+        prefixes = None
+        if prefix is not None:
+            prefixes = read_lines(stack.enter_context(_reading(prefix, "--prefix")), limit_bytes=LIMIT_BYTES)
         sink = stack.enter_context(_writing(output))
         interactive = input is None and sys.stdin.isatty()
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
-        started, count = time.monotonic(), 0
-        for window in windows(read_lines(source, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=interactive):
-            translations = translator.translate([line.text for line in window])
+        started, lines, tokens = time.monotonic(), 0, 0
+        for window in windows(source, WINDOW_LINES, interactive=interactive):
+            given = None if prefixes is None else _as_many(prefixes, window, prefix)
+            found = translator.candidates([line.text for line in window], prefixes=given)
             for line in window:
                 if line.warning is not None:
                     log.warning(line.warning)
-            translator.warn_of_cuts(translations, first_line=window[0].number)
-            sink.write("".join(f"{translation.text}\n" for translation in translations).encode())
+            translator.warn_of_cuts([best for best, *_ in found], first_line=window[0].number)
+            sink.write(_written(translator, window, found, format, alignment=alignment).encode())
             sink.flush()
-            count += len(window)
+            lines += len(window)
+            tokens += sum(len(translation.tokens) for each in found for translation in each)
             bar.update(len(window))
-        seconds = time.monotonic() - started
-        log.detail(f"{count} lines in {seconds:.2f} s, {count / max(seconds, 1e-9):.1f} lines/s")
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise InputError(f"--prefix {prefix}: has more than the {lines} lines of the input")
+        seconds = max(time.monotonic() - started, 1e-9)
+        log.detail(
+            f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
+        )
+
+
+def _as_many(prefixes: LineReader, window: Sequence[Line], path: Path | None) -> list[str]:
+    """The prefixes of the lines of a window."""
+    given = list(islice(prefixes, len(window)))
+    for line in given:
+        if line.warning is not None:
+            log.warning(f"--prefix {path}: {line.warning}")
+    if len(given) < len(window):
+        raise InputError(
+            f"--prefix {path}: has no line {window[0].number + len(given)}; it needs one for each line of the input, "
+            "blank where its translation is free"
+        )
+    return [line.text for line in given]
+
+
+def _written(
+    translator: Translator,
+    window: Sequence[Line],
+    found: Sequence[tuple[Translation, ...]],
+    format: OutputFormat,
+    *,
+    alignment: bool,
+) -> str:
+    if format != "jsonl":
+        lines = text_lines if format == "text" else tsv_lines
+        return "".join(lines(line, each) for line, each in zip(window, found, strict=True))
+    if not alignment:
+        return "".join(json_lines(line, each, None) for line, each in zip(window, found, strict=True))
+    pairs = [(line.text, translation.text) for line, each in zip(window, found, strict=True) for translation in each]
+    aligned = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    return "".join(
+        json_lines(line, each, list(islice(aligned, len(each)))) for line, each in zip(window, found, strict=True)
+    )
 
 
 @contextmanager
-def _reading(path: Path | None) -> Iterator[BinaryIO]:
+def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdin.buffer
         return
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InputError(f"--input {path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{option} {path}: cannot be read: {error.strerror}") from None
     with file:
         yield file
 

@@ -11,8 +11,9 @@ print(translation.text, translation.score, alignment.links)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,16 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
+from nmt.evaluation.consensus import consensus
 from nmt.evaluation.perplexity import Prediction, predict
+from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
+from nmt.models.searchable import Searchable
+from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode
 from nmt.workflows.loading import Trained, load_trained
+from nmt.workflows.locate import run_of
 
 
 @dataclass(frozen=True)
@@ -40,33 +46,81 @@ class Translation:
 
     text: str
     score: float
-    """What it was ranked by: ``log_prob`` over the length penalty; 0 for a blank source."""
+    """What it was ranked by: ``log_prob`` over the length penalty, with coverage where that counts, or by
+    ``search.consensus`` its likeness to all that were drawn, from 0 to 1; 0 for a blank source."""
     log_prob: float
     """Natural logarithm of its probability under the model; 0 for a blank source."""
     cut: int = 0
     """Source tokens that were left out because the sentence had more than ``search.max_source_tokens``."""
+    tokens: tuple[str, ...] = ()
+    """The subwords that it is made of."""
 
 
 class Translator:
     """Translates, scores and aligns sentences with one model."""
 
-    def __init__(self, trained: Trained, search: SearchConfig, extraction: Extraction) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        search: SearchConfig,
+        extraction: Extraction,
+        others: Sequence[Seq2Seq[Any, Any]] = (),
+    ) -> None:
+        """``others`` translate together with the model that was trained, which alone scores and aligns; they have its
+        vocabulary."""
         self.trained = trained
         self.search = search
         self.extraction = extraction
+        self._searched: Searchable[Any, Any] = Ensemble([trained.model, *others]) if others else trained.model
+        if search.coverage_penalty and trained.experiment.model.attention.is_none:
+            raise InputError(
+                f"{trained.checkpoint}: has no attention, so nothing is covered; leave search.coverage_penalty at 0"
+            )
 
-    def translate(self, texts: Sequence[str]) -> list[Translation]:
+    def translate(self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None) -> list[Translation]:
         """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
-        a text's translation."""
+        a text's translation. A translation begins with the text's prefix, where there is one that is not blank."""
+        return [best for best, *_ in self.candidates(texts, prefixes=prefixes)]
+
+    def candidates(
+        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
+    ) -> list[tuple[Translation, ...]]:
+        """Of each text up to ``search.n_best`` translations, the best first, or, of a sampling, as they were drawn; of
+        a blank text one, which is blank."""
         tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
         encoded = [tokenizers.source.encode(text) for text in texts]
         cut = [max(0, len(tokens) - limit) for tokens in encoded]
         rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
-        found = decode(self.trained.model, [encoded[row][:limit] for row in rows], self.search, self.trained.compute)
-        translations = [Translation("", 0.0, 0.0)] * len(texts)
-        for row, (best, *_) in zip(rows, found, strict=True):
-            translations[row] = Translation(tokenizers.target.decode(best.tokens), best.score, best.log_prob, cut[row])
-        return translations
+        given = None if prefixes is None else [tokenizers.target.encode(prefixes[row]) for row in rows]
+        found = decode(
+            self._searched,
+            [encoded[row][:limit] for row in rows],
+            self.search,
+            self.trained.compute,
+            prefixes=given if given is not None and any(given) else None,
+        )
+        candidates: list[tuple[Translation, ...]] = [(Translation("", 0.0, 0.0),)] * len(texts)
+        for row, hypotheses in zip(rows, found, strict=True):
+            candidates[row] = self._chosen(
+                [
+                    Translation(
+                        tokenizers.target.decode(each.tokens),
+                        each.score,
+                        each.log_prob,
+                        cut[row],
+                        tuple(tokenizers.target.pieces(each.tokens)),
+                    )
+                    for each in hypotheses
+                ]
+            )
+        return candidates
+
+    def _chosen(self, found: Sequence[Translation]) -> tuple[Translation, ...]:
+        """Those that are wanted of what a search has found."""
+        if self.search.consensus is None:
+            return tuple(found)
+        agreed = consensus([each.text for each in found], self.search.consensus.utility)[: self.search.n_best]
+        return tuple(replace(found[place], score=utility) for place, utility in agreed)
 
     def warn_of_cuts(self, translations: Sequence[Translation], *, first_line: int = 1) -> None:
         """Says which lines were cut, and why."""
@@ -209,10 +263,22 @@ def load(
     device: str = "auto",
     precision: str = "auto",
     overrides: Sequence[str] = (),
+    ensemble: Sequence[str | Path] = (),
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
-    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. Raises InputError.
+    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
+    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of what they find
+    probable. Raises InputError.
     """
     trained = load_trained(model, overrides, device=device, precision=precision)
-    return Translator(trained, trained.experiment.search, trained.experiment.alignment)
+    others = []
+    for name in ensemble:
+        other = load_trained(name, device=device, precision=precision)
+        if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
+            raise InputError(
+                f"{other.checkpoint}: has another vocabulary than {trained.checkpoint}, and an ensemble needs models "
+                f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
+            )
+        others.append(other.model)
+    return Translator(trained, trained.experiment.search, trained.experiment.alignment, others)

@@ -1,0 +1,93 @@
+"""Minimum Bayes risk decoding: of several candidates the one that is most like all of them (Kumar & Byrne 2004; from
+samples, Eikema & Aziz 2020, "Is MAP Decoding All You Need?").
+
+    utility(y) = sum over candidates y' of share(y') u(y, y')
+
+where u is sentence chrF2 or sentence BLEU of y with y' for its reference, as sacreBLEU defines them with its defaults
+(BLEU with ``effective_order``). Shapes: C candidates, all different; G n-grams of one order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+Utility = Literal["chrf", "bleu"]
+
+CHRF_ORDER, BLEU_ORDER = 6, 4
+_BETA_SQUARED = 4.0
+
+
+def consensus(texts: Sequence[str], utility: Utility) -> list[tuple[int, float]]:
+    """The first place of each different text, with its utility from 0 to 1, the best first; of equal ones, the one that
+    comes first."""
+    counts = Counter(texts)
+    different = list(counts)
+    share_C = np.array([counts[text] for text in different]) / len(texts)
+    matrix_CC = chrf_matrix(different) if utility == "chrf" else bleu_matrix(different)
+    utility_C = matrix_CC @ share_C
+    places = [texts.index(text) for text in different]
+    return [(places[index], float(utility_C[index])) for index in np.argsort(-utility_C, kind="stable").tolist()]
+
+
+def chrf_matrix(texts: Sequence[str]) -> Matrix:
+    """chrF2 of each text, by row, with each as its reference, by column; from 0 to 1."""
+    characters = [list("".join(text.split())) for text in texts]
+    precision_CC, recall_CC, orders_CC = (np.zeros((len(texts), len(texts))) for _ in range(3))
+    for order in range(1, CHRF_ORDER + 1):
+        matches_CC, total_C = _matches(characters, order)
+        is_counted_CC = (total_C[:, None] > 0) & (total_C[None] > 0)
+        precision_CC += matches_CC / np.maximum(total_C, 1)[:, None]
+        recall_CC += matches_CC / np.maximum(total_C, 1)[None]
+        orders_CC += is_counted_CC
+    precision_CC, recall_CC = (each / np.maximum(orders_CC, 1) for each in (precision_CC, recall_CC))
+    weighted_CC = _BETA_SQUARED * precision_CC + recall_CC
+    return (1 + _BETA_SQUARED) * precision_CC * recall_CC / np.where(weighted_CC > 0, weighted_CC, 1.0)
+
+
+def bleu_matrix(texts: Sequence[str]) -> Matrix:
+    """Sentence BLEU of each text, by row, with each as its reference, by column; from 0 to 1."""
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+    tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]
+    words = [tokenizer(text.rstrip()).split() for text in texts]
+    length_C = np.array([len(each) for each in words], dtype=np.float64)
+    log_sum_CC, orders_CC, smoothing_CC = (np.zeros((len(texts), len(texts))) for _ in range(3))
+    smoothing_CC += 1.0
+    any_match_CC = np.zeros((len(texts), len(texts)), dtype=bool)
+    for order in range(1, BLEU_ORDER + 1):
+        matches_CC, total_C = _matches(words, order)
+        is_counted_CC = np.broadcast_to(total_C[:, None] > 0, matches_CC.shape)
+        is_none_CC = is_counted_CC & (matches_CC == 0)
+        smoothing_CC = np.where(is_none_CC, 2 * smoothing_CC, smoothing_CC)
+        total_C1 = np.maximum(total_C, 1)[:, None]
+        precision_CC = np.where(is_none_CC, 1.0 / (smoothing_CC * total_C1), np.maximum(matches_CC, 1) / total_C1)
+        log_sum_CC += np.where(is_counted_CC, np.log(precision_CC), 0.0)
+        orders_CC += is_counted_CC
+        any_match_CC |= matches_CC > 0
+    shorter_CC = 1.0 - length_C[None] / np.maximum(length_C, 1)[:, None]
+    brevity_CC = np.where(length_C[:, None] < length_C[None], np.exp(np.minimum(shorter_CC, 0.0)), 1.0)
+    scores_CC = brevity_CC * np.exp(log_sum_CC / np.maximum(orders_CC, 1))
+    return np.where(any_match_CC, np.minimum(scores_CC, 1.0), 0.0)
+
+
+def _matches(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matrix, Matrix]:
+    """How many n-grams each two have in common, each as often as the one has it that has it less often, (C, C), and how
+    many each has, (C,)."""
+    grams = [
+        Counter(tuple(sequence[place : place + order]) for place in range(len(sequence) - order + 1))
+        for sequence in sequences
+    ]
+    column = {gram: index for index, gram in enumerate(dict.fromkeys(gram for each in grams for gram in each))}
+    counts_CG = np.zeros((len(sequences), len(column)))
+    for row, each in enumerate(grams):
+        for gram, count in each.items():
+            counts_CG[row, column[gram]] = count
+    matches_CC = np.stack([np.minimum(counts_CG, row_G).sum(axis=1) for row_G in counts_CG])
+    return matches_CC, counts_CG.sum(axis=1)

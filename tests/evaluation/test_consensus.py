@@ -1,0 +1,53 @@
+"""Minimum Bayes risk: the matrices against sacreBLEU, pair by pair, and the choice against a loop."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from nmt.evaluation.consensus import bleu_matrix, chrf_matrix, consensus
+
+WORDS = ["the", "a", "dog,", "cat", "cat", "sleeps", "runs", "Häuser", "don't", "1,000", "x", "«ja»", "…", "日本"]
+
+
+def texts(count: int, seed: int) -> list[str]:
+    drawn = random.Random(seed)
+    return [" ".join(drawn.choices(WORDS, k=drawn.choice([0, 1, 2, 5, 9]))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_likeness_is_sacrebleus(seed: int) -> None:
+    lines = [*texts(12, seed), "", "a", "…"]
+    chrf, bleu = CHRF(), BLEU(effective_order=True)
+    chrf_CC, bleu_CC = chrf_matrix(lines), bleu_matrix(lines)
+    for row, hypothesis in enumerate(lines):
+        for column, reference in enumerate(lines):
+            expected = chrf.sentence_score(hypothesis, [reference]).score / 100
+            assert chrf_CC[row, column] == pytest.approx(expected, abs=1e-9), (hypothesis, reference)
+            expected = min(bleu.sentence_score(hypothesis, [reference]).score / 100, 1.0)
+            assert bleu_CC[row, column] == pytest.approx(expected, abs=1e-9), (hypothesis, reference)
+
+
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
+def test_the_choice_is_the_best_on_average(utility: str) -> None:
+    for seed in range(20):
+        lines = texts(8, seed) + texts(3, seed)
+        metric = CHRF() if utility == "chrf" else BLEU(effective_order=True)
+        means = [
+            sum(metric.sentence_score(each, [other]).score for other in lines) / len(lines) / 100 for each in lines
+        ]
+        found = consensus(lines, utility)  # type: ignore[arg-type]
+        assert len(found) == len(set(lines))
+        for place, value in found:
+            assert value == pytest.approx(means[place], abs=1e-9)
+            assert lines.index(lines[place]) == place
+        assert found[0][1] == pytest.approx(max(means), abs=1e-9)
+        assert [value for _, value in found] == sorted((value for _, value in found), reverse=True)
+
+
+def test_what_most_agree_on_wins() -> None:
+    lines = ["a dog runs", "the dog sleeps", "the dog sleeps", "nothing at all"]
+    assert consensus(lines, "chrf")[0][0] == 1

@@ -1,0 +1,147 @@
+"""What ``nmt translate`` can be asked for, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nmt as package
+from nmt.evaluation.consensus import consensus
+from tests.workflows.runs import nmt
+from tests.workflows.test_commands import error
+
+TEXT = b"der hund\n\neine katze und ein hund\nder hund\n"
+
+
+def translated(folder: Path, *arguments: str, text: bytes = TEXT) -> bytes:
+    done = nmt("translate", "run", "--precision", "float32", *arguments, folder=folder, stdin=text)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def records(folder: Path, *arguments: str, text: bytes = TEXT) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in translated(folder, "--format", "jsonl", *arguments, text=text).splitlines()]
+
+
+def refused(folder: Path, *arguments: str, text: bytes = TEXT) -> str:
+    return error(nmt("translate", "run", *arguments, folder=folder, stdin=text))
+
+
+def test_formats_tell_the_same(trained: Path) -> None:
+    plain = translated(trained).decode().split("\n")[:-1]
+    rows = [line.split("\t") for line in translated(trained, "--format", "tsv", "--n-best", "3").decode().splitlines()]
+    objects = records(trained, "--n-best", "3")
+    assert [each["line"] for each in objects] == [1, 2, 3, 4]
+    assert [each["source"] for each in objects] == TEXT.decode().split("\n")[:-1]
+    assert [each["translations"][0]["text"] for each in objects] == plain
+    assert [len(each["translations"]) for each in objects] == [3, 1, 3, 3]
+    expected = [
+        [str(each["line"]), str(rank), f"{found['score']:.6f}", found["text"]]
+        for each in objects
+        for rank, found in enumerate(each["translations"], 1)
+    ]
+    assert rows == expected
+    for each in objects:
+        scores = [found["score"] for found in each["translations"]]
+        assert scores == sorted(scores, reverse=True)
+    assert objects[1]["translations"] == [{"text": "", "score": 0.0, "log_prob": 0.0, "tokens": []}]
+    tokenizer = package.load(trained / "run").trained.tokenizers.target
+    best = objects[0]["translations"][0]
+    assert tokenizer.decode([tokenizer._processor.piece_to_id(each) for each in best["tokens"]]) == best["text"]
+
+
+def test_alignments_come_along(trained: Path) -> None:
+    objects = records(trained, "--n-best", "2", "--alignment")
+    pairs = [(each["source"], found["text"]) for each in objects for found in each["translations"]]
+    (trained / "pairs.source").write_text("".join(f"{source}\n" for source, _ in pairs))
+    (trained / "pairs.target").write_text("".join(f"{target}\n" for _, target in pairs))
+    done = nmt(
+        "align", "run", "--source", "pairs.source", "--target", "pairs.target", "--format", "jsonl", "--precision",
+        "float32", folder=trained,
+    )  # fmt: skip
+    expected = [json.loads(line) for line in done.stdout.splitlines()]
+    found = [one["alignment"] for each in objects for one in each["translations"]]
+    assert [each["links"] for each in found] == [each["links"] for each in expected]
+    assert [each["target_words"] for each in found] == [each["target_words"] for each in expected]
+
+
+def test_draws_follow_the_seed_alone(trained: Path) -> None:
+    first = translated(trained, "--sample", "--n-best", "4", "--format", "tsv")
+    assert translated(trained, "--sample", "--n-best", "4", "--format", "tsv") == first
+    assert translated(trained, "--seed", "2", "--n-best", "4", "--format", "tsv") != first
+    lines = first.decode().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["1"] * 4 + ["2"] + ["3"] * 4 + ["4"] * 4
+    assert [line.split("\t")[2:] for line in lines[:4]] == [line.split("\t")[2:] for line in lines[-4:]]  # one sentence
+    assert translated(trained, "--top-k", "1") == translated(trained, "--beam", "1")
+
+
+def test_consensus_is_of_the_draws(trained: Path) -> None:
+    draws = records(trained, "--sample", "--n-best", "12")
+    for utility in ("chrf", "bleu"):
+        chosen = records(trained, "--consensus", utility, "--samples", "12")
+        for each, agreed in zip(draws, chosen, strict=True):
+            texts = [found["text"] for found in each["translations"]]
+            (best,) = agreed["translations"]
+            place, value = consensus(texts, utility)[0]  # type: ignore[arg-type]
+            if each["source"]:
+                assert (best["text"], best["score"]) == (texts[place], pytest.approx(value, abs=1e-6))
+
+
+def test_translations_begin_with_the_prefix(trained: Path) -> None:
+    (trained / "prefix").write_text("the cat\n\n\na\n", encoding="utf-8")
+    found = translated(trained, "--prefix", "prefix").decode().split("\n")
+    free = translated(trained).decode().split("\n")
+    assert found[0].startswith("the cat")
+    assert found[3].startswith("a")
+    assert (found[1], found[2]) == (free[1], free[2])
+    for beam in ("1", "4"):
+        assert translated(trained, "--prefix", "prefix", "--beam", beam).decode().startswith("the cat")
+
+
+def test_a_prefix_file_has_a_line_for_each_line(trained: Path) -> None:
+    (trained / "short").write_text("the\n")
+    (trained / "long").write_text("the\n" * 5)
+    assert refused(trained, "--prefix", "short") == (
+        "--prefix short: has no line 2; it needs one for each line of the input, blank where its translation is free"
+    )
+    assert refused(trained, "--prefix", "long") == "--prefix long: has more than the 4 lines of the input"
+    assert refused(trained, "--prefix", "none") == "--prefix none: cannot be read: No such file or directory"
+
+
+def test_models_translate_together(trained: Path) -> None:
+    assert translated(trained, "--ensemble", "run") == translated(trained)
+    (trained / "config-2.yaml").write_text((trained / "config.yaml").read_text().replace("run: run", "run: run-2"))
+    done = nmt("train", "config-2.yaml", "--set", "seed=7", "--precision", "float32", folder=trained)
+    assert done.returncode == 0, done.stderr.decode()
+    one, other, both = (
+        [each["translations"][0]["log_prob"] for each in records(trained, *arguments)]
+        for arguments in ((), ("--ensemble", "run-2"), ("--ensemble", "run-2", "--ensemble", "run-2"))
+    )
+    assert one != other != both
+    done = nmt(
+        "train", "config-2.yaml", "--set", "run=run-3", "--set", "data.subwords.size=50", folder=trained
+    )  # fmt: skip
+    assert "has another vocabulary than" in refused(trained, "--ensemble", "run-3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--n-best", "2"],
+            "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more",
+        ),
+        (["--n-best", "9", "--format", "tsv"], "n_best: 9 translations need at least as many beams, not 5"),
+        (["--alignment"], "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
+        (["--samples", "3"], "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
+        (["--set", "search.groups=2"], "groups: 5 beams cannot be shared out equally among 2 groups"),
+        (["--set", "search.min_length=9", "--set", "search.max_length=3"], "min_length: 9 is more than max_length, 3"),
+        (["--temperature", "0"], "search.sampling.temperature"),
+        (["--ensemble", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(trained: Path, arguments: list[str], message: str) -> None:
+    assert message in refused(trained, *arguments)
