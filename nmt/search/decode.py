@@ -55,7 +55,7 @@ def decode(
 
 def search_of(config: SearchConfig) -> Search:
     """The search that a configuration describes."""
-    ranking = Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
+    ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         sampling = config.sampling or SamplingConfig()
         return Sampling(
@@ -70,6 +70,11 @@ def search_of(config: SearchConfig) -> Search:
     if config.beam == 1:
         return Greedy(EOS, ranking)
     return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
+
+
+def ranking_of(config: SearchConfig) -> Ranking:
+    """What a configuration ranks hypotheses by."""
+    return Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
 
 
 def _bans(config: SearchConfig) -> list[Ban]:

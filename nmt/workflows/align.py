@@ -93,12 +93,14 @@ class Window(NamedTuple):
     targets: list[str]
 
 
-def windows(translator: Translator, source: Path, target: Path | None) -> Generator[Window, None, None]:
+def windows(
+    translator: Translator, source: Path, target: Path | None, *, description: str = "align"
+) -> Generator[Window, None, None]:
     """All pairs of lines, without ``target`` source lines and their translations by the model. Close it, so that its
     progress bar goes. Raises InputError where there is none.
     """
     first = 0
-    with log.progress(description="align", unit="pair") as bar:
+    with log.progress(description=description, unit="pair") as bar:
         for window in _cut(_pairs(source, target)):
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
@@ -109,7 +111,7 @@ def windows(translator: Translator, source: Path, target: Path | None) -> Genera
             first += len(window)
             bar.update(len(window))
     if first == 0:
-        raise InputError(f"{source}: holds no line to align")
+        raise InputError(f"{source}: holds no line to {description}")
 
 
 def _pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
@@ -138,13 +140,14 @@ def _cut(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
 
 def _writer(stack: ExitStack, format: Format, output: Path | None, gold: Sequence[Gold] | None) -> AlignmentWriter:
     if format in ("pharaoh", "jsonl"):
-        stream = sys.stdout if output is None else stack.enter_context(_text_file(output))
+        stream = sys.stdout if output is None else stack.enter_context(text_file(output))
         return stack.enter_context(PharaohWriter(stream) if format == "pharaoh" else JsonlWriter(stream))
     assert output is not None
     return stack.enter_context(NpzWriter(output) if format == "npz" else PngWriter(output, gold))
 
 
-def _text_file(path: Path) -> TextIO:
+def text_file(path: Path) -> TextIO:
+    """A file to write lines to."""
     try:
         return path.open("w", encoding="utf-8", newline="\n")
     except OSError as error:

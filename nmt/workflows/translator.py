@@ -30,12 +30,13 @@ from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.consensus import consensus
 from nmt.evaluation.perplexity import Prediction, predict
+from nmt.evaluation.rescore import token_log_probs
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.searchable import Searchable
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
-from nmt.search.decode import decode
+from nmt.search.decode import decode, ranking_of
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
 
@@ -54,6 +55,20 @@ class Translation:
     """Source tokens that were left out because the sentence had more than ``search.max_source_tokens``."""
     tokens: tuple[str, ...] = ()
     """The subwords that it is made of."""
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """How probable the model finds a translation."""
+
+    score: float
+    """``log_prob`` over the length penalty."""
+    log_prob: float
+    """Natural logarithm of its probability, end-of-sentence included."""
+    tokens: tuple[str, ...]
+    """Its subwords, end-of-sentence included."""
+    token_log_probs: tuple[float, ...]
+    """Of each of them, given those before."""
 
 
 class Translator:
@@ -177,18 +192,7 @@ class Translator:
         """What ``align`` gives, by each of several methods; those by gradients share the work."""
         for method in methods:
             self.check_method(method)
-        if len(sources) != len(targets):
-            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
-        tokenizers = self.trained.tokenizers
-        source_words = [tokenizers.source.encode_words(text) for text in sources]
-        target_words = [tokenizers.target.encode_words(text) for text in targets]
-        for number, pair in enumerate(zip(source_words, target_words, strict=True), first_line):
-            longest = max(len(side.ids) for side in pair)
-            if longest > self.search.max_source_tokens:
-                raise InputError(
-                    f"line {number}: {longest} subwords are more than search.max_source_tokens "
-                    f"({self.search.max_source_tokens}); split the line, or raise the limit with --set"
-                )
+        source_words, target_words = self._encoded_pairs(sources, targets, first_line)
         rows = [row for row in range(len(sources)) if source_words[row].ids and target_words[row].ids]
         found = self._matrices(
             methods, [source_words[row].ids for row in rows], [target_words[row].ids for row in rows]
@@ -201,6 +205,44 @@ class Translator:
                 for row, (source, target) in enumerate(zip(source_words, target_words, strict=True))
             ]
         return alignments
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
+        """How probable the model finds given translations, under teacher forcing. Raises InputError for what ``align``
+        raises it for."""
+        source_words, target_words = self._encoded_pairs(sources, targets, first_line)
+        found = token_log_probs(
+            self.trained.model,
+            [each.ids for each in source_words],
+            [each.ids for each in target_words],
+            self.trained.compute,
+            batch_tokens=self.search.batch_tokens,
+        )
+        ranking = ranking_of(self.search)
+        scores = []
+        for target, log_p_T in zip(target_words, found, strict=True):
+            log_prob = float(log_p_T.sum(dtype=np.float64))
+            tokens = tuple(self.trained.tokenizers.target.pieces([*target.ids, EOS]))
+            score = log_prob / ranking.penalty(len(tokens))
+            scores.append(PairScore(score, log_prob, tokens, tuple(log_p_T.tolist())))
+        return scores
+
+    def _encoded_pairs(
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int
+    ) -> tuple[list[EncodedWords], list[EncodedWords]]:
+        """Both sides, none of them too long."""
+        if len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        tokenizers = self.trained.tokenizers
+        source_words = [tokenizers.source.encode_words(text) for text in sources]
+        target_words = [tokenizers.target.encode_words(text) for text in targets]
+        for number, pair in enumerate(zip(source_words, target_words, strict=True), first_line):
+            longest = max(len(side.ids) for side in pair)
+            if longest > self.search.max_source_tokens:
+                raise InputError(
+                    f"line {number}: {longest} subwords are more than search.max_source_tokens "
+                    f"({self.search.max_source_tokens}); split the line, or raise the limit with --set"
+                )
+        return source_words, target_words
 
     def _matrices(
         self, methods: Sequence[Method], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

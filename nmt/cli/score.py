@@ -1,0 +1,65 @@
+"""`nmt score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nmt.cli.options import (
+    BatchTokens,
+    Device,
+    LengthPenalty,
+    Model,
+    Overrides,
+    Precision,
+    Quiet,
+    Verbose,
+    check_model,
+    set_verbosity,
+    with_search,
+)
+
+
+def score(
+    source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")],
+    target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")],
+    model: Model = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+    ] = None,
+    format_: Annotated[
+        Literal["text", "tsv", "jsonl"],
+        typer.Option(
+            "--format",
+            help="text: the score. tsv: score, log-probability, number of subwords. jsonl: those of each subword too.",
+        ),
+    ] = "text",
+    length_penalty: LengthPenalty = None,
+    batch_tokens: BatchTokens = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Score given translations: how probable the model finds them.
+
+    One line for each pair of lines. The score is the log-probability over the length penalty, as search ranks
+    translations."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    changes = with_search(overrides, None, length_penalty, None, batch_tokens)
+    check_model(model, changes)
+    from nmt.workflows import score as workflow
+
+    workflow.score(
+        model,
+        changes,
+        source=source,
+        target=target,
+        output=output,
+        format=format_,
+        device=device,
+        precision=precision,
+    )

@@ -1,0 +1,50 @@
+"""The log-probability of each token of given translations, under teacher forcing.
+
+Shapes: B pairs, T target tokens with end-of-sentence, N tokens of all pairs, padding left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nmt.core.device import Compute
+from nmt.data.batching import length_batches, pad
+from nmt.models.seq2seq import Seq2Seq
+
+
+@torch.inference_mode()
+def token_log_probs(
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    compute: Compute,
+    *,
+    batch_tokens: int,
+) -> list[NDArray[np.float32]]:
+    """For each pair of token ids (without end-of-sentence) log p of each target token given those before it, the last
+    that of end-of-sentence: (T,) each, natural logarithms, in the order of the pairs. The model must be in eval mode.
+    """
+    assert not model.training
+    assert len(sources) == len(targets)
+    found: list[NDArray[np.float32] | None] = [None] * len(sources)
+    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
+    for rows in length_batches(lengths, batch_tokens):
+        source_BS, _ = pad([sources[row] for row in rows])
+        padded_BT, length_B = pad([targets[row] for row in rows])
+        target_BT = torch.from_numpy(padded_BT).to(compute.device)
+        with compute.autocast():
+            memory = model.encode(torch.from_numpy(source_BS).to(compute.device))
+            readout_BTR = model.forced(target_BT, memory).readout_BTR
+            place_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
+            likelihood = model.output.likelihood(
+                readout_BTR.flatten(0, 1).index_select(0, place_N), target_BT.flatten()[place_N]
+            )
+        log_p_N = likelihood.log_p_N.float().cpu().numpy()
+        for row, log_p_T in zip(rows, np.split(log_p_N, np.cumsum(length_B)[:-1]), strict=True):
+            found[row] = log_p_T
+    return [each for each in found if each is not None]

@@ -1,0 +1,55 @@
+"""Scores of given translations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Literal
+
+from nmt.alignment.formats import json_line
+from nmt.core.files import refuse_overwriting
+from nmt.workflows.align import meet_files, text_file, windows
+from nmt.workflows.translator import PairScore, load
+
+ScoreFormat = Literal["text", "tsv", "jsonl"]
+
+
+def score(
+    model: str | None,
+    overrides: Sequence[str],
+    *,
+    source: Path,
+    target: Path,
+    output: Path | None,
+    format: ScoreFormat,
+    device: str,
+    precision: str,
+) -> None:
+    """Writes how probable the model finds each pair of lines, a line for each, in order; None stands for stdout."""
+    refuse_overwriting(output, source, target)
+    meet_files(source, target)
+    translator = load(model, device=device, precision=precision, overrides=overrides)
+    with ExitStack() as stack:
+        stream = sys.stdout if output is None else stack.enter_context(text_file(output))
+        for window in stack.enter_context(closing(windows(translator, source, target, description="score"))):
+            scores = translator.score(window.sources, window.targets, first_line=window.first + 1)
+            for number, each in enumerate(scores, window.first + 1):
+                stream.write(_line(number, each, format) + "\n")
+
+
+def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
+    if format == "text":
+        return f"{score.score:.6f}"
+    if format == "tsv":
+        return f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
+    return json_line(
+        {
+            "line": number,
+            "score": round(score.score, 6),
+            "log_prob": round(score.log_prob, 6),
+            "tokens": score.tokens,
+            "token_log_probs": [round(each, 6) for each in score.token_log_probs],
+        }
+    )
