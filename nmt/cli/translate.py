@@ -84,6 +84,10 @@ def translate(
             "--ensemble", metavar="MODEL", help="A further model that translates together with MODEL; repeatable."
         ),
     ] = None,
+    replace_unknown: Annotated[
+        bool,
+        typer.Option("--replace-unknown", help="Copy the source word where a translation would have an unknown one."),
+    ] = False,
     format_: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option("--format", help="tsv: line, rank, score, text. jsonl: all that is known of each line."),
@@ -112,6 +116,7 @@ def translate(
     changes += [f"search.sampling.{name}={value}" for name, value in drawn.items() if value is not None]
     changes += [f"search.consensus.utility={consensus}"] if consensus is not None else []
     changes += [f"search.consensus.samples={samples}"] if samples is not None else []
+    changes += ["search.replace_unknown=true"] if replace_unknown else []
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])

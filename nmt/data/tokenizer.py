@@ -41,11 +41,13 @@ class EncodedWords(NamedTuple):
         ids: Subword ids, without special ones.
         words: The white-space words of the text.
         word_of_piece: For every id the index of its word. It never decreases; a word may have no piece.
+        written: For every id the part of the text that it stands for, without white space around.
     """
 
     ids: tuple[int, ...]
     words: tuple[str, ...]
     word_of_piece: tuple[int, ...]
+    written: tuple[str, ...]
 
 
 class Tokenizer:
@@ -143,7 +145,12 @@ class Tokenizer:
             )
             word_of_piece.append(best)
             word = best
-        return EncodedWords(tuple(piece_id for piece_id, _ in pieces), tuple(text.split()), tuple(word_of_piece))
+        return EncodedWords(
+            ids=tuple(piece_id for piece_id, _ in pieces),
+            words=tuple(text.split()),
+            word_of_piece=tuple(word_of_piece),
+            written=tuple(cleaned[begin:end].strip() for _, (begin, end) in pieces),
+        )
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of subwords: words with a space between, always one line.

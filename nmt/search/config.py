@@ -61,6 +61,8 @@ class SearchConfig(Structure):
     """Draw translations instead of searching for the most probable; null: search."""
     consensus: ConsensusConfig | None = None
     """Draw many translations and take the one most like the others; null: do not."""
+    replace_unknown: bool = False
+    """Put the source word that got most attention where a translation has an unknown token."""
     max_source_tokens: Annotated[int, Field(gt=0)] = 1000
     """A longer source sentence is cut there, with a warning."""
     batch_tokens: Annotated[int, Field(gt=0)] = 2048

@@ -10,7 +10,7 @@ print(translation.text, translation.score, alignment.links)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
+from nmt.alignment.unknown import copied, with_copies
 from nmt.alignment.words import NO_WORD, to_words
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords
-from nmt.data.vocabulary import EOS
+from nmt.data.vocabulary import EOS, UNK
 from nmt.evaluation.consensus import consensus
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
@@ -37,6 +38,7 @@ from nmt.models.searchable import Searchable
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode, ranking_of
+from nmt.search.hypothesis import Hypothesis
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
 
@@ -87,10 +89,10 @@ class Translator:
         self.search = search
         self.extraction = extraction
         self._searched: Searchable[Any, Any] = Ensemble([trained.model, *others]) if others else trained.model
-        if search.coverage_penalty and trained.experiment.model.attention.is_none:
-            raise InputError(
-                f"{trained.checkpoint}: has no attention, so nothing is covered; leave search.coverage_penalty at 0"
-            )
+        if trained.experiment.model.attention.is_none:
+            for key in ("coverage_penalty", "replace_unknown"):
+                if getattr(search, key):
+                    raise InputError(f"{trained.checkpoint}: has no attention, which search.{key} needs; leave it out")
 
     def translate(self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None) -> list[Translation]:
         """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
@@ -114,12 +116,13 @@ class Translator:
             self.trained.compute,
             prefixes=given if given is not None and any(given) else None,
         )
+        spelt = self._spelt([texts[row] for row in rows], found)
         candidates: list[tuple[Translation, ...]] = [(Translation("", 0.0, 0.0),)] * len(texts)
         for row, hypotheses in zip(rows, found, strict=True):
             candidates[row] = self._chosen(
                 [
                     Translation(
-                        tokenizers.target.decode(each.tokens),
+                        next(spelt),
                         each.score,
                         each.log_prob,
                         cut[row],
@@ -129,6 +132,24 @@ class Translator:
                 ]
             )
         return candidates
+
+    def _spelt(self, texts: Sequence[str], found: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:
+        """The text of each hypothesis, text by text."""
+        decode_tokens = self.trained.tokenizers.target.decode
+        pairs = [(text, each.tokens) for text, hypotheses in zip(texts, found, strict=True) for each in hypotheses]
+        unknown = [place for place, (_, tokens) in enumerate(pairs) if UNK in tokens]
+        replaced: dict[int, str] = {}
+        if self.search.replace_unknown and unknown:
+            encode_words, limit = self.trained.tokenizers.source.encode_words, self.search.max_source_tokens
+            sources = [encode_words(pairs[place][0]) for place in unknown]
+            targets = [pairs[place][1] for place in unknown]
+            weights = self._matrices(["attention"], [each.ids[:limit] for each in sources], targets)["attention"]
+            for place, source, tokens, weights_TS in zip(unknown, sources, targets, weights, strict=True):
+                copies = copied(source, tokens, weights_TS, unknown=UNK)
+                replaced[place] = with_copies(decode_tokens(tokens), copies)
+        return (
+            replaced[place] if place in replaced else decode_tokens(tokens) for place, (_, tokens) in enumerate(pairs)
+        )
 
     def _chosen(self, found: Sequence[Translation]) -> tuple[Translation, ...]:
         """Those that are wanted of what a search has found."""

@@ -45,7 +45,7 @@ def test_any_text_can_be_encoded_and_every_piece_has_a_word(
     encoded = tokenizer.encode_words(text)
     assert list(encoded.ids) == ids
     assert list(encoded.words) == text.split()
-    assert len(encoded.word_of_piece) == len(ids)
+    assert len(encoded.word_of_piece) == len(encoded.written) == len(ids)
     assert all(0 <= word < len(encoded.words) for word in encoded.word_of_piece)
     assert list(encoded.word_of_piece) == sorted(encoded.word_of_piece)
     decoded = tokenizer.decode(ids)
@@ -62,6 +62,9 @@ def test_words_of_plain_text_are_where_the_separator_marks_say(
         encoded = tokenizer.encode_words(text.replace(" ", "  \t"))
         starts = np.array([piece.startswith("\u2581") for piece in tokenizer.pieces(encoded.ids)])
         assert encoded.word_of_piece == tuple(np.cumsum(starts) - 1)
+        for word, whole in enumerate(encoded.words):  # plain text is written as its pieces are
+            pieces = (each for each, of in zip(encoded.written, encoded.word_of_piece, strict=True) if of == word)
+            assert "".join(pieces) == whole
 
 
 @pytest.mark.parametrize("kind", ["unigram", "char", "word", "bytes"])

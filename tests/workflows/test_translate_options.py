@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import nmt as package
+from nmt.alignment.forced import forced_weights
 from nmt.evaluation.consensus import consensus
-from tests.workflows.runs import nmt
+from tests.workflows.runs import CONFIG, nmt, write_corpus
 from tests.workflows.test_commands import error
 
 TEXT = b"der hund\n\neine katze und ein hund\nder hund\n"
@@ -145,3 +146,33 @@ def test_models_translate_together(trained: Path) -> None:
 )
 def test_what_makes_no_sense_is_refused(trained: Path, arguments: list[str], message: str) -> None:
     assert message in refused(trained, *arguments)
+
+
+def test_unknown_words_are_copied_from_where_the_model_looks(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    words = ["--set", "data.subwords={kind: word, size: 9, joint: false}", "--set", "training.stopping.updates=20"]
+    done = nmt("train", "config.yaml", "--precision", "float32", *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    text = (tmp_path / "test.de").read_bytes()
+    (tmp_path / "prefix").write_text("xyz the zyx\n" * text.count(b"\n"))  # what no vocabulary has
+    plain = records(tmp_path, "--prefix", "prefix", text=text)
+    replaced = translated(tmp_path, "--replace-unknown", "--prefix", "prefix", text=text).decode().split("\n")
+    translator = package.load(tmp_path / "run", device="cpu", precision="float32")
+    tokenizers = translator.trained.tokenizers
+    copies = 0
+    for each, line in zip(plain, replaced, strict=False):
+        (best,) = each["translations"]
+        tokens = [tokenizers.target._processor.piece_to_id(piece) for piece in best["tokens"]]
+        encoded = tokenizers.source.encode(each["source"])
+        (weights_TS,) = forced_weights(
+            translator.trained.model, [encoded], [tokens], translator.trained.compute, batch_tokens=1
+        )
+        expected = [
+            each["source"].split()[int(weights_TS[place, :-1].argmax())] if piece == "<unk>" else piece.lstrip("▁")
+            for place, piece in enumerate(best["tokens"])
+        ]
+        assert line == " ".join(expected)
+        assert "⁇" in best["text"]
+        copies += best["tokens"].count("<unk>")
+    assert copies >= 2 * len(plain) > 0
