@@ -78,6 +78,14 @@ def translate(
             "--prefix", metavar="FILE", help="What translations begin with, a line for each line; blank: as they like."
         ),
     ] = None,
+    constraints: Annotated[
+        Path | None,
+        typer.Option(
+            "--constraints",
+            metavar="FILE",
+            help="Words or phrases, with tabs between, that translations contain, a line for each line.",
+        ),
+    ] = None,
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -128,6 +136,7 @@ def translate(
         input=input_,
         output=output,
         prefix=prefix,
+        constraints=constraints,
         ensemble=ensemble or [],
         format=format_,
         alignment=alignment,

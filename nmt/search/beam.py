@@ -171,15 +171,8 @@ class BeamSearch:
             rules.apply(log_probs_NV, beams.tokens_NT, at_work_B.repeat_interleave(beam))
             if beams.attended_NS is not None:
                 beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
-            step = advance_groups(
-                beams,
-                log_probs_NV,
-                groups=self.groups,
-                beam=beam // self.groups,
-                eos=self.eos,
-                diversity=self.diversity,
-            )
             rows = at_work_B.tolist()
+            step = self.advance(beams, log_probs_NV, rows, [limits[row] for row in rows])
             self._finish(step.ended, beams, found, rows, is_pad_BS)
             beams = step.beams
             staying = self._staying(beams, found, rows, limits, time + 1)
@@ -194,6 +187,17 @@ class BeamSearch:
             state = state.select(parents_N)
             token_N = beams.tokens_NT[:, -1]
         return [self._best(groups) for groups in found]
+
+    def advance(self, beams: Beams, log_probs_NV: Tensor, rows: list[int], limits: list[int]) -> Advance:
+        """One step of sentences that stand in ``rows`` of the source and have ``limits`` of length."""
+        return advance_groups(
+            beams,
+            log_probs_NV,
+            groups=self.groups,
+            beam=self.beam // self.groups,
+            eos=self.eos,
+            diversity=self.diversity,
+        )
 
     def _finish(
         self,

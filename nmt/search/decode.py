@@ -13,6 +13,7 @@ from nmt.data.vocabulary import EOS
 from nmt.models.searchable import Searchable
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.constrained import ConstrainedBeamSearch, Phrase
 from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.rules import Ban, NoRepeat, Rules, Shortest
@@ -28,16 +29,18 @@ def decode(
     compute: Compute,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
+    constraints: Sequence[Sequence[Phrase]] | None = None,
 ) -> list[tuple[Hypothesis, ...]]:
     """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
     a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens; which
     others share its batch does not change a sentence's result. Hypotheses begin with their source's prefix, where there
-    is one, which then is not counted against the limits of length. The model must be in eval mode.
+    is one, and contain each phrase of its constraints; neither is counted against the limits of length. Constraints are
+    for a beam search in one group without ``no_repeat``. The model must be in eval mode.
     """
     assert not model.training
-    search = search_of(config)
+    assert constraints is None or constrains(config) is None
     found: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
     for rows in length_batches([len(source) + 1 for source in sources], config.batch_tokens):
         padded, length_B = pad([sources[row] for row in rows])
@@ -45,16 +48,28 @@ def decode(
         given = None if prefixes is None else [prefixes[row] for row in rows]
         if given is not None:
             max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in given])
+        phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
+        if phrases is not None:
+            max_length_B = max_length_B + torch.tensor([sum(map(len, each)) for each in phrases])
         rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
         with compute.autocast():
-            best = search(model, torch.from_numpy(padded).to(compute.device), rules)
+            best = search_of(config, phrases)(model, torch.from_numpy(padded).to(compute.device), rules)
         for row, each in zip(rows, best, strict=True):
             found[row] = each
     return [each for each in found if each is not None]
 
 
-def search_of(config: SearchConfig) -> Search:
-    """The search that a configuration describes."""
+def constrains(config: SearchConfig) -> str | None:
+    """The key of a configuration with which there can be no constraints; None: there can."""
+    if config.sampling is not None or config.consensus is not None:
+        return "sampling" if config.sampling is not None else "consensus"
+    if config.groups > 1:
+        return "groups"
+    return "no_repeat" if config.no_repeat else None
+
+
+def search_of(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | None = None) -> Search:
+    """The search that a configuration describes; with ``phrases`` of each source row, one for what contains them."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         sampling = config.sampling or SamplingConfig()
@@ -67,6 +82,8 @@ def search_of(config: SearchConfig) -> Search:
             top_k=sampling.top_k,
             top_p=sampling.top_p,
         )
+    if phrases is not None:
+        return ConstrainedBeamSearch(EOS, ranking, config.beam, n_best=config.n_best, phrases=phrases)
     if config.beam == 1:
         return Greedy(EOS, ranking)
     return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
-from nmt.core.lines import Line, LineReader, read_lines, windows
+from nmt.core.lines import Line, read_lines, windows
 from nmt.workflows.output import OutputFormat, json_lines, text_lines, tsv_lines
 from nmt.workflows.translator import Translation, Translator, load
 
@@ -31,6 +31,7 @@ def translate(
     input: Path | None,
     output: Path | None,
     prefix: Path | None,
+    constraints: Path | None,
     ensemble: Sequence[str],
     format: OutputFormat,
     alignment: bool,
@@ -38,13 +39,14 @@ def translate(
     precision: str,
 ) -> None:
     """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
-    for stdin and stdout. ``prefix`` has a line for each line of the input: what its translation begins with.
-    ``alignment`` adds to each translation in jsonl how it is aligned.
+    for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
+    begins with, and words or phrases, with tabs between, that it contains. ``alignment`` adds to each translation in
+    jsonl how it is aligned.
 
     A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
     line number, and the line is translated as far as it goes.
     """
-    refuse_overwriting(output, input, prefix)
+    refuse_overwriting(output, input, prefix, constraints)
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
     if format == "text" and translator.search.n_best > 1:
         raise InputError("--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more")
@@ -52,16 +54,21 @@ def translate(
         translator.check_method("attention")
     with ExitStack() as stack:
         source = read_lines(stack.enter_context(_reading(input, "--input")), limit_bytes=LIMIT_BYTES)
-        prefixes = None
-        if prefix is not None:
-            prefixes = read_lines(stack.enter_context(_reading(prefix, "--prefix")), limit_bytes=LIMIT_BYTES)
+        prefixes, phrases = (
+            None if path is None else _Beside(option, path, stack.enter_context(_reading(path, option)))
+            for option, path in (("--prefix", prefix), ("--constraints", constraints))
+        )
         sink = stack.enter_context(_writing(output))
         interactive = input is None and sys.stdin.isatty()
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
         started, lines, tokens = time.monotonic(), 0, 0
         for window in windows(source, WINDOW_LINES, interactive=interactive):
-            given = None if prefixes is None else _as_many(prefixes, window, prefix)
-            found = translator.candidates([line.text for line in window], prefixes=given)
+            found = translator.candidates(
+                [line.text for line in window],
+                prefixes=None if prefixes is None else prefixes.of(window),
+                constraints=None if phrases is None else [line.split("\t") for line in phrases.of(window)],
+                first_line=window[0].number,
+            )
             for line in window:
                 if line.warning is not None:
                     log.warning(line.warning)
@@ -71,26 +78,38 @@ def translate(
             lines += len(window)
             tokens += sum(len(translation.tokens) for each in found for translation in each)
             bar.update(len(window))
-        if prefixes is not None and next(prefixes, None) is not None:
-            raise InputError(f"--prefix {prefix}: has more than the {lines} lines of the input")
+        for beside in filter(None, (prefixes, phrases)):
+            beside.end(lines)
         seconds = max(time.monotonic() - started, 1e-9)
         log.detail(
             f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
         )
 
 
-def _as_many(prefixes: LineReader, window: Sequence[Line], path: Path | None) -> list[str]:
-    """The prefixes of the lines of a window."""
-    given = list(islice(prefixes, len(window)))
-    for line in given:
-        if line.warning is not None:
-            log.warning(f"--prefix {path}: {line.warning}")
-    if len(given) < len(window):
-        raise InputError(
-            f"--prefix {path}: has no line {window[0].number + len(given)}; it needs one for each line of the input, "
-            "blank where its translation is free"
-        )
-    return [line.text for line in given]
+class _Beside:
+    """A file that has a line for each line of the input."""
+
+    def __init__(self, option: str, path: Path, stream: BinaryIO) -> None:
+        self._name = f"{option} {path}"
+        self._lines = read_lines(stream, limit_bytes=LIMIT_BYTES)
+
+    def of(self, window: Sequence[Line]) -> list[str]:
+        """The lines that belong to those of a window, window after window."""
+        given = list(islice(self._lines, len(window)))
+        for line in given:
+            if line.warning is not None:
+                log.warning(f"{self._name}: {line.warning}")
+        if len(given) < len(window):
+            raise InputError(
+                f"{self._name}: has no line {window[0].number + len(given)}; it needs one for each line of the input, "
+                "blank where its translation is free"
+            )
+        return [line.text for line in given]
+
+    def end(self, lines: int) -> None:
+        """Raises InputError where there is a line too many."""
+        if next(self._lines, None) is not None:
+            raise InputError(f"{self._name}: has more than the {lines} lines of the input")
 
 
 def _written(

@@ -37,7 +37,7 @@ from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.searchable import Searchable
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
-from nmt.search.decode import decode, ranking_of
+from nmt.search.decode import constrains, decode, ranking_of
 from nmt.search.hypothesis import Hypothesis
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
@@ -94,27 +94,43 @@ class Translator:
                 if getattr(search, key):
                     raise InputError(f"{trained.checkpoint}: has no attention, which search.{key} needs; leave it out")
 
-    def translate(self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None) -> list[Translation]:
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[str]] | None = None,
+    ) -> list[Translation]:
         """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
-        a text's translation. A translation begins with the text's prefix, where there is one that is not blank."""
-        return [best for best, *_ in self.candidates(texts, prefixes=prefixes)]
+        a text's translation. A translation begins with the text's prefix, where there is one that is not blank, and
+        contains its constraints; see ``candidates``."""
+        return [best for best, *_ in self.candidates(texts, prefixes=prefixes, constraints=constraints)]
 
     def candidates(
-        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[str]] | None = None,
+        first_line: int = 1,
     ) -> list[tuple[Translation, ...]]:
         """Of each text up to ``search.n_best`` translations, the best first, or, of a sampling, as they were drawn; of
-        a blank text one, which is blank."""
+        a blank text one, which is blank. Each contains the words and phrases of the text's ``constraints``. Raises
+        InputError for a phrase that the vocabulary cannot spell, with its line, ``first_line`` being the first text's,
+        and for a search that knows no constraints."""
         tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
         encoded = [tokenizers.source.encode(text) for text in texts]
         cut = [max(0, len(tokens) - limit) for tokens in encoded]
         rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
         given = None if prefixes is None else [tokenizers.target.encode(prefixes[row]) for row in rows]
+        phrases = None if constraints is None else self._phrases(constraints, first_line)
         found = decode(
             self._searched,
             [encoded[row][:limit] for row in rows],
             self.search,
             self.trained.compute,
             prefixes=given if given is not None and any(given) else None,
+            constraints=None if phrases is None else [phrases[row] for row in rows],
         )
         spelt = self._spelt([texts[row] for row in rows], found)
         candidates: list[tuple[Translation, ...]] = [(Translation("", 0.0, 0.0),)] * len(texts)
@@ -132,6 +148,19 @@ class Translator:
                 ]
             )
         return candidates
+
+    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[tuple[int, ...]]]:
+        """Subwords of each phrase that is not blank."""
+        if (key := constrains(self.search)) is not None:
+            raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
+        encode = self.trained.tokenizers.target.encode
+        found: list[list[tuple[int, ...]]] = []
+        for number, phrases in enumerate(constraints, first_line):
+            found.append([tuple(tokens) for phrase in phrases if (tokens := encode(phrase))])
+            for phrase in phrases:
+                if UNK in encode(phrase):
+                    raise InputError(f"line {number}: {phrase!r} cannot be spelt in the model's subwords; leave it out")
+        return found
 
     def _spelt(self, texts: Sequence[str], found: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:
         """The text of each hypothesis, text by text."""

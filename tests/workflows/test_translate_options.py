@@ -176,3 +176,37 @@ def test_unknown_words_are_copied_from_where_the_model_looks(tmp_path: Path) -> 
         assert "⁇" in best["text"]
         copies += best["tokens"].count("<unk>")
     assert copies >= 2 * len(plain) > 0
+
+
+def test_words_that_must_appear_appear(trained: Path) -> None:
+    (trained / "words").write_text("cat\n\ndog\ta house\t\n \n", encoding="utf-8")
+    found = translated(trained, "--constraints", "words").decode().split("\n")
+    free = translated(trained).decode().split("\n")
+    assert "cat" in found[0].split()
+    assert "dog" in found[2].split()
+    assert "a house" in found[2]
+    assert (found[1], found[3]) == (free[1], free[3])
+    (trained / "prefix").write_text("the\n" * 4)
+    both = translated(trained, "--constraints", "words", "--prefix", "prefix").decode().split("\n")
+    assert both[0].startswith("the")
+    assert "cat" in both[0].split()
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "message"),
+    [
+        ("cat\n", [], "--constraints words: has no line 2"),
+        ("\n\n日本\n\n", [], "line 3: '日本' cannot be spelt in the model's subwords; leave it out"),
+        (
+            "cat\n" * 4,
+            ["--sample"],
+            "search.sampling: cannot be had together with constraints; leave",
+        ),
+        ("cat\n" * 4, ["--set", "search.no_repeat=2"], "search.no_repeat: cannot be had together with constraints"),
+    ],
+)
+def test_constraints_that_cannot_be_met_are_refused(
+    trained: Path, words: str, arguments: list[str], message: str
+) -> None:
+    (trained / "words").write_text(words, encoding="utf-8")
+    assert refused(trained, "--constraints", "words", *arguments).startswith(message)
