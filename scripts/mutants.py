@@ -1,7 +1,7 @@
 """Plants faults in a copy of the toolkit, one at a time, and sees whether the tests catch each.
 
     python scripts/mutants.py                 all of them
-    python scripts/mutants.py --only beam     those whose name holds a word
+    python scripts/mutants.py --only beam     those whose name or file holds a word
     python scripts/mutants.py --list
 
 A fault is a place in a file, what shall stand there instead, and the tests that ought to fail by it (DeMillo, Lipton &
@@ -46,6 +46,7 @@ CONTRACT = "tests/models/test_contract.py"
 """Too many to run for each fault: those of some models are enough."""
 MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
+OPTIONS = "tests/search/test_options.py"
 
 
 def contract(test: str, models: str) -> tuple[str, ...]:
@@ -93,8 +94,8 @@ MUTANTS = (
     Mutant(
         "the length penalty is forgotten",
         "nmt/search/beam.py",
-        "found[at_work[place]].append(Hypothesis(tokens, log_prob, log_prob / penalty))",
-        "found[at_work[place]].append(Hypothesis(tokens, log_prob, log_prob))",
+        "group.hypotheses.append(Hypothesis(tokens, each.log_prob, score))",
+        "group.hypotheses.append(Hypothesis(tokens, each.log_prob, each.log_prob))",
         contract("rescoring", "additive-softmax"),
     ),
     Mutant(
@@ -103,6 +104,97 @@ MUTANTS = (
         "finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()",
         "finished_BW = ends_BW & (rank_W < 1) & log_prob_BW.isfinite()",
         (*contract("brute_force", "additive-softmax or dot-softmax"), "tests/search"),
+    ),
+    Mutant(
+        "coverage is that of the hypothesis beside",
+        "nmt/search/beam.py",
+        "covered(beams.attended_NS[parent_N], is_pad_BS[sentence_N])",
+        "covered(beams.attended_NS[parent_N.flip(0)], is_pad_BS[sentence_N])",
+        (OPTIONS, "-k", "ranked"),
+    ),
+    Mutant(
+        "padding counts as not covered",
+        "nmt/search/scoring.py",
+        ".log().masked_fill(is_pad_NS, 0.0)",
+        ".log()",
+        (OPTIONS, "-k", "ranked"),
+    ),
+    Mutant(
+        "a group does not see what the groups before it took",
+        "nmt/search/beam.py",
+        "handicap_BV = handicap_BV.scatter_add(",
+        "handicap_BV.scatter_add(",
+        (OPTIONS, "-k", "apart"),
+    ),
+    Mutant(
+        "the handicap stays in the score",
+        "nmt/search/beam.py",
+        "        log_prob_BW = total_BW.gather(1, index_BW)",
+        "        log_prob_BW = (total_BW - handicap_BV.repeat(1, beam)).gather(1, index_BW)",
+        (OPTIONS, "-k", "apart"),
+    ),
+    Mutant(
+        "a repeated sequence is found one place too far",
+        "nmt/search/rules.py",
+        "logits_NV[row_M, grams_NWn[row_M, place_M, before]]",
+        "logits_NV[row_M, grams_NWn[row_M, place_M, 0]]",
+        (OPTIONS, "-k", "twice"),
+    ),
+    Mutant(
+        "rules rule out what the prefix demands",
+        "nmt/search/rules.py",
+        "torch.where(has_choice_N1, logits_NV.gather(1, token_N1), kept_N1)",
+        "logits_NV.gather(1, token_N1)",
+        (OPTIONS, "-k", "told or stronger"),
+    ),
+    Mutant(
+        "a draw depends on its place in the batch",
+        "nmt/search/sampling.py",
+        "np.random.Philox([seed, key, draw])",
+        "np.random.Philox([seed, len(rows), draw])",
+        (OPTIONS, "-k", "draw"),
+    ),
+    Mutant(
+        "a draw is scored at its own temperature",
+        "nmt/search/path.py",
+        "        log_z_N = logits_NV.logsumexp(dim=1)\n        rules.apply",
+        "        logits_NV = logits_NV / 2\n        log_z_N = logits_NV.logsumexp(dim=1)\n        rules.apply",
+        (OPTIONS, "-k", "draw"),
+    ),
+    Mutant(
+        "an ensemble means logarithms",
+        "nmt/models/ensemble.py",
+        "log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))",
+        "log_probs_MNV.mean(dim=0)",
+        (OPTIONS, "-k", "ensemble"),
+    ),
+    Mutant(
+        "what is broken off still counts as met",
+        "nmt/search/constrained.py",
+        "        return Progress(self.unmet)\n",
+        "        return Progress(self.unmet, self.inside)\n",
+        ("tests/search/test_constrained.py",),
+    ),
+    Mutant(
+        "a hypothesis ends before it has met all",
+        "nmt/search/constrained.py",
+        "eos_N1 = log_probs_NV[:, self.eos, None].masked_fill(unfinished_N1, -torch.inf)",
+        "eos_N1 = log_probs_NV[:, self.eos, None]",
+        ("tests/search/test_constrained.py",),
+    ),
+    Mutant(
+        "consensus counts a text once however often it was drawn",
+        "nmt/evaluation/consensus.py",
+        "np.array([counts[text] for text in different]) / len(texts)",
+        "np.array([1 for text in different]) / len(different)",
+        ("tests/evaluation/test_consensus.py",),
+    ),
+    Mutant(
+        "the stream begins an epoch anew",
+        "nmt/training/stream.py",
+        "for first in range(position.batch, len(order), self.accumulate):",
+        "for first in range(0, len(order), self.accumulate):",
+        ("tests/training/test_stream.py",),
     ),
     Mutant(
         "tuples of a record are not selected",
@@ -448,13 +540,13 @@ MUTANTS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", metavar="TEXT", default="", help="faults whose name holds this")
+    parser.add_argument("--only", metavar="TEXT", default="", help="faults whose name or file holds this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults at a time; default: one a CPU")
     parser.add_argument("--list", action="store_true", help="show them and do nothing")
     options = parser.parse_args(arguments)
-    chosen = [mutant for mutant in MUTANTS if options.only in mutant.name]
+    chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.name}\n{mutant.file}"]
     if not chosen:
-        print(f"error: --only {options.only}: no fault has that in its name; --list shows them", file=sys.stderr)
+        print(f"error: --only {options.only}: no fault has that in its name or file; --list shows them", file=sys.stderr)
         return 2
     if options.list:
         print("\n".join(f"{mutant.name:<55} {mutant.file}" for mutant in chosen))
