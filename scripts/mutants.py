@@ -546,7 +546,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.name}\n{mutant.file}"]
     if not chosen:
-        print(f"error: --only {options.only}: no fault has that in its name or file; --list shows them", file=sys.stderr)
+        print(f"error: --only {options.only}: no fault has that in name or file; --list shows them", file=sys.stderr)
         return 2
     if options.list:
         print("\n".join(f"{mutant.name:<55} {mutant.file}" for mutant in chosen))
