@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "a hypothesis ends before it has met all",
         "nmt/search/constrained.py",
-        "eos_N1 = log_probs_NV[:, self.eos, None].masked_fill(unfinished_N1, -torch.inf)",
-        "eos_N1 = log_probs_NV[:, self.eos, None]",
+        "complete = [each for each in ranked if each.missing == 0][: self.beam]",
+        "complete = ranked[: self.beam]",
         ("tests/search/test_constrained.py",),
     ),
     Mutant(

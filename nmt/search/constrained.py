@@ -92,9 +92,6 @@ class ConstrainedBeamSearch(BeamSearch):
         parents: list[int] = []
         chosen: list[_Candidate] = []
         ended: list[Ended] = []
-        unfinished_N1 = torch.tensor([each.missing > 0 for each in told], device=log_probs_NV.device)[:, None]
-        eos_N1 = log_probs_NV[:, self.eos, None].masked_fill(unfinished_N1, -torch.inf)
-        log_probs_NV = torch.cat([log_probs_NV[:, : self.eos], eos_N1, log_probs_NV[:, self.eos + 1 :]], dim=1)
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         best_NW = total_NV.topk(min(2 * self.beam, total_NV.shape[1]), dim=1)
         for sentence, (source_row, limit) in enumerate(zip(rows, limits, strict=True)):
