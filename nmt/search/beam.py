@@ -112,13 +112,13 @@ def advance_groups(
         found.append(Advance(step.beams, row_N[step.parents_N], ended))
     # back from group after group to sentence after sentence
     order_N = row_BGK.transpose(0, 1).flatten().argsort()
-    together = Beams(
-        torch.cat([each.beams.tokens_NT for each in found]),
-        torch.cat([each.beams.log_prob_N for each in found]),
-        None if beams.attended_NS is None else torch.cat([each.beams.attended_NS for each in found]),  # type: ignore[misc]
+    parents_N = torch.cat([each.parents_N for each in found])[order_N]
+    following = replace(
+        beams.select(parents_N),
+        tokens_NT=torch.cat([each.beams.tokens_NT for each in found])[order_N],
+        log_prob_N=torch.cat([each.beams.log_prob_N for each in found])[order_N],
     )
-    parents_N = torch.cat([each.parents_N for each in found])
-    return Advance(together.select(order_N), parents_N[order_N], tuple(one for each in found for one in each.ended))
+    return Advance(following, parents_N, tuple(one for each in found for one in each.ended))
 
 
 @dataclass(frozen=True)

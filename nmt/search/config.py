@@ -24,7 +24,8 @@ class SamplingConfig(Structure):
 
 
 class ConsensusConfig(Structure):
-    """Minimum Bayes risk: of several drawn translations the one most like the others. See ``nmt.search.consensus``."""
+    """Minimum Bayes risk: of several drawn translations the one most like the others. See
+    ``nmt.evaluation.consensus``."""
 
     samples: Annotated[int, Field(ge=2, le=10_000)] = 32
     """How many are drawn, as ``sampling`` says."""

@@ -25,8 +25,8 @@ def tsv_lines(line: Line, found: Sequence[Translation]) -> str:
     )
 
 
-def json_lines(line: Line, found: Sequence[Translation], alignments: Sequence[Alignment] | None) -> str:
-    """One object with all translations of a line and, where they are given, their alignments."""
+def json_lines(line: Line, found: Sequence[Translation], alignments: Sequence[Alignment | None] | None) -> str:
+    """One object with all translations of a line and, where they are given, their alignments, null for one without."""
     translations: list[dict[str, Any]] = [
         {
             "text": translation.text,
@@ -38,5 +38,5 @@ def json_lines(line: Line, found: Sequence[Translation], alignments: Sequence[Al
     ]
     if alignments is not None:
         for tree, alignment in zip(translations, alignments, strict=True):
-            tree["alignment"] = json_tree(alignment)
+            tree["alignment"] = None if alignment is None else json_tree(alignment)
     return json_line({"line": line.number, "source": line.text, "translations": translations}) + "\n"

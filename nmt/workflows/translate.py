@@ -125,11 +125,23 @@ def _written(
         return "".join(lines(line, each) for line, each in zip(window, found, strict=True))
     if not alignment:
         return "".join(json_lines(line, each, None) for line, each in zip(window, found, strict=True))
-    pairs = [(line.text, translation.text) for line, each in zip(window, found, strict=True) for translation in each]
+    limit = translator.search.max_source_tokens
+    pairs = [
+        (line.text, translation.text)
+        for line, each in zip(window, found, strict=True)
+        for translation in each
+        if _can_be_aligned(translation, limit)
+    ]
     aligned = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
     return "".join(
-        json_lines(line, each, list(islice(aligned, len(each)))) for line, each in zip(window, found, strict=True)
+        json_lines(line, each, [next(aligned) if _can_be_aligned(one, limit) else None for one in each])
+        for line, each in zip(window, found, strict=True)
     )
+
+
+def _can_be_aligned(translation: Translation, limit: int) -> bool:
+    """Whether both sides have at most ``limit`` subwords."""
+    return not translation.cut and len(translation.tokens) <= limit
 
 
 @contextmanager

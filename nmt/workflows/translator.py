@@ -156,10 +156,13 @@ class Translator:
         encode = self.trained.tokenizers.target.encode
         found: list[list[tuple[int, ...]]] = []
         for number, phrases in enumerate(constraints, first_line):
-            found.append([tuple(tokens) for phrase in phrases if (tokens := encode(phrase))])
+            found.append([])
             for phrase in phrases:
-                if UNK in encode(phrase):
+                tokens = tuple(encode(phrase))
+                if UNK in tokens:
                     raise InputError(f"line {number}: {phrase!r} cannot be spelt in the model's subwords; leave it out")
+                if tokens:
+                    found[-1].append(tokens)
         return found
 
     def _spelt(self, texts: Sequence[str], found: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""Search for one sentence in plain loops, by teacher forcing alone: what the searches must equal. And the searches of
-old with the arguments that most tests need."""
+"""Search for one sentence in plain loops, by teacher forcing alone: what the searches must equal. And the searches
+with the arguments that most tests need."""
 
 from __future__ import annotations
 

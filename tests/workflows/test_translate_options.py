@@ -69,6 +69,12 @@ def test_alignments_come_along(trained: Path) -> None:
     assert [each["target_words"] for each in found] == [each["target_words"] for each in expected]
 
 
+def test_what_was_cut_has_no_alignment_and_loses_no_line(trained: Path) -> None:
+    objects = records(trained, "--alignment", "--set", "search.max_source_tokens=8")
+    assert [each["line"] for each in objects] == [1, 2, 3, 4]
+    assert objects[2]["translations"][0]["alignment"] is None
+
+
 def test_draws_follow_the_seed_alone(trained: Path) -> None:
     first = translated(trained, "--sample", "--n-best", "4", "--format", "tsv")
     assert translated(trained, "--sample", "--n-best", "4", "--format", "tsv") == first
