@@ -80,7 +80,8 @@ BatchTokens: TypeAlias = Annotated[
         "--batch-tokens",
         metavar="N",
         min=1,
-        help="Source tokens decoded together, padding included: speed against memory. Default: the configuration's.",
+        help="Source tokens decoded together, padding included and each counted for every beam: speed against memory. "
+        "Default: the configuration's.",
         show_default=False,
     ),
 ]

@@ -14,9 +14,14 @@ from torch import Tensor
 
 from nmt.core.record import BatchRecord
 from nmt.models.searchable import Searchable
+from nmt.search.best import largest
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
+
+LEAVE_TOGETHER = 16
+"""Finished sentences leave a batch when they are this part of it: so it has few sizes on its way. For a matrix of new
+size a CPU's library makes a new kernel, which takes longer than the rows that could have been left out."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,12 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int, handicap
     batch = rows // beam
     # Of 2K extensions at most K end, one for each beam, so K others are among them.
     width = 2 * beam
-    total_BW = (beams.log_prob_N[:, None] + log_probs_NV).view(batch, -1)
+    total_NV = beams.log_prob_N[:, None] + log_probs_NV
     if handicap_BV is None:
-        log_prob_BW, index_BW = total_BW.topk(width, dim=1)
+        log_prob_BW, index_BW = largest(total_NV, width, together=beam)
     else:
-        index_BW = (total_BW - handicap_BV.repeat(1, beam)).topk(width, dim=1).indices
-        log_prob_BW = total_BW.gather(1, index_BW)
+        _, index_BW = largest(total_NV - handicap_BV.repeat_interleave(beam, dim=0), width, together=beam)
+        log_prob_BW = total_NV.view(batch, -1).gather(1, index_BW)
     token_BW = index_BW % vocabulary
     first_row_B1 = torch.arange(0, rows, beam, device=index_BW.device)[:, None]
     parent_BW = index_BW // vocabulary + first_row_B1
@@ -163,7 +168,7 @@ class BeamSearch:
         token_N = model.first_token(batch * beam, device)
         limits = rules.max_length_B.tolist()
         found = [[_Found() for _ in range(self.groups)] for _ in range(batch)]
-        at_work_B = torch.arange(batch, device=device)  # the source row of each sentence still in the batch
+        at_work_B = torch.arange(batch, device=device)  # the source row of each sentence in the batch
         for time in range(max(limits)):
             forward = model.step(token_N, memory, state)
             state = forward.state
@@ -179,7 +184,7 @@ class BeamSearch:
             if not staying:
                 break
             parents_N = step.parents_N
-            if len(staying) < len(rows):
+            if len(staying) <= len(rows) - max(batch // LEAVE_TOGETHER, 1):
                 staying_B = torch.tensor(staying, device=device)
                 row_N = (staying_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
                 beams, parents_N = beams.select(row_N), parents_N[row_N]

@@ -66,8 +66,8 @@ class SearchConfig(Structure):
     """Put the source word that got most attention where a translation has an unknown token."""
     max_source_tokens: Annotated[int, Field(gt=0)] = 1000
     """A longer source sentence is cut there, with a warning."""
-    batch_tokens: Annotated[int, Field(gt=0)] = 2048
-    """Source tokens decoded together, padding included."""
+    batch_tokens: Annotated[int, Field(gt=0)] = 8192
+    """Source tokens decoded together, padding included and each counted for every beam or draw."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -34,15 +34,17 @@ def decode(
     """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
     a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
 
-    Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens; which
-    others share its batch does not change a sentence's result. Hypotheses begin with their source's prefix, where there
-    is one, and contain each phrase of its constraints; neither is counted against the limits of length. Constraints are
-    for a beam search in one group without ``no_repeat``. The model must be in eval mode.
+    Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
+    for every hypothesis that is looked at together; which others share its batch does not change a sentence's result.
+    Hypotheses begin with their source's prefix, where there is one, and contain each phrase of its constraints; neither
+    is counted against the limits of length. Constraints are for a beam search in one group without ``no_repeat``. The
+    model must be in eval mode.
     """
     assert not model.training
     assert constraints is None or constrains(config) is None
     found: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-    for rows in length_batches([len(source) + 1 for source in sources], config.batch_tokens):
+    batch_tokens = max(config.batch_tokens // paths_of(config), 1)
+    for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
         padded, length_B = pad([sources[row] for row in rows])
         max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
         given = None if prefixes is None else [prefixes[row] for row in rows]
@@ -57,6 +59,13 @@ def decode(
         for row, each in zip(rows, best, strict=True):
             found[row] = each
     return [each for each in found if each is not None]
+
+
+def paths_of(config: SearchConfig) -> int:
+    """How many hypotheses of a sentence are looked at together."""
+    if config.consensus is not None:
+        return config.consensus.samples
+    return config.beam if config.sampling is None else config.n_best
 
 
 def constrains(config: SearchConfig) -> str | None:
@@ -76,7 +85,7 @@ def search_of(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | No
         return Sampling(
             EOS,
             ranking,
-            count=config.n_best if config.consensus is None else config.consensus.samples,
+            count=paths_of(config),
             seed=sampling.seed,
             temperature=sampling.temperature,
             top_k=sampling.top_k,

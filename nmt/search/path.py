@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.searchable import Searchable
+from nmt.search.best import largest
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
@@ -22,17 +23,17 @@ class Chooser(ABC):
     """Picks the next token of each row."""
 
     @abstractmethod
-    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+    def choose(self, log_probs_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """The tokens at step ``time``, (N,), of rows that are numbered as at the start: row b x K + k is the k-th path
-        of sentence b. What is not allowed has the logit -inf."""
+        of sentence b. What is not allowed has the log-probability -inf."""
 
 
 class MostProbable(Chooser):
     """Greedy search."""
 
-    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+    def choose(self, log_probs_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """See ``Chooser``."""
-        return logits_NV.argmax(dim=1)
+        return largest(log_probs_NV, 1)[1][:, 0]
 
 
 @torch.no_grad()
@@ -59,11 +60,10 @@ def paths(
     at_work_N = torch.ones_like(row_N, dtype=torch.bool)
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
-        logits_NV, state = step.logits_NV.float(), step.state
-        log_z_N = logits_NV.logsumexp(dim=1)
-        rules.apply(logits_NV, tokens_NT[row_N, :time], row_N // count)
-        token_N = chooser.choose(logits_NV, time, row_N)
-        chosen_N = logits_NV.gather(1, token_N[:, None])[:, 0] - log_z_N
+        log_probs_NV, state = step.logits_NV.log_softmax(dim=1, dtype=torch.float32), step.state
+        rules.apply(log_probs_NV, tokens_NT[row_N, :time], row_N // count)
+        token_N = chooser.choose(log_probs_NV, time, row_N)
+        chosen_N = log_probs_NV.gather(1, token_N[:, None])[:, 0]
         log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
         tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
         if attended_NS is not None:

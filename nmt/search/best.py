@@ -1,0 +1,43 @@
+"""The largest entries of long rows.
+
+On a CPU ``topk`` and ``argmax`` look at one entry after another, which takes as long as the product that made them;
+``amax`` over a dimension that is not the last looks at many at once. So a row is cut into parts, the maximum formed of
+the entries at the same place of each, and only what stands under the largest maxima is looked at one by one.
+
+Shapes: N rows, M groups of rows, V entries of a row, W places of a part, K wanted, P parts.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+PARTS = 8
+SHORT = 1024
+"""Rows with fewer entries are not cut."""
+
+
+def largest(x_NV: Tensor, count: int, *, together: int = 1) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest entries of each group of ``together`` neighbouring rows, largest first, and their places
+    in the group, (M, K) both: what ``topk`` gives for rows of ``together`` x V entries, but for the order of equal
+    ones."""
+    vocabulary = x_NV.shape[1]
+    if vocabulary < SHORT or x_NV.device.type != "cpu":
+        values_MK, index_MK = x_NV.view(-1, together * vocabulary).topk(count, dim=1)
+        return values_MK, index_MK
+    width = vocabulary // PARTS
+    rest = vocabulary - PARTS * width
+    maxima_NW = x_NV[:, : PARTS * width].view(-1, PARTS, width).amax(dim=1)
+    if rest:
+        torch.maximum(maxima_NW[:, :rest], x_NV[:, PARTS * width :], out=maxima_NW[:, :rest])
+    # Among the K largest entries there is none under a smaller maximum: each of the K larger ones has an entry under it
+    # that is larger.
+    found_MK = maxima_NW.view(-1, together * width).topk(count, dim=1).indices
+    row_MK1, place_MK1 = (found_MK // width)[:, :, None], (found_MK % width)[:, :, None]
+    entry_MKP = place_MK1 + width * torch.arange(PARTS + bool(rest), device=x_NV.device)
+    is_there_MKP = entry_MKP < vocabulary
+    index_MX = (row_MK1 * vocabulary + entry_MKP.clamp(max=vocabulary - 1)).flatten(1)
+    first_M1 = torch.arange(0, x_NV.numel(), together * vocabulary, device=x_NV.device)[:, None]
+    entries_MX = x_NV.reshape(-1).index_select(0, (first_M1 + index_MX).flatten()).view_as(index_MX)
+    values_MK, chosen_MK = entries_MX.masked_fill(~is_there_MKP.flatten(1), -torch.inf).topk(count, dim=1)
+    return values_MK, index_MX.gather(1, chosen_MK)
