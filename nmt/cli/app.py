@@ -25,6 +25,7 @@ import nmt
 from nmt.cli.align import align
 from nmt.cli.average import average
 from nmt.cli.evaluate import evaluate
+from nmt.cli.export import export
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
 from nmt.cli.train import train
@@ -71,7 +72,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, score, evaluate, align):
+for _command in (prepare, train, average, translate, score, evaluate, align, export):
     app.command()(_command)
 
 

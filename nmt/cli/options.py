@@ -42,6 +42,14 @@ Precision: TypeAlias = Annotated[
     typer.Option("--precision", help="Number format of the matrix products; auto takes the fastest that is safe."),
 ]
 
+TranslationPrecision: TypeAlias = Annotated[
+    Literal["auto", "float32", "bfloat16", "float16", "int8"],
+    typer.Option(
+        "--precision",
+        help="Number format of the matrix products; auto takes the fastest that is safe, which int8 is not said to be.",
+    ),
+]
+
 Beam: TypeAlias = Annotated[
     int | None,
     typer.Option(

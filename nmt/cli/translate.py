@@ -15,8 +15,8 @@ from nmt.cli.options import (
     MaxLengthRatio,
     Model,
     Overrides,
-    Precision,
     Quiet,
+    TranslationPrecision,
     Verbose,
     check_model,
     set_verbosity,
@@ -103,8 +103,12 @@ def translate(
     alignment: Annotated[
         bool, typer.Option("--alignment", help="With --format jsonl: soft alignment and links of each translation.")
     ] = False,
+    engine: Annotated[
+        Literal["nmt", "ctranslate2"],
+        typer.Option("--engine", help="ctranslate2: translate with what nmt export has written of MODEL."),
+    ] = "nmt",
     device: Device = "auto",
-    precision: Precision = "auto",
+    precision: TranslationPrecision = "auto",
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -140,6 +144,7 @@ def translate(
         ensemble=ensemble or [],
         format=format_,
         alignment=alignment,
+        engine=engine,
         device=device,
         precision=precision,
     )

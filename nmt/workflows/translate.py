@@ -15,7 +15,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
 from nmt.workflows.output import OutputFormat, json_lines, text_lines, tsv_lines
-from nmt.workflows.translator import Translation, Translator, load
+from nmt.workflows.translator import EngineName, Translation, Translator, load
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
@@ -35,6 +35,7 @@ def translate(
     ensemble: Sequence[str],
     format: OutputFormat,
     alignment: bool,
+    engine: EngineName,
     device: str,
     precision: str,
 ) -> None:
@@ -47,7 +48,7 @@ def translate(
     line number, and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
-    translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
+    translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
     if format == "text" and translator.search.n_best > 1:
         raise InputError("--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more")
     if alignment:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,15 @@ from nmt.evaluation.rescore import token_log_probs
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.searchable import Searchable
-from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
-from nmt.search.decode import constrains, decode, ranking_of
+from nmt.search.decode import constrains, ranking_of
+from nmt.search.engine import Engine, OwnEngine
 from nmt.search.hypothesis import Hypothesis
+from nmt.workflows.export import exported_engine
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
+
+EngineName = Literal["nmt", "ctranslate2"]
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,13 @@ class Translator:
         trained: Trained,
         search: SearchConfig,
         extraction: Extraction,
-        others: Sequence[Seq2Seq[Any, Any]] = (),
+        engine: Engine | None = None,
     ) -> None:
-        """``others`` translate together with the model that was trained, which alone scores and aligns; they have its
-        vocabulary."""
+        """``engine`` finds translations, None: our own search with the model; the model scores and aligns."""
         self.trained = trained
         self.search = search
         self.extraction = extraction
-        self._searched: Searchable[Any, Any] = Ensemble([trained.model, *others]) if others else trained.model
+        self._engine = OwnEngine(trained.model, trained.compute) if engine is None else engine
         if trained.experiment.model.attention.is_none:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(search, key):
@@ -124,11 +126,9 @@ class Translator:
         rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
         given = None if prefixes is None else [tokenizers.target.encode(prefixes[row]) for row in rows]
         phrases = None if constraints is None else self._phrases(constraints, first_line)
-        found = decode(
-            self._searched,
+        found = self._engine.decode(
             [encoded[row][:limit] for row in rows],
             self.search,
-            self.trained.compute,
             prefixes=given if given is not None and any(given) else None,
             constraints=None if phrases is None else [phrases[row] for row in rows],
         )
@@ -359,15 +359,24 @@ def load(
     precision: str = "auto",
     overrides: Sequence[str] = (),
     ensemble: Sequence[str | Path] = (),
+    engine: EngineName = "nmt",
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of what they find
-    probable. Raises InputError.
+    probable. ``engine`` translates: our own search or, of a model that ``nmt export`` has written, CTranslate2, whose
+    precision is then ``precision``. Raises InputError.
     """
+    if engine == "ctranslate2":
+        if ensemble:
+            raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
+        trained = load_trained(model, overrides, device=device, precision="float32")
+        exported = exported_engine(trained, device=device, precision=precision)
+        exported.check(trained.experiment.search)
+        return Translator(trained, trained.experiment.search, trained.experiment.alignment, exported)
     trained = load_trained(model, overrides, device=device, precision=precision)
-    others = []
+    models = [trained.model]
     for name in ensemble:
         other = load_trained(name, device=device, precision=precision)
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
@@ -375,5 +384,7 @@ def load(
                 f"{other.checkpoint}: has another vocabulary than {trained.checkpoint}, and an ensemble needs models "
                 f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
             )
-        others.append(other.model)
-    return Translator(trained, trained.experiment.search, trained.experiment.alignment, others)
+        models.append(other.model)
+    searched: Searchable[Any, Any] = Ensemble(models) if ensemble else trained.model
+    own = OwnEngine(searched, trained.compute)
+    return Translator(trained, trained.experiment.search, trained.experiment.alignment, own)

@@ -1,0 +1,170 @@
+"""A Transformer as a model of CTranslate2 (https://github.com/OpenNMT/CTranslate2), an inference engine in C++."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.attention.config import AttentionConfig
+from nmt.attention.multihead import MultiHead
+from nmt.attention.scores.dot import Dot
+from nmt.attention.scores.scaled_dot import ScaledDot
+from nmt.attention.weights.softmax import Softmax
+from nmt.core.errors import InputError
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.vocabulary import BOS, EOS, UNK
+from nmt.layers.feed_forward import FeedForward
+from nmt.layers.positions import Learned, Sinusoidal, sinusoids
+from nmt.models.config import ModelConfig
+from nmt.models.seq2seq import Seq2Seq
+from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
+
+POSITIONS = 4096
+"""How many positions are written out; CTranslate2 knows no others."""
+
+
+def check(config: ModelConfig) -> None:
+    """Raises InputError for what CTranslate2 cannot compute, with its key."""
+    encoder, decoder = config.encoder, config.decoder
+    if not isinstance(encoder, TransformerEncoderConfig) or not isinstance(decoder, TransformerDecoderConfig):
+        side = "decoder" if isinstance(encoder, TransformerEncoderConfig) else "encoder"
+        raise InputError(f"model.{side}.kind: CTranslate2 knows Transformers alone; use --to onnx")
+    _check_side("encoder", encoder, config.embedding.size)
+    _check_side("decoder", decoder, config.embedding.size)
+    _check_score("attention.score", config.attention)
+    if not isinstance(config.attention.weights, Softmax):
+        kind = config.attention.weights.kind
+        raise InputError(f"model.attention.weights: CTranslate2 knows softmax alone, not {kind}; use --to onnx")
+    if encoder.size != decoder.size:
+        raise InputError("model.encoder.size: CTranslate2 wants that of the decoder; use --to onnx")
+
+
+def _check_side(name: str, side: TransformerConfig, embedding: int) -> None:
+    _check_score(f"{name}.score", AttentionConfig(score=side.score))
+    if side.positions == "rotary":
+        raise InputError(f"model.{name}.positions: CTranslate2 has no rotary ones for translation; use --to onnx")
+    if embedding != side.size:
+        raise InputError(f"model.{name}.size: CTranslate2 wants that of the embedding, {embedding}; use --to onnx")
+
+
+def _check_score(key: str, attention: AttentionConfig) -> None:
+    if not isinstance(attention.score, (Dot, ScaledDot)):
+        raise InputError(f"model.{key}: CTranslate2 knows dot and scaled_dot alone; use --to onnx")
+
+
+def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPair, folder: Path) -> None:
+    """Writes a model in float32, whose configuration has passed ``check``, into an empty folder. What precision it is
+    computed in is chosen when it is loaded."""
+    from ctranslate2.specs import TransformerSpec, transformer_spec
+
+    encoder_config, decoder_config = config.encoder, config.decoder
+    assert isinstance(encoder_config, TransformerEncoderConfig)
+    assert isinstance(decoder_config, TransformerDecoderConfig)
+    encoder: Any = model.encoder
+    decoder: Any = model.decoder
+    spec = TransformerSpec(
+        transformer_spec.TransformerEncoderSpec(
+            encoder_config.layers, encoder_config.heads, **_options(encoder_config)
+        ),
+        transformer_spec.TransformerDecoderSpec(
+            decoder_config.layers, decoder_config.heads, **_options(decoder_config)
+        ),
+    )
+    _set_side(spec.encoder, encoder, encoder_config, spec.encoder.embeddings[0])
+    _set_side(spec.decoder, decoder, decoder_config, spec.decoder.embeddings)
+    for layer, own in zip(decoder.layers, spec.decoder.layer, strict=True):
+        attention, score = layer.attention, config.attention.score
+        _set_linear(own.attention.linear[0], _query(attention, score))
+        _set_linear(own.attention.linear[1], torch.cat([attention.key_weight_QK, attention.value_weight_QK]))
+        _set_linear(own.attention.linear[2], attention.out_weight_QQ)
+        _set_norm(own.attention.layer_norm, layer.attention_residual.norm)
+    _set_linear(spec.decoder.projection, model.output.weight_VD, model.output.bias_V)
+    for tokenizer, register in (
+        (tokenizers.source, spec.register_source_vocabulary),
+        (tokenizers.target, spec.register_target_vocabulary),
+    ):
+        register(tokenizer.pieces(range(tokenizer.size)))
+    unk, bos, eos = tokenizers.target.pieces([UNK, BOS, EOS])
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unk, bos, eos
+    spec.config.decoder_start_token = bos
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.save(str(folder))
+
+
+def _options(config: TransformerConfig) -> dict[str, Any]:
+    from ctranslate2.specs import common_spec
+
+    activation = {
+        "relu": common_spec.Activation.RELU,
+        "gelu": common_spec.Activation.GELU,
+        "swiglu": common_spec.Activation.SWISH,
+    }[config.activation]
+    return {
+        "pre_norm": config.norm == "pre",
+        "activation": activation,
+        "ffn_glu": config.activation == "swiglu",
+    }
+
+
+def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any) -> None:
+    """What encoder and decoder have in common."""
+    table_VD = module.embedding.weight_VD
+    embeddings.weight = _array(table_VD)
+    spec.scale_embeddings = True
+    spec.position_encodings.encodings = _array(_positions(module.entrance.positions, table_VD.shape[1]))
+    for layer, own in zip(module.layers, spec.layer, strict=True):
+        is_encoder = not hasattr(layer, "self_attention")
+        attention: MultiHead = layer.attention if is_encoder else layer.self_attention
+        residual = layer.attention_residual if is_encoder else layer.self_attention_residual
+        weights = [_query(attention, config.score), attention.key_weight_QK, attention.value_weight_QK]
+        _set_linear(own.self_attention.linear[0], torch.cat([each for each in weights if each is not None]))
+        _set_linear(own.self_attention.linear[1], attention.out_weight_QQ)
+        _set_norm(own.self_attention.layer_norm, residual.norm)
+        _set_feed_forward(own.ffn, layer.feed_forward)
+        _set_norm(own.ffn.layer_norm, layer.feed_forward_residual.norm)
+    if config.norm == "pre":
+        _set_norm(spec.layer_norm, module.norm)
+
+
+def _query(attention: MultiHead, score: object) -> Tensor:
+    """The query's weight; CTranslate2 always divides by the square root of a head's width."""
+    weight_QQ: Tensor = attention.query_weight_QQ
+    return weight_QQ * math.sqrt(len(weight_QQ) // attention.heads) if isinstance(score, Dot) else weight_QQ
+
+
+def _positions(positions: object, size: int) -> Tensor:
+    if isinstance(positions, Learned):
+        table_PD: Tensor = positions.table_PD
+        rest = max(POSITIONS - len(table_PD), 0)
+        return torch.cat([table_PD, table_PD[-1:].expand(rest, size)])[:POSITIONS]
+    assert isinstance(positions, Sinusoidal)
+    return sinusoids(torch.arange(POSITIONS)[None], size)[0]
+
+
+def _set_feed_forward(spec: Any, block: FeedForward) -> None:
+    if block.activation == "swiglu":
+        (gate_FD, value_FD), (gate_F, value_F) = block.rise.weight.chunk(2), block.rise.bias.chunk(2)
+        _set_linear(spec.linear_0, gate_FD, gate_F)
+        _set_linear(spec.linear_0_noact, value_FD, value_F)
+    else:
+        _set_linear(spec.linear_0, block.rise.weight, block.rise.bias)
+    _set_linear(spec.linear_1, block.fall.weight, block.fall.bias)
+
+
+def _set_linear(spec: Any, weight: Tensor, bias: Tensor | None = None) -> None:
+    spec.weight = _array(weight)
+    if bias is not None:
+        spec.bias = _array(bias)
+
+
+def _set_norm(spec: Any, norm: Any) -> None:
+    spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().cpu().float().contiguous().numpy()

@@ -1,0 +1,148 @@
+"""Translation by CTranslate2, of a model that ``nmt.export.ctranslate2`` has written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.batching import length_batches
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.vocabulary import EOS
+from nmt.search.config import SearchConfig
+from nmt.search.constrained import Phrase
+from nmt.search.decode import ranking_of
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.scoring import max_lengths
+
+_OWN_SEARCH = {
+    "sampling": "draws",
+    "consensus": "draws",
+    "coverage_penalty": "a coverage penalty of ours",
+}
+"""What its search does in another way than ours or not at all."""
+
+
+class CTranslate2Engine:
+    """Its search finds, by its own rules, as many hypotheses as there are beams; ``search.length_penalty`` then ranks
+    them as it ranks those of our search. With ``length_normalization: average`` it ranks while searching too; the
+    search itself always uses an average, for it knows no other. A hypothesis that reaches the limit of length is not
+    made to end: its log-probability is that of its subwords alone."""
+
+    def __init__(self, folder: Path, tokenizers: TokenizerPair, *, device: str, precision: str, workers: int) -> None:
+        """``workers`` batches are translated at once, each by one thread. Raises InputError for a folder that holds no
+        model and for a device or precision that CTranslate2 does not have."""
+        ctranslate2 = required()
+        kind, _, number = device.partition(":")
+        try:
+            self._translator = ctranslate2.Translator(
+                str(folder),
+                device=kind,
+                device_index=int(number or 0),
+                compute_type=precision,
+                inter_threads=workers,
+                intra_threads=1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from None
+        log.info(f"engine: CTranslate2 {ctranslate2.__version__}, {device}, {self._translator.compute_type}")
+        self._source_pieces = tokenizers.source.pieces(range(tokenizers.source.size))
+        self._target_pieces = tokenizers.target.pieces(range(tokenizers.target.size))
+        self._target_ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+
+    def check(self, config: SearchConfig) -> None:
+        """Raises InputError for what a search by CTranslate2 cannot do."""
+        for key, what in _OWN_SEARCH.items():
+            if getattr(config, key):
+                raise InputError(f"search.{key}: --engine ctranslate2 has no {what}; use --engine nmt")
+        if config.groups > 1:
+            raise InputError("search.groups: --engine ctranslate2 has no diverse beams; use --engine nmt")
+
+    def decode(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Phrase]] | None = None,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """See ``Engine``. Raises InputError for constraints."""
+        if constraints is not None:
+            raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")
+        self.check(config)
+        batches = length_batches([len(source) + 1 for source in sources], max(config.batch_tokens // config.beam, 1))
+        given = [[] for _ in sources] if prefixes is None else [self._pieces(prefix) for prefix in prefixes]
+        limits = [_limit(source, prefix, config) for source, prefix in zip(sources, given, strict=True)]
+        found: dict[int, Any] = {}
+        for rows in batches:
+            started = self._start(
+                [sources[row] for row in rows], [given[row] for row in rows], max(limits[row] for row in rows), config
+            )
+            found.update(zip(rows, started, strict=True))
+        results = {row: each.result() for row, each in found.items()}
+        for row, result in results.items():
+            # a batch has one limit of length: the few that are over their own are translated again, by themselves
+            if max(len(self._tokens(pieces)) for pieces in result.hypotheses) > limits[row]:
+                (again,) = self._start([sources[row]], [given[row]], limits[row], config)
+                results[row] = again.result()
+        return [self._hypotheses(results[row], config) for row in range(len(sources))]
+
+    def _start(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[list[str]], limit: int, config: SearchConfig
+    ) -> list[Any]:
+        """The translations of a batch, which are on their way."""
+        started: list[Any] = self._translator.translate_batch(
+            [[self._source_pieces[token] for token in source] for source in sources],
+            target_prefix=prefixes if any(prefixes) else None,
+            asynchronous=True,
+            beam_size=config.beam,
+            num_hypotheses=config.beam,
+            length_penalty=_exponent(config),
+            no_repeat_ngram_size=config.no_repeat,
+            min_decoding_length=config.min_length,
+            max_decoding_length=limit,
+            max_input_length=0,
+            return_scores=True,
+            return_end_token=True,
+        )
+        return started
+
+    def _hypotheses(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
+        ranking = ranking_of(config)
+        found = []
+        for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+            log_prob = score * len(pieces) ** _exponent(config)
+            found.append(Hypothesis(self._tokens(pieces), log_prob, ranking.score(log_prob, len(pieces))))
+        return tuple(sorted(found, key=lambda each: -each.score)[: config.n_best])
+
+    def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
+        """Without end-of-sentence, which a hypothesis at the limit of length does not have."""
+        tokens = tuple(self._target_ids[piece] for piece in pieces)
+        return tokens[:-1] if tokens[-1:] == (EOS,) else tokens
+
+    def _pieces(self, tokens: Sequence[int]) -> list[str]:
+        return [self._target_pieces[token] for token in tokens]
+
+
+def _limit(source: Sequence[int], prefix: Sequence[str], config: SearchConfig) -> int:
+    """The most subwords that a translation may have, end-of-sentence not counted."""
+    (limit,) = max_lengths(torch.tensor([len(source) + 1]), config.max_length_ratio, config.max_length).tolist()
+    return int(limit) - 1 + len(prefix)
+
+
+def _exponent(config: SearchConfig) -> float:
+    """What its own search divides log-probabilities by: the length to this power."""
+    return config.length_penalty if config.length_normalization == "average" else 1.0
+
+
+def required() -> Any:
+    """The package. Raises InputError where it is not installed."""
+    try:
+        import ctranslate2
+    except ImportError:
+        raise InputError("CTranslate2 is not installed; pip install 'nmt[ctranslate2]'") from None
+    return ctranslate2

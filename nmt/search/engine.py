@@ -1,0 +1,47 @@
+"""What finds translations: our own search over a model, or an engine that a model was exported to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nmt.core.device import Compute
+from nmt.models.searchable import Searchable
+from nmt.search.config import SearchConfig
+from nmt.search.constrained import Phrase
+from nmt.search.decode import decode
+from nmt.search.hypothesis import Hypothesis
+
+
+class Engine(Protocol):
+    """Translates any number of sentences."""
+
+    def decode(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Phrase]] | None = None,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """See ``nmt.search.decode.decode``."""
+
+
+@dataclass(frozen=True)
+class OwnEngine:
+    """Our own search."""
+
+    model: Searchable[Any, Any]
+    compute: Compute
+
+    def decode(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Phrase]] | None = None,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """See ``Engine``."""
+        return decode(self.model, sources, config, self.compute, prefixes=prefixes, constraints=constraints)

@@ -1,0 +1,89 @@
+"""``nmt export`` and ``nmt translate --engine``, through the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.test_commands import error
+
+pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+
+TRANSFORMER = CONFIG.replace("{kind: rnn, size: 12}", "{kind: transformer, layers: 1, size: 16, heads: 2}").replace(
+    "{kind: rnn, size: 20}", "{kind: transformer, layers: 1, size: 16, heads: 2}\n  attention: {score: scaled_dot}"
+)
+TEXT = b"eins Hund.\n\n  \nzwei Katze und drei Hund.\n"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
+    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    done = nmt("export", "run", folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"10 of 10 sentences are translated alike" in done.stderr
+    assert done.stdout == b""
+    return folder
+
+
+def test_the_export_translates_as_the_model_does(exported: Path) -> None:
+    options = ["--precision", "float32", "--beam", "1", "--format", "jsonl", "--alignment"]
+    found = []
+    for engine in ("nmt", "ctranslate2"):
+        done = nmt("translate", "run", "--engine", engine, *options, folder=exported, stdin=TEXT)
+        assert done.returncode == 0, done.stderr.decode()
+        found.append([json.loads(line) for line in done.stdout.splitlines()])
+    assert len(found[0]) == 4
+    for own, other in zip(*found, strict=True):
+        (ours,), (theirs,) = own["translations"], other["translations"]
+        assert theirs["text"] == ours["text"]
+        assert theirs["alignment"]["links"] == ours["alignment"]["links"]
+    quantized = nmt("translate", "run", "--engine", "ctranslate2", "--precision", "int8", folder=exported, stdin=TEXT)
+    assert quantized.returncode == 0, quantized.stderr.decode()
+    assert b"int8" in quantized.stderr
+    assert quantized.stdout.count(b"\n") == 4
+
+
+def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("one\ntwo\none\ntwo\n")
+    mistakes = {
+        ("--constraints", str(tmp_path / "words")): "--constraints: --engine ctranslate2 knows none",
+        ("--sample",): "search.sampling: --engine ctranslate2",
+        ("--ensemble", "run"): "--ensemble: --engine ctranslate2 knows one model",
+        ("--precision", "float16"): "CTranslate2",
+    }
+    for options, message in mistakes.items():
+        done = nmt("translate", "run", "--engine", "ctranslate2", *options, folder=exported, stdin=TEXT)
+        assert message in error(done)
+    (tmp_path / "full").mkdir()
+    assert "is no export of ours" in error(nmt("export", "run", "--output", tmp_path / "full", folder=exported))
+    assert (tmp_path / "full").is_dir()
+
+
+def test_an_export_belongs_to_its_checkpoint(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
+    about = tmp_path / "run" / "exported" / "ctranslate2" / "nmt.json"
+    told = json.loads(about.read_text())
+    about.write_text(json.dumps({**told, "checkpoint": "step-00000001"}))
+    use = ("translate", "run", "--engine", "ctranslate2")
+    assert "was made of step-00000001, not of step-00000002" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+    shutil.rmtree(tmp_path / "run" / "exported")
+    assert "make it with: nmt export" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+    # the corpus is not there: the check falls back on random subwords; made anew over what stands there, both work
+    for _ in range(2):
+        done = nmt("export", "run", folder=tmp_path)
+        assert done.returncode == 0, done.stderr.decode()
+        assert b"compared on random subwords" in done.stderr
+    assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+
+
+def test_recurrent_models_are_refused(trained: Path) -> None:
+    assert "model.encoder.kind: CTranslate2 knows Transformers alone" in error(nmt("export", "run", folder=trained))
+    assert not (trained / "run" / "exported").exists()
