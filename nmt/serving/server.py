@@ -1,0 +1,114 @@
+"""A socket, uvicorn on it, and an end without loss: what is in the queue is answered first."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.serving.app import create_app
+from nmt.serving.batcher import Batcher, Batching
+from nmt.serving.engine import Engine
+from nmt.serving.messages import Limits
+from nmt.serving.metrics import Metrics
+
+LAST_WORDS_S = 5
+"""How long answers that are made may take to be sent when the server ends."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises InputError for a port that is taken or a host that is not this machine's."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise InputError(f"--host {host}: {error.strerror}; 127.0.0.1 is this machine, 0.0.0.0 all it has") from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise InputError(
+            f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
+        ) from None
+    return listening
+
+
+def run(
+    listening: socket.socket,
+    load: Callable[[], Engine],
+    batching: Batching,
+    limits: Limits,
+    *,
+    grace_s: float,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then answers what is in the queue for up to ``grace_s`` seconds; a second signal
+    ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT."""
+    metrics = Metrics()
+    server: _Server
+    batcher = Batcher(load, batching, on_done=metrics.batch, on_end=lambda: server.end())
+    server = _Server(_config(batcher, limits, metrics), batcher, grace_s)
+    batcher.start()
+    server.run([listening])
+    batcher.abort()
+    if batcher.failure is not None:
+        raise batcher.failure
+    if not batcher.join(1.0):
+        log.warning("the last batch was not done in time and is given up")
+    if server.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def url(listening: socket.socket) -> str:
+    """Where a browser finds it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(batcher, limits, metrics),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=LAST_WORDS_S,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Ends when the batcher has: a signal closes that, and until it is done there is an answer to all who ask."""
+
+    def __init__(self, config: uvicorn.Config, batcher: Batcher, grace_s: float) -> None:
+        super().__init__(config)
+        self._batcher, self._grace_s = batcher, grace_s
+        self.signal: int | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            self._batcher.abort()
+            self.end()
+            return
+        self.signal = sig
+        self._batcher.close()
+        timer = threading.Timer(self._grace_s, self._give_up)
+        timer.daemon = True
+        timer.start()
+
+    def end(self) -> None:
+        """Has uvicorn send what is ready to be sent, and end."""
+        self.should_exit = True
+
+    def _give_up(self) -> None:
+        self._batcher.abort()
+        self.end()
