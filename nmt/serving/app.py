@@ -231,4 +231,5 @@ class _Watched:
                 scope.get("route"), "path", "other"
             )  # a path that is none of ours would be a label of its own
             self._metrics.request(path, status, seconds)
-            log.detail(f"{scope['method']} {scope['path']} {status} {1000 * seconds:.0f} ms")
+            written = scope["raw_path"].decode("latin-1")  # with %0A and the like as they came
+            log.detail(f"{scope['method']} {written} {status} {1000 * seconds:.0f} ms")

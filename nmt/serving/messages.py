@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from starlette.requests import ClientDisconnect, Request
 
-from nmt.core.document import Document
+from nmt.core.document import Document, Tree, describe
 from nmt.core.errors import InputError
 from nmt.core.structure import Structure, validate
 from nmt.serving.engine import Asked
@@ -47,6 +47,16 @@ class TranslateRequest(Structure):
     """Beam size, at most the server's; null: the server's."""
     alignment: bool = False
     """Whether each translation comes with its links and soft matrix."""
+
+    @field_validator("text", mode="before")
+    @classmethod
+    def _one_text_or_several(cls, value: Tree) -> Tree:
+        if not isinstance(value, (str, list)):
+            raise ValueError(f"must be text or a list of texts, not {describe(value)}")
+        for number, each in enumerate(value, 1):
+            if not isinstance(each, str):
+                raise ValueError(f"number {number} of the list is {describe(each)}; each must be text")
+        return value
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -165,10 +175,10 @@ def check(request: TranslateRequest, limits: Limits) -> None:
             )
 
 
-def _tree(body: bytes) -> Any:
+def _tree(body: bytes) -> Tree:
     try:
         text = body.decode("utf-8-sig")
-        tree = json.loads(text, parse_constant=_no_number)
+        tree: Tree = json.loads(text, parse_constant=_no_number)
         json.dumps(tree, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise Refused(400, f"the body is not UTF-8 at byte {error.start + 1}") from None
