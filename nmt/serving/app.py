@@ -36,6 +36,7 @@ PAGES = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
     "/api.js": ("api.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 """Where a file of the page is found, which file it is, and its type."""
 
@@ -112,16 +113,17 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
         answers = await _answered(request, batcher, wanted, limits.timeout_s)
         return JSONResponse(_tree(answers))
 
-    @app.api_route(
+    @app.head("/health", include_in_schema=False)
+    @app.get(
         "/health",
-        methods=["GET", "HEAD"],
         summary="Whether the server takes requests.",
         response_model=HealthAnswer,
         responses={503: {"model": HealthAnswer, "description": "Not yet or no more."}},
     )
     async def health() -> JSONResponse:
         engine = batcher.engine
-        answer = {"status": batcher.state, "model": None if engine is None else engine.name}
+        name, aligns = (None, None) if engine is None else (engine.name, engine.aligns)
+        answer = {"status": batcher.state, "model": name, "alignment": aligns}
         return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
 
     @app.get("/metrics", summary="Counts, in the text format of Prometheus.", response_class=Response)

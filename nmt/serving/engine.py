@@ -38,6 +38,10 @@ class Engine(Protocol):
     def name(self) -> str:
         """What the model is called, for people."""
 
+    @property
+    def aligns(self) -> bool:
+        """Whether it can say how translations are aligned."""
+
     def check(self, asked: Asked) -> None:
         """Raises InputError for what the model cannot do or the server does not allow; from any thread."""
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from starlette.requests import ClientDisconnect, Request
 
 from nmt.core.document import Document, Tree, describe
@@ -36,7 +36,13 @@ class Refused(Exception):
         self.status, self.message, self.retry_after_s = status, message, retry_after_s
 
 
-class TranslateRequest(Structure):
+class _Message(Structure):
+    """What the OpenAPI description shows with the docstrings of its fields."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class TranslateRequest(_Message):
     """What `POST /translate` takes."""
 
     text: str | tuple[str, ...]
@@ -50,13 +56,13 @@ class TranslateRequest(Structure):
 
     @field_validator("text", mode="before")
     @classmethod
-    def _one_text_or_several(cls, value: Tree) -> Tree:
+    def _one_text_or_several(cls, value: Tree) -> Tree | tuple[Tree, ...]:
         if not isinstance(value, (str, list)):
             raise ValueError(f"must be text or a list of texts, not {describe(value)}")
         for number, each in enumerate(value, 1):
             if not isinstance(each, str):
                 raise ValueError(f"number {number} of the list is {describe(each)}; each must be text")
-        return value
+        return value if isinstance(value, str) else tuple(value)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -69,7 +75,7 @@ class TranslateRequest(Structure):
         return Asked(self.n_best, self.beam, self.alignment)
 
 
-class AlignmentAnswer(Structure):
+class AlignmentAnswer(_Message):
     """How a translation is aligned, between words; all indices count from 0."""
 
     source_words: list[str]
@@ -83,7 +89,7 @@ class AlignmentAnswer(Structure):
     """For each target token the weight of each source token."""
 
 
-class TranslationAnswer(Structure):
+class TranslationAnswer(_Message):
     """One translation of a text."""
 
     text: str
@@ -97,7 +103,7 @@ class TranslationAnswer(Structure):
     """Only where it was asked for; null for a text or translation that is too long to be aligned."""
 
 
-class Result(Structure):
+class Result(_Message):
     """The translations of one text."""
 
     line: int
@@ -106,7 +112,7 @@ class Result(Structure):
     translations: list[TranslationAnswer]
 
 
-class TranslateAnswer(Structure):
+class TranslateAnswer(_Message):
     """What `POST /translate` gives."""
 
     results: list[Result]
@@ -115,16 +121,18 @@ class TranslateAnswer(Structure):
     """What was left out of texts, with their line."""
 
 
-class HealthAnswer(Structure):
+class HealthAnswer(_Message):
     """How the server is."""
 
     status: str
     """loading, ready or draining."""
     model: str | None
     """The model's name, once it is loaded."""
+    alignment: bool | None
+    """Whether it can say how translations are aligned, once it is loaded."""
 
 
-class ErrorAnswer(Structure):
+class ErrorAnswer(_Message):
     """Why a request is not answered as it wished."""
 
     error: str

@@ -59,6 +59,11 @@ class TranslatorEngine:
         """Run and checkpoint."""
         return self._name
 
+    @property
+    def aligns(self) -> bool:
+        """Whether it has attention."""
+        return "attention" in self._translator.methods
+
     def check(self, asked: Asked) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
         alignments of a model without attention."""
@@ -68,7 +73,7 @@ class TranslatorEngine:
             if (wanted := getattr(asked, key)) is not None and wanted > limit:
                 raise InputError(f"{key}: {wanted} is more than this server allows, {limit}")
         self._search(asked)
-        if asked.alignment and "attention" not in self._translator.methods:
+        if asked.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")
 
     def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:

@@ -25,6 +25,7 @@ class Gated:
     """Writes texts in capitals, one batch each time it is let; keeps what it was given."""
 
     name = "fake/best"
+    aligns = True
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.batches: list[tuple[Asked, list[str]]] = []
