@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -118,6 +118,7 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
         "/health",
         summary="Whether the server takes requests.",
         response_model=HealthAnswer,
+        response_description="It does.",
         responses={503: {"model": HealthAnswer, "description": "Not yet or no more."}},
     )
     async def health() -> JSONResponse:
@@ -126,7 +127,12 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
         answer = {"status": batcher.state, "model": name, "alignment": aligns}
         return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
 
-    @app.get("/metrics", summary="Counts, in the text format of Prometheus.", response_class=Response)
+    @app.get(
+        "/metrics",
+        summary="What the server counts.",
+        response_class=PlainTextResponse,
+        response_description="The text format of Prometheus.",
+    )
     async def counts() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -20,6 +20,9 @@ from nmt.serving.metrics import Metrics
 
 T = TypeVar("T")
 
+AT_ONCE = Batching(wait_s=0.0)
+LIMITS = Limits()
+
 
 class Gated:
     """Writes texts in capitals, one batch each time it is let; keeps what it was given."""
@@ -65,7 +68,7 @@ def tree(text: str) -> dict[str, Any]:
 
 
 @contextmanager
-def batching(engine: Gated, config: Batching = Batching(wait_s=0.0), **callbacks: Any) -> Iterator[Batcher]:
+def batching(engine: Gated, config: Batching = AT_ONCE, **callbacks: Any) -> Iterator[Batcher]:
     """A batcher whose engine is loaded."""
     ready = threading.Event()
 
@@ -109,8 +112,8 @@ def asking(
     engine: Gated,
     talk: Callable[[Client, Batcher], Awaitable[T]],
     *,
-    config: Batching = Batching(wait_s=0.0),
-    limits: Limits = Limits(),
+    config: Batching = AT_ONCE,
+    limits: Limits = LIMITS,
 ) -> T:
     """What a conversation with a server around ``engine`` gives."""
     metrics = Metrics()

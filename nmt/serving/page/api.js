@@ -23,7 +23,7 @@ function fields(api, schema) {
   const rows = [];
   const add = (each, indent) => {
     for (const [name, field] of Object.entries(resolve(api, each).properties ?? {})) {
-      const needed = resolve(api, each).required?.includes(name) ? "" : `, default ${JSON.stringify(field.default)}`;
+      const needed = resolve(api, each).required?.includes(name) ? "" : `, default ${JSON.stringify(field.default ?? null)}`;
       rows.push(
         element(
           "tr",

@@ -84,7 +84,7 @@ function show(results, milliseconds) {
   const subwords = results.reduce((sum, result) => sum + result.translations[0].tokens.length, 0);
   facts.textContent = results.length
     ? `${subwords} ${subwords === 1 ? "subword" : "subwords"} in ${Math.round(milliseconds)} ms` +
-      (results.length === 1 ? `, score ${results[0].translations[0].score.toFixed(2)}` : "")
+      (results.length === 1 ? `, score ${results[0].translations[0].score.toFixed(2).replace("-", "−")}` : "")
     : "";
   const aligned = results.map((result) => result.translations[0].alignment).filter(Boolean);
   sentences.replaceChildren(...aligned.map(sentence));
@@ -113,6 +113,7 @@ function sentence(alignment) {
     words("Text", sources),
     words("Translation", targets),
     told,
+    element("p", { class: "small" }, "All weights: a row for each word of the translation; framed where two words are linked"),
     heatmap,
   );
 }
@@ -180,7 +181,6 @@ function matrix({ source_tokens, target_tokens, weights, links }) {
   return element(
     "table",
     { class: "weights" },
-    element("caption", { class: "small" }, "Weights of the text's words (columns) for each word of the translation; framed: linked"),
     element("thead", {}, head),
     element("tbody", {}, ...rows),
   );
