@@ -22,6 +22,7 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
+from nmt.serving import check_installed
 
 
 def serve(
@@ -83,13 +84,11 @@ def serve(
     set_verbosity(quiet=quiet, verbose=verbose)
     if max_sentences > queue:
         raise InputError(f"--max-sentences {max_sentences}: such a request has no room in --queue {queue}")
+    check_installed()
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])
-    from nmt.serving import check_installed
-
-    check_installed()
     from nmt.serving.batcher import Batching
     from nmt.serving.messages import Limits
     from nmt.workflows import serve as workflow
