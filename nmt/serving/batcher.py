@@ -99,11 +99,14 @@ class Batcher:
         load: Callable[[], Engine],
         batching: Batching,
         *,
+        on_ready: Callable[[], None] = lambda: None,
         on_done: Callable[[Done], None] = lambda done: None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_done`` and ``on_end`` are called in its thread: after each batch, and when it ends."""
-        self._load, self._batching, self._on_done, self._on_end = load, batching, on_done, on_end
+        """``on_ready``, ``on_done`` and ``on_end`` are called in its thread: when the model is loaded, after each
+        batch, and when it ends."""
+        self._load, self._batching = load, batching
+        self._on_ready, self._on_done, self._on_end = on_ready, on_done, on_end
         self._changed = threading.Condition()
         self._queue: deque[Job] = deque()
         self._pending = 0
@@ -187,6 +190,7 @@ class Batcher:
     def _run(self) -> None:
         try:
             self.engine = self._load()
+            self._on_ready()
             while parts := self._next():
                 self._translate(self.engine, parts)
         except BaseException as error:

@@ -55,7 +55,13 @@ def run(
     ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT."""
     metrics = Metrics()
     server: _Server
-    batcher = Batcher(load, batching, on_done=metrics.batch, on_end=lambda: server.end())
+    batcher = Batcher(
+        load,
+        batching,
+        on_ready=lambda: log.info(f"ready: {url(listening)}"),
+        on_done=metrics.batch,
+        on_end=lambda: server.end(),
+    )
     server = _Server(_config(batcher, limits, metrics), batcher, grace_s)
     batcher.start()
     server.run([listening])

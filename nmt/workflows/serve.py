@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.search.config import SearchConfig
 from nmt.serving import server
@@ -39,7 +38,6 @@ def serve(
             load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
         engine.answer(["."], Asked())  # the first translation of a process takes longer than any after it
-        log.info(f"ready: {server.url(listening)}")
         return engine
 
     with listening:

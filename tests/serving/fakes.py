@@ -71,16 +71,9 @@ def tree(text: str) -> dict[str, Any]:
 def batching(engine: Gated, config: Batching = AT_ONCE, **callbacks: Any) -> Iterator[Batcher]:
     """A batcher whose engine is loaded."""
     ready = threading.Event()
-
-    def load() -> Gated:
-        ready.set()
-        return engine
-
-    batcher = Batcher(load, config, **callbacks)
+    batcher = Batcher(lambda: engine, config, on_ready=ready.set, **callbacks)
     batcher.start()
     assert ready.wait(20)
-    while batcher.engine is None:
-        pass
     try:
         yield batcher
     finally:

@@ -49,17 +49,18 @@ def test_fifty_requests_at_once_get_what_each_gets_alone(trained: Path, translat
     lines[7] = lines[31] = ""
     requests = [lines[n : n + 1 + n % 3] for n in range(50)]
     alone = {line: translator.candidates([line])[0] for line in lines}
-    done: list[Done] = []
+    ready, done = threading.Event(), list[Done]()
     # what begins while the first waits for company shares its batches
-    batcher = Batcher(lambda: TranslatorEngine(translator), Batching(wait_s=0.5), on_done=done.append)
+    batcher = Batcher(
+        lambda: TranslatorEngine(translator), Batching(wait_s=0.5), on_ready=ready.set, on_done=done.append
+    )
 
     async def talk() -> list[httpx.Response]:
         client = Client(create_app(batcher, Limits(), Metrics()))
-        while (await client.get("/health")).status_code != 200:
-            await asyncio.sleep(0.01)
         return await asyncio.gather(*(client.translate(texts) for texts in requests))
 
     batcher.start()
+    assert ready.wait(20)
     responses = asyncio.run(talk())
     batcher.close()
     assert batcher.join(20)
