@@ -3,8 +3,8 @@
     python scripts/benchmark_serve.py MODEL SOURCE [--clients 1 --clients 8 --clients 32] [--sentences 96]
 
 Two servers on this machine, one with batches and one that takes a sentence at a time, are measured in turn, five times
-each after a run that warms up; the ratio is the median of the five ratios. The clients run on the same cores. Prints a JSON
-line for each figure, and a table on stderr.
+each after a run that warms up; the ratio is the median of the five ratios. The clients run on the same cores. Prints a
+JSON line for each figure, and a table on stderr.
 """
 
 from __future__ import annotations

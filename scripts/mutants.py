@@ -565,8 +565,8 @@ MUTANTS = (
     Mutant(
         "the server ends with its queue",
         "nmt/serving/server.py",
-        "        self._batcher.close()\n",
-        "        self._give_up()\n",
+        "_aside(0.0, self._batcher.close)",
+        "_aside(0.0, self._give_up)",
         ("tests/workflows/test_serve.py",),
     ),
     Mutant(

@@ -156,8 +156,7 @@ class Batcher:
                 self._fail(job, Closed())
 
     def close(self) -> None:
-        """Takes nothing more; the thread ends when all that is there is done. A signal's handler may call it: a thread
-        that has the lock can take it again."""
+        """Takes nothing more; the thread ends when all that is there is done."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -102,14 +102,11 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.signal is not None:
-            self._batcher.abort()
-            self.end()
+            _aside(0.0, self._give_up)
             return
         self.signal = sig
-        self._batcher.close()
-        timer = threading.Timer(self._grace_s, self._give_up)
-        timer.daemon = True
-        timer.start()
+        _aside(0.0, self._batcher.close)
+        _aside(self._grace_s, self._give_up)
 
     def end(self) -> None:
         """Has uvicorn send what is ready to be sent, and end."""
@@ -118,3 +115,10 @@ class _Server(uvicorn.Server):
     def _give_up(self) -> None:
         self._batcher.abort()
         self.end()
+
+
+def _aside(delay_s: float, act: Callable[[], None]) -> None:
+    """Acts in a thread of its own: a signal's handler interrupts whatever holds a lock."""
+    timer = threading.Timer(delay_s, act)
+    timer.daemon = True
+    timer.start()
