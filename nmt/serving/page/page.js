@@ -7,7 +7,7 @@ const PAUSE_MS = 400;
 const source = document.getElementById("source");
 const translation = document.getElementById("translation");
 const facts = document.getElementById("facts");
-const status = document.getElementById("status");
+const notice = document.getElementById("status");
 const attention = document.getElementById("attention");
 const sentences = document.getElementById("sentences");
 
@@ -23,8 +23,8 @@ function element(name, attributes = {}, ...children) {
 }
 
 function say(text, isBad = false) {
-  status.textContent = text;
-  status.classList.toggle("bad", isBad);
+  notice.textContent = text;
+  notice.classList.toggle("bad", isBad);
 }
 
 function askIn(milliseconds) {
