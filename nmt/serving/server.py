@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -37,6 +40,8 @@ def bind(host: str, port: int) -> socket.socket:
         listening.listen()
     except OSError as error:
         listening.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(f"--host {host}: is no address of this machine; 0.0.0.0 is all it has") from None
         raise InputError(
             f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
         ) from None
@@ -52,7 +57,8 @@ def run(
     grace_s: float,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then answers what is in the queue for up to ``grace_s`` seconds; a second signal
-    ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT."""
+    ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT; where the model is still at work
+    then, the process ends here."""
     metrics = Metrics()
     server: _Server
     batcher = Batcher(
@@ -70,6 +76,8 @@ def run(
         raise batcher.failure
     if not batcher.join(1.0):
         log.warning("the last batch was not done in time and is given up")
+        sys.stderr.flush()
+        os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts where torch is at work
     if server.signal == signal.SIGINT:
         raise KeyboardInterrupt
 
