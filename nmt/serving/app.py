@@ -69,24 +69,14 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
     app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None)
     app.add_middleware(_Watched, metrics=metrics)
     metrics.watch_queue(lambda: batcher.pending)
+    _add_translate(app, batcher, limits)
+    _add_state(app, batcher, metrics)
     _add_pages(app)
+    _add_errors(app)
+    return app
 
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> JSONResponse:
-        headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
-        if error.status in (408, 413, 415):
-            headers["Connection"] = "close"  # what is left of the body is not read
-        return _error(error.status, error.message, headers)
 
-    @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        what = {404: "there is nothing at this path", 405: "this path does not take this method"}
-        return _error(error.status_code, what.get(error.status_code, error.detail), dict(error.headers or {}))
-
-    @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> JSONResponse:
-        return _error(500, "a fault of the server; its log says more", {})
-
+def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
     @app.post(
         "/translate",
         summary="Translate one text or several.",
@@ -111,8 +101,10 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
         check(wanted, limits)
         _check_engine(batcher, wanted.asked)
         answers = await _answered(request, batcher, wanted, limits.timeout_s)
-        return JSONResponse(_tree(answers))
+        return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
 
+
+def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
     @app.head("/health", include_in_schema=False)
     @app.get(
         "/health",
@@ -136,8 +128,6 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
     async def counts() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    return app
-
 
 def _add_pages(app: FastAPI) -> None:
     folder = files("nmt.serving") / "page"
@@ -151,6 +141,24 @@ def _constant(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
         return Response(content, media_type=kind)
 
     return page
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> JSONResponse:
+        headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+        if error.status in (408, 413, 415):
+            headers["Connection"] = "close"  # what is left of the body is not read
+        return _error(error.status, error.message, headers)
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
+        what = {404: "there is nothing at this path", 405: "this path does not take this method"}
+        return _error(error.status_code, what.get(error.status_code, error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> JSONResponse:
+        return _error(500, "a fault of the server; its log says more", {})
 
 
 def _check_engine(batcher: Batcher, asked: Asked) -> None:
