@@ -89,19 +89,21 @@ def serve(
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])
-    from nmt.serving.batcher import Batching
-    from nmt.serving.messages import Limits
-    from nmt.workflows import serve as workflow
+    from nmt.serving.listening import bind
 
-    workflow.serve(
-        model,
-        changes,
-        host=host,
-        port=port,
-        batching=Batching(batch_sentences, batch_characters, wait / 1000, queue),
-        limits=Limits(max_body, max_sentences, max_characters, timeout),
-        grace_s=grace,
-        ensemble=ensemble or [],
-        device=device,
-        precision=precision,
-    )
+    with bind(host, port) as listening:
+        from nmt.serving.batcher import Batching
+        from nmt.serving.messages import Limits
+        from nmt.workflows import serve as workflow
+
+        workflow.serve(
+            model,
+            changes,
+            listening=listening,
+            batching=Batching(batch_sentences, batch_characters, wait / 1000, queue),
+            limits=Limits(max_body, max_sentences, max_characters, timeout),
+            grace_s=grace,
+            ensemble=ensemble or [],
+            device=device,
+            precision=precision,
+        )

@@ -1,8 +1,7 @@
-"""A socket, uvicorn on it, and an end without loss: what is in the queue is answered first."""
+"""uvicorn on a socket, and an end without loss: what is in the queue is answered first."""
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import socket
@@ -14,38 +13,15 @@ from types import FrameType
 import uvicorn
 
 from nmt.core import log
-from nmt.core.errors import InputError
 from nmt.serving.app import create_app
 from nmt.serving.batcher import Batcher, Batching
 from nmt.serving.engine import Engine
+from nmt.serving.listening import url
 from nmt.serving.messages import Limits
 from nmt.serving.metrics import Metrics
 
 LAST_WORDS_S = 5
 """How long answers that are made may take to be sent when the server ends."""
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises InputError for a port that is taken or a host that is not this machine's."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except socket.gaierror as error:
-        raise InputError(f"--host {host}: {error.strerror}; 127.0.0.1 is this machine, 0.0.0.0 all it has") from None
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"--host {host}: is no address of this machine; 0.0.0.0 is all it has") from None
-        raise InputError(
-            f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
-        ) from None
-    return listening
 
 
 def run(
@@ -80,12 +56,6 @@ def run(
         os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts where torch is at work
     if server.signal == signal.SIGINT:
         raise KeyboardInterrupt
-
-
-def url(listening: socket.socket) -> str:
-    """Where a browser finds it."""
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Config:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from socket import socket
 
 from pydantic import ValidationError
 
@@ -21,8 +22,7 @@ def serve(
     model: str | None,
     overrides: Sequence[str],
     *,
-    host: str,
-    port: int,
+    listening: socket,
     batching: Batching,
     limits: Limits,
     grace_s: float,
@@ -30,8 +30,7 @@ def serve(
     device: str,
     precision: str,
 ) -> None:
-    """Serves until it is interrupted or terminated; see ``nmt.serving.server.run``."""
-    listening = server.bind(host, port)
+    """Serves on a socket until it is interrupted or terminated; see ``nmt.serving.server.run``."""
 
     def loaded() -> TranslatorEngine:
         engine = TranslatorEngine(
@@ -40,8 +39,7 @@ def serve(
         engine.answer(["."], Asked())  # the first translation of a process takes longer than any after it
         return engine
 
-    with listening:
-        server.run(listening, loaded, batching, limits, grace_s=grace_s)
+    server.run(listening, loaded, batching, limits, grace_s=grace_s)
 
 
 class TranslatorEngine:

@@ -16,9 +16,9 @@ import uvicorn
 from nmt.serving.app import create_app
 from nmt.serving.batcher import Batcher, Batching
 from nmt.serving.engine import Answer, Asked
+from nmt.serving.listening import bind, url
 from nmt.serving.messages import Limits
 from nmt.serving.metrics import Metrics
-from nmt.serving.server import bind, url
 from tests.serving.browser import CHROMEDRIVER, CHROMIUM, CONTROL, ENTER, TAB, Browser, browsing
 from tests.serving.fakes import Gated, batching
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.serving.server import bind, url
+from nmt.serving.listening import bind, url
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,8 @@ SERVER = """
 import sys, time
 from nmt.serving.batcher import Batching
 from nmt.serving.messages import Limits
-from nmt.serving.server import bind, run
+from nmt.serving.listening import bind
+from nmt.serving.server import run
 
 class Slow:
     name, aligns = "slow", False
