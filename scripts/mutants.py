@@ -534,6 +534,48 @@ MUTANTS = (
         "kept_BSD = states_BSD",
         (TRANSFORMER, "-k", "encoder"),
     ),
+    Mutant(
+        "a long request keeps its place",
+        "nmt/serving/batcher.py",
+        "for job in [*unserved, *served] if job.left",
+        "for job in [*served, *unserved] if job.left",
+        ("tests/serving/test_batcher.py",),
+    ),
+    Mutant(
+        "requests that want something else share a batch",
+        "nmt/serving/batcher.py",
+        "for job in self._queue if job.asked == self._queue[0].asked",
+        "for job in self._queue",
+        ("tests/serving/test_batcher.py",),
+    ),
+    Mutant(
+        "what is dropped stays in the queue",
+        "nmt/serving/app.py",
+        "        batcher.cancel(job)\n",
+        "",
+        ("tests/serving/test_app.py",),
+    ),
+    Mutant(
+        "a body is read to its end",
+        "nmt/serving/messages.py",
+        "            if len(body) > limit:\n                raise too_large\n",
+        "",
+        ("tests/serving/test_app.py",),
+    ),
+    Mutant(
+        "the server ends with its queue",
+        "nmt/serving/server.py",
+        "_aside(0.0, self._batcher.close)",
+        "_aside(0.0, self._give_up)",
+        ("tests/workflows/test_serve.py",),
+    ),
+    Mutant(
+        "a request's options stay",
+        "nmt/workflows/translator.py",
+        "        other = copy(self)\n",
+        "        other = self\n",
+        ("tests/workflows/test_serve.py",),
+    ),
 )
 
 

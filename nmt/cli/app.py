@@ -28,6 +28,7 @@ from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
+from nmt.cli.serve import serve
 from nmt.cli.train import train
 from nmt.cli.translate import translate
 from nmt.core.errors import InputError
@@ -72,7 +73,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, score, evaluate, align, export):
+for _command in (prepare, train, average, translate, serve, score, evaluate, align, export):
     app.command()(_command)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from nmt.alignment.formats import Alignment, json_line, json_tree
 from nmt.core.lines import Line
-from nmt.workflows.translator import Translation
+from nmt.workflows.translator import Translation, Translator
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 
@@ -27,6 +27,13 @@ def tsv_lines(line: Line, found: Sequence[Translation]) -> str:
 
 def json_lines(line: Line, found: Sequence[Translation], alignments: Sequence[Alignment | None] | None) -> str:
     """One object with all translations of a line and, where they are given, their alignments, null for one without."""
+    return json_line({"line": line.number, **json_result(line.text, found, alignments)}) + "\n"
+
+
+def json_result(
+    source: str, found: Sequence[Translation], alignments: Sequence[Alignment | None] | None
+) -> dict[str, Any]:
+    """What a JSON object says of a text, whatever its number."""
     translations: list[dict[str, Any]] = [
         {
             "text": translation.text,
@@ -39,4 +46,24 @@ def json_lines(line: Line, found: Sequence[Translation], alignments: Sequence[Al
     if alignments is not None:
         for tree, alignment in zip(translations, alignments, strict=True):
             tree["alignment"] = None if alignment is None else json_tree(alignment)
-    return json_line({"line": line.number, "source": line.text, "translations": translations}) + "\n"
+    return {"source": source, "translations": translations}
+
+
+def aligned(
+    translator: Translator, texts: Sequence[str], found: Sequence[Sequence[Translation]]
+) -> list[list[Alignment | None]]:
+    """How each translation of each text is aligned; None where a side has too many subwords for that."""
+    limit = translator.search.max_source_tokens
+    pairs = [
+        (text, translation.text)
+        for text, each in zip(texts, found, strict=True)
+        for translation in each
+        if _can_be_aligned(translation, limit)
+    ]
+    alignments = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    return [[next(alignments) if _can_be_aligned(one, limit) else None for one in each] for each in found]
+
+
+def _can_be_aligned(translation: Translation, limit: int) -> bool:
+    """Whether both sides have at most ``limit`` subwords."""
+    return not translation.cut and len(translation.tokens) <= limit

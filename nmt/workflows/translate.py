@@ -14,7 +14,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
-from nmt.workflows.output import OutputFormat, json_lines, text_lines, tsv_lines
+from nmt.workflows.output import OutputFormat, aligned, json_lines, text_lines, tsv_lines
 from nmt.workflows.translator import EngineName, Translation, Translator, load
 
 WINDOW_LINES = 2000
@@ -126,23 +126,8 @@ def _written(
         return "".join(lines(line, each) for line, each in zip(window, found, strict=True))
     if not alignment:
         return "".join(json_lines(line, each, None) for line, each in zip(window, found, strict=True))
-    limit = translator.search.max_source_tokens
-    pairs = [
-        (line.text, translation.text)
-        for line, each in zip(window, found, strict=True)
-        for translation in each
-        if _can_be_aligned(translation, limit)
-    ]
-    aligned = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
-    return "".join(
-        json_lines(line, each, [next(aligned) if _can_be_aligned(one, limit) else None for one in each])
-        for line, each in zip(window, found, strict=True)
-    )
-
-
-def _can_be_aligned(translation: Translation, limit: int) -> bool:
-    """Whether both sides have at most ``limit`` subwords."""
-    return not translation.cut and len(translation.tokens) <= limit
+    alignments = aligned(translator, [line.text for line in window], found)
+    return "".join(json_lines(*each) for each in zip(window, found, alignments, strict=True))
 
 
 @contextmanager

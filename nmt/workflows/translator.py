@@ -11,6 +11,7 @@ print(translation.text, translation.score, alignment.links)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -95,6 +96,12 @@ class Translator:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(search, key):
                     raise InputError(f"{trained.checkpoint}: has no attention, which search.{key} needs; leave it out")
+
+    def searching(self, search: SearchConfig) -> Translator:
+        """The same models with another search."""
+        other = copy(self)
+        other.search = search
+        return other
 
     def translate(
         self,

@@ -17,7 +17,7 @@ import nmt
 from nmt.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("prepare", "train", "average", "translate", "score", "evaluate", "align")
+COMMANDS = ("prepare", "train", "average", "translate", "serve", "score", "evaluate", "align")
 
 # Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
 WATCHED = """
@@ -120,6 +120,9 @@ def test_version() -> None:
             "error: --last and --best contradict each other; give one of them",
         ),
         (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
+        (["serve", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
+        (["serve", "--port", "80000"], "error: invalid value for '--port'"),
+        (["serve", "--queue", "100"], "error: --max-sentences 256: such a request has no room in --queue 100"),
     ],
 )
 def test_a_fault_of_the_user_is_one_line_and_exit_2(arguments: list[str], expected: str) -> None:
@@ -127,6 +130,13 @@ def test_a_fault_of_the_user_is_one_line_and_exit_2(arguments: list[str], expect
     error, watched, *rest = result.stderr.splitlines()
     assert error.startswith(expected)
     assert (result.returncode, result.stdout, watched, rest) == (2, "", "no torch", [])
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client"])
+def test_serve_says_which_extra_it_needs(missing: str) -> None:
+    result = run(f"import sys\nsys.modules[{missing!r}] = None\n{WATCHED}", "serve", "no/such")
+    expected = "error: nmt serve: needs FastAPI, uvicorn and prometheus-client: pip install 'nmt[serve]'"
+    assert (result.returncode, result.stderr.splitlines()) == (2, [expected, "no torch"])
 
 
 def test_no_command_prints_the_help_on_stderr() -> None:

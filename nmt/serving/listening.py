@@ -1,0 +1,37 @@
+"""The socket of a server. Free of all that takes time to import, so that a port that is taken is told at once."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from nmt.core.errors import InputError
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises InputError for a port that is taken or a host that is not this machine's."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise InputError(f"--host {host}: {error.strerror}; 127.0.0.1 is this machine, 0.0.0.0 all it has") from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(f"--host {host}: is no address of this machine; 0.0.0.0 is all it has") from None
+        raise InputError(
+            f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
+        ) from None
+    return listening
+
+
+def url(listening: socket.socket) -> str:
+    """Where a browser finds it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

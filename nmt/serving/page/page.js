@@ -1,0 +1,213 @@
+// Asks POST /translate when the user pauses, and shows the answer and where the model looked.
+// Whatever is text goes into the page as textContent, never as HTML.
+"use strict";
+
+const PAUSE_MS = 400;
+
+const source = document.getElementById("source");
+const translation = document.getElementById("translation");
+const facts = document.getElementById("facts");
+const notice = document.getElementById("status");
+const attention = document.getElementById("attention");
+const sentences = document.getElementById("sentences");
+
+let aligns = true;
+let timer = 0; // of the next request
+let asking = null; // AbortController of the request that is on its way
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children); // strings become text
+  return made;
+}
+
+function say(text, isBad = false) {
+  notice.textContent = text;
+  notice.classList.toggle("bad", isBad);
+}
+
+function askIn(milliseconds) {
+  clearTimeout(timer);
+  timer = setTimeout(ask, milliseconds);
+}
+
+async function ask() {
+  clearTimeout(timer);
+  asking?.abort(); // the server drops what nobody waits for
+  const texts = source.value.split("\n").filter((line) => line.trim());
+  if (!texts.length) {
+    translation.removeAttribute("aria-busy");
+    show([]);
+    say("");
+    return;
+  }
+  const mine = (asking = new AbortController());
+  translation.setAttribute("aria-busy", "true");
+  const began = performance.now();
+  try {
+    const response = await fetch("translate", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ text: texts, alignment: aligns }),
+      signal: mine.signal,
+    });
+    const answer = await response.json();
+    if (mine !== asking) return;
+    if (response.ok) {
+      show(answer.results, performance.now() - began);
+      say(answer.warnings.join(" "));
+    } else {
+      refuse(response, answer.error);
+    }
+  } catch (error) {
+    if (mine !== asking || error.name === "AbortError") return;
+    say("The server does not answer.", true);
+  }
+  translation.removeAttribute("aria-busy");
+}
+
+function refuse(response, why) {
+  const seconds = Number(response.headers.get("Retry-After"));
+  if (seconds > 0) {
+    say(`Busy: ${why}. Trying again in ${seconds} s.`, true);
+    askIn(1000 * seconds);
+  } else {
+    say(`Not translated: ${why}.`, true);
+  }
+}
+
+function show(results, milliseconds) {
+  translation.replaceChildren(
+    ...results.map((result) => element("p", { dir: "auto" }, result.translations[0].text)),
+  );
+  const subwords = results.reduce((sum, result) => sum + result.translations[0].tokens.length, 0);
+  facts.textContent = results.length
+    ? `${subwords} ${subwords === 1 ? "subword" : "subwords"} in ${Math.round(milliseconds)} ms` +
+      (results.length === 1 ? `, score ${results[0].translations[0].score.toFixed(2).replace("-", "−")}` : "")
+    : "";
+  const aligned = results.map((result) => result.translations[0].alignment).filter(Boolean);
+  sentences.replaceChildren(...aligned.map(sentence));
+  attention.hidden = !aligned.length;
+}
+
+// One aligned sentence: the words of both sides, what is said of the chosen one, and all weights as a table.
+function sentence(alignment) {
+  const { source_tokens, target_tokens, weights } = alignment;
+  const told = element("p", { class: "told", "aria-live": "polite" });
+  const sources = source_tokens.map(button);
+  const targets = target_tokens.map(button);
+  const row = (target) => weights[target];
+  const column = (index) => weights.map((each) => each[index]);
+  sources.forEach((word, index) =>
+    light(word, targets, () => column(index), () => tell(told, word, "got weight from", targets, column(index))),
+  );
+  targets.forEach((word, index) =>
+    light(word, sources, () => row(index), () => tell(told, word, "looked at", sources, row(index))),
+  );
+  const heatmap = element("div", { class: "heatmap", tabindex: "0", role: "group", "aria-label": "All weights" });
+  heatmap.append(matrix(alignment));
+  return element(
+    "article",
+    { class: "sentence" },
+    words("Text", sources),
+    words("Translation", targets),
+    told,
+    element("p", { class: "small" }, "All weights: a row for each word of the translation; framed where two words are linked"),
+    heatmap,
+  );
+}
+
+function button(text) {
+  return element("button", { type: "button", class: "word" }, text);
+}
+
+function words(name, buttons) {
+  const line = element("p", { class: "words", dir: "auto" });
+  for (const each of buttons) line.append(each, " ");
+  return element("div", { role: "group", "aria-label": name }, element("small", {}, name), line);
+}
+
+// While a word is pointed at or focused, the others show what weight they have for it.
+function light(word, others, weights, tell) {
+  const on = () => {
+    const article = word.closest("article");
+    for (const each of article.querySelectorAll(".word")) dim(each);
+    word.classList.add("chosen");
+    weights().forEach((weight, index) => others[index].style.setProperty("--weight", weight));
+    tell();
+  };
+  const off = () => {
+    dim(word);
+    others.forEach(dim);
+  };
+  word.addEventListener("pointerenter", on);
+  word.addEventListener("focus", on);
+  word.addEventListener("pointerleave", off);
+  word.addEventListener("blur", off);
+}
+
+function dim(word) {
+  word.classList.remove("chosen");
+  word.style.removeProperty("--weight");
+}
+
+function tell(told, word, what, others, weights) {
+  const most = weights
+    .map((weight, index) => ({ weight, text: others[index].textContent }))
+    .sort((a, b) => b.weight - a.weight)
+    .filter(({ weight }) => weight >= 0.05)
+    .slice(0, 4);
+  const list = most.map(({ weight, text }) => `${text} ${Math.round(100 * weight)} %`).join(", ");
+  told.textContent = `${word.textContent} ${what} ${list || "nothing in particular"}`;
+}
+
+function matrix({ source_tokens, target_tokens, weights, links }) {
+  const linked = new Set(links.map(([from, to]) => `${from}-${to}`));
+  const head = element("tr", {}, element("td"));
+  head.append(...source_tokens.map((token) => element("th", { scope: "col" }, token)));
+  head.firstChild.style.background = "none";
+  const rows = target_tokens.map((token, target) => {
+    const row = element("tr", {}, element("th", { scope: "row" }, token));
+    weights[target].forEach((weight, index) => {
+      const told = `${token} ← ${source_tokens[index]}: ${weight.toFixed(2)}`;
+      const cell = element("td", { title: told }, element("span", { class: "hidden" }, weight.toFixed(2)));
+      cell.style.setProperty("--weight", weight);
+      cell.classList.toggle("link", linked.has(`${index}-${target}`));
+      row.append(cell);
+    });
+    return row;
+  });
+  return element(
+    "table",
+    { class: "weights" },
+    element("thead", {}, head),
+    element("tbody", {}, ...rows),
+  );
+}
+
+async function greet() {
+  try {
+    const response = await fetch("health");
+    const health = await response.json();
+    document.getElementById("model").textContent = health.model ?? health.status;
+    aligns = health.alignment ?? aligns;
+    if (response.ok) {
+      ask(); // the browser may have kept a text from before
+      return;
+    }
+    say(`The server is ${health.status}.`);
+  } catch {
+    say("The server does not answer.", true);
+  }
+  setTimeout(greet, 1000);
+}
+
+source.addEventListener("input", () => askIn(PAUSE_MS));
+source.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    ask();
+  }
+});
+greet();

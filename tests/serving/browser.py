@@ -1,0 +1,113 @@
+"""Headless Chromium by the W3C WebDriver protocol, which is plain HTTP with JSON: no further package, no download."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+CONTROL, ENTER, TAB = "\ue009", "\ue007", "\ue004"
+
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, client: httpx.Client, session: str) -> None:
+        self._client, self._session = client, session
+
+    def _ask(self, method: str, path: str, **body: Any) -> Any:
+        request = {"json": body} if method == "POST" else {}
+        answer = self._client.request(method, f"/session/{self._session}/{path}", **request).json()["value"]
+        if isinstance(answer, dict) and "error" in answer:
+            raise AssertionError(f"{answer['error']}: {answer['message']}")
+        return answer
+
+    def open(self, url: str) -> None:
+        self._ask("POST", "url", url=url)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a script returns."""
+        return self._ask("POST", "execute/sync", script=script, args=list(arguments))
+
+    def until(self, script: str, *arguments: Any) -> Any:
+        """What a script returns, as soon as that is true."""
+        for _ in range(400):
+            if found := self.run(script, *arguments):
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"not true within 20 s: {script}")
+
+    def type(self, selector: str, text: str) -> None:
+        """Types into an element."""
+        self._ask("POST", f"element/{self._find(selector)}/value", text=text)
+
+    def press(self, *keys: str) -> None:
+        """Presses keys together, wherever the focus is."""
+        down = [{"type": "keyDown", "value": key} for key in keys]
+        up = [{"type": "keyUp", "value": key} for key in reversed(keys)]
+        self._ask("POST", "actions", actions=[{"type": "key", "id": "keys", "actions": down + up}])
+
+    def point(self, selector: str) -> None:
+        """Moves the mouse to an element."""
+        move = {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": {_ELEMENT: self._find(selector)}}
+        mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [move]}
+        self._ask("POST", "actions", actions=[mouse])
+
+    def emulate(self, command: str, **parameters: Any) -> None:
+        """A command of the Chrome DevTools protocol."""
+        self._ask("POST", "goog/cdp/execute", cmd=command, params=parameters)
+
+    def screenshot(self, path: Path) -> None:
+        """Writes a picture of what is in the window, as PNG."""
+        path.write_bytes(base64.b64decode(self._ask("GET", "screenshot")))
+
+    def complaints(self) -> list[str]:
+        """What it has said of faults on pages since it was asked last."""
+        return [each["message"] for each in self._ask("POST", "se/log", type="browser") if each["level"] != "INFO"]
+
+    def _find(self, selector: str) -> str:
+        element: str = self._ask("POST", "element", using="css selector", value=selector)[_ELEMENT]
+        return element
+
+
+@contextmanager
+def browsing(folder: Path) -> Iterator[Browser]:
+    """A browser whose profile is in ``folder``."""
+    environment = {**os.environ, "HOME": str(folder)}
+    with subprocess.Popen(
+        [str(CHROMEDRIVER), "--port=0"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as driver:
+        try:
+            assert driver.stdout is not None
+            port = next(found[1] for line in driver.stdout if (found := re.search(r"successfully on port (\d+)", line)))
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
+                options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={folder / 'profile'}"]}
+                wanted = {
+                    "browserName": "chrome",
+                    "goog:chromeOptions": options,
+                    "goog:loggingPrefs": {"browser": "ALL"},
+                }
+                made = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
+                assert "sessionId" in made, made
+                yield Browser(client, made["sessionId"])
+                client.delete(f"/session/{made['sessionId']}")
+        finally:
+            driver.terminate()
