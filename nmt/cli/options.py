@@ -42,11 +42,12 @@ Precision: TypeAlias = Annotated[
     typer.Option("--precision", help="Number format of the matrix products; auto takes the fastest that is safe."),
 ]
 
-TranslationPrecision: TypeAlias = Annotated[
+UsePrecision: TypeAlias = Annotated[
     Literal["auto", "float32", "bfloat16", "float16", "int8"],
     typer.Option(
         "--precision",
-        help="Number format of the matrix products; auto takes the fastest that is safe, which int8 is not said to be.",
+        help="Number format of the matrix products; auto takes bfloat16 or float16 where the hardware has it; "
+        "int8, on a CPU, rounds more.",
     ),
 ]
 

@@ -7,6 +7,7 @@ import os
 import platform
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,22 +16,32 @@ import torch
 from nmt.core import log
 from nmt.core.errors import InputError
 
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 
 _DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Compute:
-    """A device and the precision of its matrix products; weights themselves are always float32."""
+    """A device and the precision of its matrix products; weights themselves are always float32.
+
+    With ``int8``, which is for translation on a CPU, the large ones are of integers (``nmt.layers.quantized``) and the
+    others in the fastest precision that the CPU has.
+    """
 
     device: torch.device
     precision: Precision
 
     def autocast(self) -> AbstractContextManager[object]:
         """Inside it matrix products run in the precision."""
-        dtype = _DTYPES[self.precision]
-        return torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the tensors that are multiplied."""
+        if self.precision == "int8":
+            return torch.bfloat16 if _cpu_has_bfloat16() else torch.float32
+        return _DTYPES[self.precision]
 
     @property
     def label(self) -> str:
@@ -45,8 +56,8 @@ class Compute:
 def compute(device: str, precision: str) -> Compute:
     """The device and precision that a user's words stand for.
 
-    ``device``: auto, cpu, cuda or cuda:N; auto takes CUDA where it is. ``precision``: auto, float32, bfloat16 or
-    float16; auto takes bfloat16 where the hardware multiplies it (float16 on a GPU that does not), else float32 with a
+    ``device``: auto, cpu, cuda or cuda:N; auto takes CUDA where it is. ``precision``: auto, float32, bfloat16, float16
+    or int8; auto takes bfloat16 where the hardware multiplies it (float16 on a GPU that does not), else float32 with a
     notice. Raises InputError for what is unknown or not there: nothing falls back in silence.
     """
     chosen = _device(device)
@@ -81,12 +92,15 @@ def _precision(name: str, device: torch.device) -> Precision:
         raise InputError("--precision float16: is for CUDA devices; use bfloat16 or float32 on a CPU")
     if name == "bfloat16" and device.type == "cpu" and not _cpu_has_bfloat16():
         log.warning("this CPU only emulates bfloat16; --precision float32 will be faster")
-    for precision in ("float32", "bfloat16", "float16"):
+    if name == "int8" and device.type == "cuda":
+        raise InputError("--precision int8: is for CPUs; use bfloat16 or float16 on CUDA devices")
+    for precision in ("float32", "bfloat16", "float16", "int8"):
         if name == precision:
             return precision
-    raise InputError(f"--precision {name}: is none of auto, float32, bfloat16, float16")
+    raise InputError(f"--precision {name}: is none of auto, float32, bfloat16, float16, int8")
 
 
+@cache
 def _cpu_has_bfloat16() -> bool:
     """Whether the CPU multiplies bfloat16 itself and torch can run an LSTM in it."""
     try:

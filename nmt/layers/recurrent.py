@@ -141,6 +141,7 @@ class RecurrentStack(nn.Module):
         self.input_size = input_size
         self.size = size
         self.layers = layers
+        self.for_steps: dict[tuple[str, int], Tensor] = {}
         self.rnns = nn.ModuleList(
             self.cell.module(size if layer else input_size, size, batch_first=True) for layer in range(layers)
         )
@@ -152,6 +153,10 @@ class RecurrentStack(nn.Module):
                 parameter.data.zero_()
                 if cell == "lstm" and "bias_ih" in name:
                     parameter.data[size : 2 * size] = 1.0
+
+    def step_parameter(self, name: str, layer: int) -> Tensor:
+        """``parameter``, or what stands in for it where steps are taken one by one."""
+        return self.for_steps.get((name, layer), self.parameter(name, layer))
 
     def parameter(self, name: str, layer: int) -> nn.Parameter:
         """A layer's weight_ih, weight_hh, bias_ih or bias_hh."""
@@ -194,13 +199,13 @@ class Stepper:
         self._cell = stack.cell
         known = stack.input_size - fed
         self._residual = stack.residual
-        self._known = DeferredLinear(stack.parameter("weight_ih", 0)[:, :known])
-        self._biases_G = [stack.parameter("bias_ih", n) for n in range(stack.layers)]
-        fed_weight_GF = stack.parameter("weight_ih", 0)[:, known:]
+        self._known = DeferredLinear(stack.step_parameter("weight_ih", 0)[:, :known])
+        self._biases_G = [stack.step_parameter("bias_ih", n) for n in range(stack.layers)]
+        fed_weight_GF = stack.step_parameter("weight_ih", 0)[:, known:]
         self._inputs: list[DeferredLinear | None] = [DeferredLinear(fed_weight_GF) if fed else None]
-        self._inputs += [DeferredLinear(stack.parameter("weight_ih", n)) for n in range(1, stack.layers)]
-        self._recurrent = [DeferredLinear(stack.parameter("weight_hh", n)) for n in range(stack.layers)]
-        self._recurrent_biases_G = [stack.parameter("bias_hh", n) for n in range(stack.layers)]
+        self._inputs += [DeferredLinear(stack.step_parameter("weight_ih", n)) for n in range(1, stack.layers)]
+        self._recurrent = [DeferredLinear(stack.step_parameter("weight_hh", n)) for n in range(stack.layers)]
+        self._recurrent_biases_G = [stack.step_parameter("bias_hh", n) for n in range(stack.layers)]
 
     def known(self, known_BTE: Tensor) -> Tensor:
         """What the inputs known before the loop add to the bottom layer's pre-activations, (B, T, G)."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
@@ -18,6 +16,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
+from nmt.models.quantize import quantize
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
@@ -73,5 +72,7 @@ def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[An
 
 def for_inference(model: Seq2Seq[Any, Any], chosen: Compute) -> Seq2Seq[Any, Any]:
     """The model itself, frozen, in eval mode, its weights in the compute precision: so no step casts them again."""
-    dtype: torch.dtype = getattr(torch, chosen.precision)
-    return model.to(dtype).requires_grad_(False).eval()
+    model = model.requires_grad_(False).eval()
+    if chosen.precision == "int8":
+        quantize(model, chosen.dtype)
+    return model.to(chosen.dtype)

@@ -214,7 +214,9 @@ class Translator:
         return ("attention", "gradient", "input-x-gradient")
 
     def check_method(self, method: Method) -> None:
-        """Raises InputError for a method that the model does not admit."""
+        """Raises InputError for a method that the model or its precision does not admit."""
+        if method != "attention" and self.trained.compute.precision == "int8":
+            raise InputError("--precision int8: has no gradients to align by; use float32 or bfloat16")
         if method not in self.methods:
             raise InputError(
                 f"{self.trained.checkpoint}: has no attention to align by (model.attention.score: none); "

@@ -217,3 +217,17 @@ def test_constraints_that_cannot_be_met_are_refused(
 ) -> None:
     (trained / "words").write_text(words, encoding="utf-8")
     assert refused(trained, "--constraints", "words", *arguments).startswith(message)
+
+
+def test_weights_of_eight_bits(trained: Path) -> None:
+    plain = translated(trained).decode().splitlines()
+    rounded = nmt("translate", "run", "--precision", "int8", folder=trained, stdin=TEXT)
+    assert rounded.returncode == 0, rounded.stderr.decode()
+    lines = rounded.stdout.decode().splitlines()
+    assert len(lines) == len(plain)
+    assert lines[0] == lines[3]
+    assert lines[1] == ""
+    aligned = ("align", "run", "--source", "test.de", "--target", "test.en", "--precision", "int8")
+    assert nmt(*aligned, folder=trained).stdout.count(b"\n") == 10
+    assert "--precision int8: has no gradients" in error(nmt(*aligned, "--method", "gradient", folder=trained))
+    assert "int8" in error(nmt("train", "config.yaml", "--precision", "int8", folder=trained))

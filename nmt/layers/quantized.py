@@ -1,0 +1,101 @@
+"""Weights as 8-bit integers, for translation on a CPU.
+
+    w_oi ~ s_o q_oi      q in -127 ... 127, s_o = max_i |w_oi| / 127: a scale for each output
+    x_ni ~ t_n p_ni      the same of each row of the input, formed anew for each product
+    (x W')_no ~ t_n s_o (p q')_no
+
+(Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
+without zero points.) A row's scale is its own, so that a sentence does not depend on those that share its batch.
+
+Shapes: N rows, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+LARGEST = 127
+
+
+class Int8Weight(Tensor):
+    """A weight (O, I) that ``F.linear`` multiplies in integers, and that can be cut and joined as models do it. It says
+    of itself that it has the type of the tensors that it is multiplied with."""
+
+    values_OI: Tensor
+    scale_O: Tensor
+
+    @staticmethod
+    def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
+        made: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
+        made.values_OI, made.scale_O = values_OI, scale_O
+        return made
+
+    @classmethod
+    def of(cls, weight_OI: Tensor, dtype: torch.dtype) -> Int8Weight:
+        """A weight, rounded; ``dtype`` is that of the tensors that it is multiplied with."""
+        wide_OI = weight_OI.detach().float()
+        scale_O1 = _scale(wide_OI)
+        return cls((wide_OI / scale_O1).round_().to(torch.int8), scale_O1[:, 0], dtype)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        function: Callable[..., Any],
+        types: Any,
+        arguments: Sequence[Any] = (),
+        named: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if function in _OPERATIONS:
+            return _OPERATIONS[function](*arguments, **(named or {}))
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*arguments, **(named or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, *_: Any) -> Any:
+        raise NotImplementedError(f"{function} of a weight of 8-bit integers")
+
+
+def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
+    x_NI = x.reshape(-1, x.shape[-1]).float()
+    scale_N1 = _scale(x_NI)
+    values_NI = (x_NI / scale_N1).round_().to(torch.int8)
+    product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T).float()
+    product_NO.mul_(weight_OI.scale_O).mul_(scale_N1)
+    if bias_O is not None:
+        product_NO += bias_O
+    return product_NO.to(x.dtype).view(*x.shape[:-1], -1)
+
+
+def _scale(x_NI: Tensor) -> Tensor:
+    """What each row is divided by, (N, 1); a row of zeros by a small number."""
+    return (x_NI.abs().amax(dim=1, keepdim=True) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
+
+
+def _joined(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
+    assert dim == 0
+    return Int8Weight(
+        torch.cat([each.values_OI for each in weights]), torch.cat([each.scale_O for each in weights]), weights[0].dtype
+    )
+
+
+def _cut(weight_OI: Int8Weight, index: tuple[slice, slice]) -> Int8Weight:
+    rows, columns = index
+    return Int8Weight(weight_OI.values_OI[rows, columns], weight_OI.scale_O[rows], weight_OI.dtype)
+
+
+def _itself(weight_OI: Int8Weight, *_: Any) -> Int8Weight:
+    return weight_OI
+
+
+_OPERATIONS: dict[Any, Callable[..., Any]] = {
+    F.linear: _linear,
+    torch.cat: _joined,
+    Tensor.__getitem__: _cut,
+    Tensor.to: _itself,
+    Tensor.detach: _itself,
+}
