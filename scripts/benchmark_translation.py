@@ -1,25 +1,58 @@
-"""Translation speed of a trained model: sentences/s, greedy and with a beam, without start-up.
+"""Translation speed of a trained model by each engine and precision, side by side.
 
-    python scripts/benchmark_translation.py MODEL SOURCE [--beam 1 --beam 5] [--precision float32]
+    python scripts/benchmark_translation.py MODEL SOURCE [--reference FILE] [--beam 1 --beam 5] [--threads 2]
+        [--system nmt:bfloat16 --system ctranslate2:int8 --system direct:int8 ...]
 
-Text goes in and text comes out; loading does not count. One run warms up, the figure is the median of five. Prints a
-JSON line for each figure, and a table on stderr.
+A system is an engine and a precision: ``nmt`` is our own search, ``ctranslate2`` is ``nmt translate --engine
+ctranslate2``, and ``direct`` is CTranslate2 called by a few lines of Python, as one would without us; both need ``nmt
+export MODEL``. Left out, all that the machine and the model allow are compared.
+
+Text goes in and text comes out; loading does not count. Each system is a process of its own, and they translate in turn
+(A B A B ...): a round to warm up, then ``--rounds`` that count, of which the median is told. For each beam and system:
+sentences/s, subwords/s, what single sentences take (median and 95th percentile), BLEU and the share of sentences
+translated as by nmt:float32, and the process' largest memory. Prints a JSON line for each figure, and a table on
+stderr.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import resource
 import statistics
+import sys
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
-from measuring import matrix_rate, print_table, report
+from measuring import print_table, report
 
-import nmt
 from nmt.core import log
+from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
 
-RUNS = 5
+SYSTEMS = (
+    "nmt:float32",
+    "nmt:bfloat16",
+    "nmt:int8",
+    "ctranslate2:float32",
+    "direct:float32",
+    "ctranslate2:int8",
+    "direct:int8",
+)
+SINGLE = 50
+"""Sentences that are translated one by one for the latency."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a system says of one turn."""
+
+    seconds: float
+    texts: list[str]
+    subwords: int
 
 
 def main() -> None:
@@ -27,32 +60,161 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("source", type=Path)
+    parser.add_argument("--reference", type=Path, help="for BLEU")
     parser.add_argument("--beam", type=int, action="append", help="repeatable; default 1 and 5")
+    parser.add_argument("--system", action="append", metavar="ENGINE:PRECISION", help="repeatable; see above")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--precision", default="auto")
     arguments = parser.parse_args()
-    log.set_verbosity(log.Verbosity.QUIET)
     lines = list(read_lines(arguments.source))
+    references = None if arguments.reference is None else list(read_lines(arguments.reference))
     for beam in arguments.beam or [1, 5]:
-        translator = nmt.load(
-            arguments.model,
-            device=arguments.device,
-            precision=arguments.precision,
-            overrides=[*arguments.overrides, f"search.beam={beam}"],
-        )
-        translator.translate(lines)
-        speeds, rates = [], []
-        for _ in range(RUNS):
-            rates.append(matrix_rate(translator.trained.compute))
-            started = time.perf_counter()
-            translator.translate(lines)
-            speeds.append(len(lines) / (time.perf_counter() - started))
-        chosen = translator.trained.compute
-        report(f"sentences_per_second_beam_{beam}", statistics.median(speeds), "sentences/s", chosen)
-        report(f"sentences_per_second_beam_{beam}_best", max(speeds), "sentences/s", chosen)
-        report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
+        overrides = [*arguments.overrides, f"search.beam={beam}"]
+        wanted = arguments.system or list(SYSTEMS)
+        compare(arguments.model, lines, references, overrides, beam, wanted, arguments.threads, arguments.rounds)
     print_table()
+
+
+def compare(
+    model: str,
+    lines: Sequence[str],
+    references: Sequence[str] | None,
+    overrides: Sequence[str],
+    beam: int,
+    wanted: Sequence[str],
+    threads: int,
+    rounds: int,
+) -> None:
+    """Reports the figures of one beam size."""
+    running = {}
+    for system in wanted:
+        started = System(system, model, overrides, threads)
+        if started.failure is None:
+            running[system] = started
+        else:
+            print(f"{system}: left out: {started.failure}", file=sys.stderr)
+    turns: dict[str, list[Turn]] = {system: [] for system in running}
+    for number in range(rounds + 1):
+        for system, process in running.items():
+            turn = process.translate(lines)
+            if number > 0:
+                turns[system].append(turn)
+    baseline = turns["nmt:float32"][0].texts if "nmt:float32" in turns else None
+    for system, process in running.items():
+        mine = turns[system]
+        name, machine = f"{system} beam {beam}", f"cpu ({threads} threads)"
+        seconds = statistics.median(each.seconds for each in mine)
+        report(f"{name}: sentences", len(lines) / seconds, "sentences/s", machine)
+        report(f"{name}: subwords", mine[0].subwords / seconds, "subwords/s", machine)
+        latencies = sorted(process.translate([line]).seconds for line in lines[:SINGLE])
+        report(f"{name}: latency, median", 1000 * statistics.median(latencies), "ms", machine)
+        report(f"{name}: latency, 95th percentile", 1000 * latencies[int(0.95 * len(latencies))], "ms", machine)
+        if references is not None:
+            import sacrebleu
+
+            report(f"{name}: BLEU", sacrebleu.corpus_bleu(mine[0].texts, [list(references)]).score, "BLEU", machine)
+        if baseline is not None:
+            same = sum(one == other for one, other in zip(mine[0].texts, baseline, strict=True))
+            report(f"{name}: same as nmt:float32", same / len(lines), "of sentences", machine)
+        report(f"{name}: memory", process.end() / 1024, "MiB", machine)
+
+
+class System:
+    """An engine with a model, in a process of its own."""
+
+    def __init__(self, system: str, model: str, overrides: Sequence[str], threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=_serve, args=(there, system, model, overrides, threads), daemon=True)
+        self._process.start()
+        self.failure: str | None = self._here.recv()
+
+    def translate(self, lines: Sequence[str]) -> Turn:
+        """One turn."""
+        self._here.send(list(lines))
+        turn = self._here.recv()
+        assert isinstance(turn, Turn)
+        return turn
+
+    def end(self) -> float:
+        """Ends the process; the most memory that it had, in KiB."""
+        self._here.send(None)
+        most: float = self._here.recv()
+        self._process.join()
+        return most
+
+
+def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], threads: int) -> None:
+    log.set_verbosity(log.Verbosity.QUIET)
+    import torch
+
+    torch.set_num_threads(threads)
+    engine, _, precision = system.partition(":")
+    try:
+        if engine == "direct":
+            translate = _direct(model, overrides, precision, threads)
+        else:
+            translate = _own(model, overrides, engine, precision)
+    except InputError as error:
+        pipe.send(str(error))
+        return
+    pipe.send(None)
+    while (lines := pipe.recv()) is not None:
+        started = time.perf_counter()
+        texts, subwords = translate(lines)
+        pipe.send(Turn(time.perf_counter() - started, texts, subwords))
+    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+Translate = Callable[[list[str]], tuple[list[str], int]]
+
+
+def _own(model: str, overrides: Sequence[str], engine: str, precision: str) -> Translate:
+    import nmt
+    from nmt.workflows.translator import EngineName
+
+    engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
+    if engine not in engines:
+        raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
+    translator = nmt.load(model, precision=precision, overrides=overrides, engine=engines[engine])
+
+    def translate(lines: list[str]) -> tuple[list[str], int]:
+        found = translator.translate(lines)
+        return [each.text for each in found], sum(len(each.tokens) for each in found)
+
+    return translate
+
+
+def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) -> Translate:
+    """What one would write with CTranslate2 and SentencePiece."""
+    import ctranslate2
+    import sentencepiece
+
+    from nmt import experiment as experiments
+    from nmt.workflows.locate import find_checkpoint, run_of
+
+    run = run_of(find_checkpoint(model))
+    search = experiments.load(run / experiments.FILE, overrides).search
+    if not (run / "exported" / "ctranslate2").exists() or not (run / "subwords.model").exists():
+        raise InputError(f"{run}: there is no export to CTranslate2 with a joint vocabulary")
+    translator = ctranslate2.Translator(
+        str(run / "exported" / "ctranslate2"), compute_type=precision, inter_threads=threads, intra_threads=1
+    )
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(run / "subwords.model"))
+
+    def translate(lines: list[str]) -> tuple[list[str], int]:
+        results = translator.translate_batch(
+            subwords.encode(lines, out_type=str),
+            beam_size=search.beam,
+            max_batch_size=search.batch_tokens // search.beam,
+            batch_type="tokens",
+            max_decoding_length=100,
+        )
+        found = [each.hypotheses[0] for each in results]
+        return subwords.decode(found), sum(map(len, found))
+
+    return translate
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from nmt.core.device import Compute
 
 def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:
     """Floating-point operations per second of a square matrix product in the compute precision."""
-    dtype = getattr(torch, chosen.precision)
+    dtype = chosen.dtype
     one = torch.randn(size, size, device=chosen.device).to(dtype)
     one @ one
     if chosen.device.type == "cuda":
@@ -31,10 +31,11 @@ def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:
 _ROWS: list[tuple[str, float, str]] = []
 
 
-def report(name: str, value: float, unit: str, chosen: Compute) -> None:
-    """One JSON line on stdout, and a row of ``print_table``."""
+def report(name: str, value: float, unit: str, chosen: Compute | str) -> None:
+    """One JSON line on stdout, and a row of ``print_table``; ``chosen`` or its label is named with the machine."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    machine = f"{platform.machine()}, {chosen.label}, torch {torch.__version__}"
+    label = chosen if isinstance(chosen, str) else chosen.label
+    machine = f"{platform.machine()}, {label}, torch {torch.__version__}"
     rounded = float(f"{value:.4g}")
     figure = {"name": name, "value": rounded, "unit": unit, "commit": commit.stdout.strip(), "machine": machine}
     print(json.dumps(figure), flush=True)
