@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from nmt.data.sentences import Span, sentence_spans
 
@@ -18,30 +19,39 @@ _MARGIN = 0.2
 """Of a text's length: punctuation nearer to its ends than that splits it only where there is no other way."""
 
 
-def split_long(text: str, fits: Callable[[str], bool]) -> list[Span]:
+@dataclass(frozen=True)
+class Lengths:
+    """How long the source sentences are that a model was trained on, in subwords."""
+
+    usual: int
+    """99 of 100 are not longer."""
+    longest: int
+
+
+def split_long(text: str, count: Callable[[str], int], lengths: Lengths) -> list[Span]:
     """The pieces of a text, in order, without the white space around them; between them there is nothing else. None for
     a blank text.
 
-    A text that ``fits`` is one piece. Any other is split at all its sentence ends; a sentence that does not fit is
-    halved at the best punctuation that leaves neither part too short, at the place nearest to its middle, or else at
-    the white space nearest to it, until all parts fit. A single word is never split.
+    A text of at most ``lengths.usual`` subwords, as ``count`` tells them, is one piece. Any other is split at all its
+    sentence ends. A sentence of more than ``lengths.longest`` is halved at the best punctuation that leaves neither
+    part too short, at the place nearest to its middle, or else at the white space nearest to it, until no part is
+    longer. A single word is never split.
     """
-    begin = len(text) - len(text.lstrip())
-    whole = (begin, begin + len(text.strip()))
-    if whole[0] == whole[1]:
+    begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    if begin >= end:
         return []
-    if fits(text):
-        return [whole]
-    return [piece for sentence in sentence_spans(text) for piece in _halved(text, sentence, fits)]
+    if count(text) <= lengths.usual:
+        return [(begin, end)]
+    return [piece for sentence in sentence_spans(text) for piece in halved(text, sentence, count, lengths.longest)]
 
 
-def _halved(text: str, span: Span, fits: Callable[[str], bool]) -> list[Span]:
-    """Parts of ``span`` that fit, as far as there is white space."""
+def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
+    """Parts of a sentence that have at most ``longest`` subwords each, as far as there is white space."""
     pieces: list[Span] = []
     waiting = [span]
     while waiting:
         begin, end = waiting.pop()
-        if fits(text[begin:end]) or (place := _middle_break(text, begin, end)) is None:
+        if count(text[begin:end]) <= longest or (place := _middle_break(text, begin, end)) is None:
             pieces.append((begin, end))
             continue
         first = begin + len(text[begin:place].rstrip())

@@ -64,8 +64,15 @@ class SearchConfig(Structure):
     """Draw many translations and take the one most like the others; null: do not."""
     replace_unknown: bool = False
     """Put the source word that got most attention where a translation has an unknown token."""
+    markup: bool = False
+    """Carry tags, entities, URLs, numbers and placeholders over unchanged, and capitals of whole lines. See
+    ``nmt.alignment.markup``."""
+    document: bool = False
+    """Translate running text: each line sentence by sentence, with the white space between them as it is."""
+    split_longer_than: Annotated[int, Field(gt=0)] | Literal["trained"] | None = "trained"
+    """A line of more subwords is translated in pieces; trained: than 99 of 100 training sentences; null: never."""
     max_source_tokens: Annotated[int, Field(gt=0)] = 1000
-    """A longer source sentence is cut there, with a warning."""
+    """A longer source sentence, or piece of one, is cut there, with a warning."""
     batch_tokens: Annotated[int, Field(gt=0)] = 2048
     """Source tokens decoded together, padding included."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from nmt.alignment.formats import Alignment, json_line, json_tree
 from nmt.core.lines import Line
-from nmt.workflows.translator import Translation
+from nmt.workflows.translation import Translation
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 

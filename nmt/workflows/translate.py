@@ -15,7 +15,8 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
 from nmt.workflows.output import OutputFormat, json_lines, text_lines, tsv_lines
-from nmt.workflows.translator import Translation, Translator, load
+from nmt.workflows.translation import Translation
+from nmt.workflows.translator import Translator, load
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""

@@ -1,0 +1,387 @@
+"""The items of a text put into its translation, by way of the alignment.
+
+A model that never saw markup translates the plain text, and the alignment says where everything goes (Müller 2017,
+"Treatment of Markup in Statistical Machine Translation"; Hanneman & Dinu 2020, "How Should Markup Tags Be
+Translated?"). Each item is there exactly once, whatever the translation is.
+
+- A pair of tags encloses the interval of target units j that maximises sum_j (2 p_j - 1), where p_j is the share of
+  unit j's alignment that falls on what the pair encloses in the source: the interval with most alignment inside it and
+  least outside (after Zenkel et al. 2021, "Automatic Bilingual Markup Transfer"). It has at least one unit, as far as
+  there are enough. Pairs stay nested as they were, and siblings never overlap.
+- A tag that stands alone follows the translation of the word before it, or precedes that of the word that it leans on.
+- Of the other items the model sees the text. Where the translation repeats it, it stands; else the target units that
+  look at it most are replaced; where there are none, it is placed like a tag that stands alone.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.alignment.markup import Item, Marked
+from nmt.data.sentences import Span
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where a target unit looks: a weight, 0 or more, for each source unit from ``first`` on; at all others not. Of
+    units that follow each other neither where that begins nor where it ends goes back."""
+
+    first: int
+    weights_I: NDArray[np.floating]
+
+    def at(self, begin: int, end: int) -> float:
+        """The weight of the source units from ``begin`` to ``end``."""
+        return float(self.weights_I[max(begin - self.first, 0) : max(end - self.first, 0)].sum())
+
+    @property
+    def end(self) -> int:
+        """After the last source unit that it may look at."""
+        return self.first + len(self.weights_I)
+
+    @property
+    def best(self) -> int:
+        """The source unit that it looks at most; -1 where none stands out."""
+        if not len(self.weights_I) or self.weights_I.max() <= 0.0:
+            return -1
+        if len(self.weights_I) > 1 and self.weights_I.max() == self.weights_I.min():
+            return -1
+        return self.first + int(self.weights_I.argmax())
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word or punctuation mark of a translation."""
+
+    begin: int
+    end: int
+    look: Look
+    held_by: int = -1
+    """The item that stands in its place; -1: none."""
+
+
+def restore(marked: Marked, source_units: Sequence[Span], target: str, target_units: Sequence[Unit]) -> str:
+    """A translation with all items of its source, each once, tags nested as they were.
+
+    ``source_units`` are those of ``marked.text``, as ``nmt.alignment.units`` gives them; ``target_units`` those of
+    ``target``, which they cover but for white space.
+    """
+    if not marked.items:
+        return target
+    number = {begin: unit for unit, (begin, _) in enumerate(source_units)}
+    words = {index: number[item.begin] for index, item in enumerate(marked.items) if item.kind == "word"}
+    units = _merged(_replaced(words, _cut(target_units, _repeats(marked, words, target, target_units))), words)
+    root = _tree(marked, source_units, words.keys() - {unit.held_by for unit in units})
+    writer = _Writer(marked, source_units, target, units)
+    writer.write(root, 0, len(units))
+    return "".join(writer.spelt())
+
+
+# ------------------------------------------------------------------------------------- what stands for words kept
+
+
+def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Sequence[Unit]) -> list[int]:
+    """Of each character of a translation the item that it repeats, or -1: each item once at most, at the place that
+    looks at it most."""
+    found: list[tuple[float, int, Span]] = []
+    for index, number in words.items():
+        looking = [
+            unit for unit in units[slice(*_lookers(units, number, number + 1))] if unit.look.at(number, number + 1)
+        ]
+        if not looking:
+            continue
+        seen = marked.text[marked.items[index].begin : marked.items[index].end]
+        before = r"(?<![^\W_])" if seen[0].isalnum() else ""
+        after = r"(?![^\W_])" if seen[-1].isalnum() else ""
+        pattern = re.compile(before + r"\s*".join(map(re.escape, seen.split())) + after)
+        for match in pattern.finditer(target, looking[0].begin, looking[-1].end):
+            inside = [unit for unit in looking if unit.begin < match.end() and match.start() < unit.end]
+            weight = sum(unit.look.at(number, number + 1) for unit in inside) / max(len(inside), 1)
+            found.append((-weight, index, match.span()))
+    holders = [-1] * len(target)
+    done: set[int] = set()
+    for _, index, (begin, end) in sorted(found):
+        if index not in done and max(holders[begin:end]) < 0:
+            done.add(index)
+            holders[begin:end] = [index] * (end - begin)
+    return holders
+
+
+def _lookers(units: Sequence[Unit], begin: int, end: int) -> Span:
+    """The target units that may look at the source units from ``begin`` to ``end``, and maybe others between them."""
+    first = bisect_left(units, begin + 1, key=lambda unit: unit.look.end)
+    return first, bisect_left(units, end, lo=first, key=lambda unit: unit.look.first)
+
+
+def _cut(units: Sequence[Unit], holders: Sequence[int]) -> list[Unit]:
+    """The units, cut where what repeats an item begins and ends."""
+    return [
+        replace(unit, begin=unit.begin + begin, end=unit.begin + end, held_by=holders[unit.begin + begin])
+        for unit in units
+        for begin, end in _runs(holders[unit.begin : unit.end])
+    ]
+
+
+def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
+    """The units, with the items that take the place of those that look at them most: of several runs of neighbours the
+    one with the most weight."""
+    held = {unit.held_by for unit in units}
+    item_of = {number: index for index, number in words.items() if index not in held}
+    wanted = [item_of.get(unit.look.best, -1) if unit.held_by < 0 else -1 for unit in units]
+    runs: dict[int, tuple[float, Span]] = {}
+    for begin, end in _runs(wanted):
+        if (index := wanted[begin]) >= 0:
+            weight = sum(unit.look.at(words[index], words[index] + 1) for unit in units[begin:end])
+            if index not in runs or weight > runs[index][0]:
+                runs[index] = (weight, (begin, end))
+    holder = {place: index for index, (_, span) in runs.items() for place in range(*span)}
+    return [replace(unit, held_by=holder.get(place, unit.held_by)) for place, unit in enumerate(units)]
+
+
+def _merged(units: Sequence[Unit], words: Mapping[int, int]) -> list[Unit]:
+    """The units, those that an item holds as one, which looks at that item alone."""
+    merged: list[Unit] = []
+    for unit in units:
+        if unit.held_by < 0:
+            merged.append(unit)
+        elif merged and merged[-1].held_by == unit.held_by:
+            merged[-1] = replace(merged[-1], end=unit.end)
+        else:
+            weights_I = np.zeros(len(unit.look.weights_I))
+            weights_I[words[unit.held_by] - unit.look.first] = 1.0
+            merged.append(replace(unit, look=Look(unit.look.first, weights_I)))
+    return merged
+
+
+def _runs(values: Sequence[int]) -> Iterator[Span]:
+    """Begin and end of each run of equal values."""
+    begin = 0
+    for place in range(1, len(values) + 1):
+        if place == len(values) or values[place] != values[begin]:
+            yield begin, place
+            begin = place
+
+
+# ---------------------------------------------------------------------------------------------- where tags stand
+
+
+@dataclass(frozen=True)
+class _Element:
+    """A pair of tags, by its opening one (-1: the whole text), and the source units that it encloses."""
+
+    item: int
+    begin: int
+    end: int
+    children: list[_Element | int] = field(default_factory=list)
+    """Elements, and items that are to be placed among them, in the order of the source."""
+
+
+def _tree(marked: Marked, source_units: Sequence[Span], loose: Iterable[int]) -> _Element:
+    """The elements of a text, with the tags that stand alone and the words that are ``loose``, to be placed."""
+    begins = [begin for begin, _ in source_units]
+    root = _Element(-1, 0, len(source_units))
+    opened = [root]
+    wanted = set(loose)
+    for index, item in enumerate(marked.items):
+        if item.kind == "open":
+            ends = marked.items[item.partner].begin
+            element = _Element(index, bisect_left(begins, item.begin), bisect_left(begins, ends))
+            opened[-1].children.append(element)
+            opened.append(element)
+        elif item.kind == "close":
+            opened.pop()
+        elif item.kind == "alone" or index in wanted:
+            opened[-1].children.append(index)
+    return root
+
+
+class _Writer:
+    """Units and items in the order of the translation, and then as text."""
+
+    def __init__(self, marked: Marked, source_units: Sequence[Span], target: str, units: Sequence[Unit]) -> None:
+        self._items = marked.items
+        self._source_begins = [begin for begin, _ in source_units]
+        self._target = target
+        self._units = units
+        self._looking: dict[int, list[int]] = {}
+        """The target units that look at each source unit most."""
+        for number, unit in enumerate(units):
+            self._looking.setdefault(unit.look.best, []).append(number)
+        self._placed: dict[int, list[Item]] = {}
+        """The items before each unit, and at the end, in order."""
+
+    def write(self, element: _Element, begin: int, end: int) -> None:
+        """Places what stands in an element, which encloses the target units from ``begin`` to ``end``."""
+        intervals = self._intervals(element, begin, end)
+        places: list[tuple[Span, int]] = []
+        for order, child in enumerate(element.children):
+            if order not in intervals:
+                gap = self._gap(element, child, begin, end)
+                gap = _outside(gap, order, intervals)
+                places.append(((gap, gap), order))
+            else:
+                places.append((intervals[order], order))
+        for (first, last), order in sorted(places):
+            child = element.children[order]
+            if isinstance(child, int):
+                self._place(first, child)
+                continue
+            self._place(first, child.item)
+            self.write(child, first, last)
+            self._place(last, self._items[child.item].partner)
+
+    def _place(self, unit: int, item: int) -> None:
+        self._placed.setdefault(unit, []).append(self._items[item])
+
+    def _intervals(self, element: _Element, begin: int, end: int) -> dict[int, Span]:
+        """By their order among an element's children: the target units that elements enclose, without overlap, the
+        clearest first. An element that encloses no source unit, or finds no target unit left, has none."""
+        is_free = [True] * (end - begin)
+        waiting: dict[int, tuple[int, list[float]]] = {}
+        for order, child in enumerate(element.children):
+            if isinstance(child, _Element) and child.begin < child.end:
+                first, last = _lookers(self._units, child.begin, child.end)
+                first, last = max(first, begin), min(last, end)
+                waiting[order] = (first - begin, self._gains(element, child, first, last))
+        intervals: dict[int, Span] = {}
+        found = {order: _best_interval(*each, is_free) for order, each in waiting.items()}
+        while found:
+            order = max(found, key=lambda each: found[each][0])
+            _, first, last = found.pop(order)
+            if not all(is_free[first:last]):
+                found[order] = _best_interval(*waiting[order], is_free)
+            elif first < last:
+                intervals[order] = (begin + first, begin + last)
+                is_free[first:last] = [False] * (last - first)
+        return intervals
+
+    def _gains(self, element: _Element, child: _Element, begin: int, end: int) -> list[float]:
+        """Of each target unit 2 p - 1, p being what of its look at an element falls on a child of it."""
+        looks = [unit.look for unit in self._units[begin:end]]
+        inside = [look.at(element.begin, element.end) or 1.0 for look in looks]
+        return [2 * look.at(child.begin, child.end) / each - 1 for look, each in zip(looks, inside, strict=True)]
+
+    def _gap(self, element: _Element, child: _Element | int, begin: int, end: int) -> int:
+        """The target unit, from ``begin`` to ``end``, before which something stands that encloses none: after the
+        translation of the unit before it, or before that of the unit that it leans on."""
+        opening = self._items[child.item if isinstance(child, _Element) else child]
+        closing = self._items[opening.partner] if isinstance(child, _Element) else opening
+        item = replace(opening, space_after=closing.space_after)
+        before, after = (bisect_left(self._source_begins, place) for place in (item.begin, closing.end))
+        if item.leans == "right":
+            runs = (self._run(unit, begin, end) for unit in range(after, element.end))
+            return next((run[0] for run in runs if run is not None), end)
+        if item.leans == "not" and after >= element.end > element.begin:
+            return end
+        runs = (self._run(unit, begin, end) for unit in reversed(range(element.begin, before)))
+        place = next((run[1] for run in runs if run is not None), begin)
+        while item.leans == "not" and begin < place < end and not self._white_space(place):
+            place += 1
+        return place
+
+    def _run(self, source_unit: int, begin: int, end: int) -> Span | None:
+        """The target units that look at a source unit most: of several runs of neighbours the one with the largest
+        weight."""
+        runs: list[Span] = []
+        for unit in self._looking.get(source_unit, []):
+            if runs and runs[-1][1] == unit < end:
+                runs[-1] = (runs[-1][0], unit + 1)
+            elif begin <= unit < end:
+                runs.append((unit, unit + 1))
+        return max(runs, key=lambda run: max(self._weight(unit, source_unit) for unit in range(*run)), default=None)
+
+    def _weight(self, unit: int, source_unit: int) -> float:
+        return self._units[unit].look.at(source_unit, source_unit + 1)
+
+    # ------------------------------------------------------------------------------------------- white space
+
+    def _white_space(self, unit: int) -> str:
+        """What the translation has before a unit, or at its end."""
+        begin = self._units[unit - 1].end if unit > 0 else 0
+        return self._target[begin : self._units[unit].begin if unit < len(self._units) else len(self._target)]
+
+    def spelt(self) -> Iterator[str]:
+        """The text, part by part; white space at its ends is outside of all items."""
+        before = ""
+        yield self._white_space(0)
+        for place in range(len(self._units) + 1):
+            after = self._spelling(self._units[place]) if place < len(self._units) else ""
+            space = self._white_space(place) if before and after else ""
+            yield _between(self._placed.get(place, []), space, before, after)
+            yield after
+            before = after
+        if self._units:
+            yield self._white_space(len(self._units))
+
+    def _spelling(self, unit: Unit) -> str:
+        return self._target[unit.begin : unit.end] if unit.held_by < 0 else self._items[unit.held_by].text
+
+
+def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) -> tuple[float, int, int]:
+    """The largest sum of gains, which are those of the places from ``start`` on, over neighbours that are free, one at
+    least; and where they begin and end. Nothing where none is free."""
+    best = (-np.inf, 0, 0)
+    total, first = 0.0, start
+    for place, gain in enumerate(gains, start):
+        if total <= 0.0:
+            total, first = 0.0, place
+        if not is_free[place]:
+            total, first = 0.0, place + 1
+            continue
+        total += gain
+        if total > best[0] + 1e-9:
+            best = (total, first, place + 1)
+    return best
+
+
+def _outside(gap: int, order: int, intervals: Mapping[int, Span]) -> int:
+    """A gap moved out of the interval of an element that it lies in: to that side where it is in the source."""
+    for other, (begin, end) in intervals.items():
+        if begin < gap < end:
+            return end if other < order else begin
+    return gap
+
+
+def _between(items: Sequence[Item], space: str, before: str, after: str) -> str:
+    """Items between two units, with white space: around what leans on neither, else after all that leans to the left.
+    There is some only where the translation or the source has it, and where items would run together."""
+    solid = [item.kind in ("alone", "word") for item in items]
+    spaced = [False] * (len(items) + 1)
+    for place, item in enumerate(items):
+        if solid[place] and item.leans == "not":
+            left, right = place, place + 1
+            while left > 0 and items[left - 1].kind == "open":
+                left -= 1
+            while right < len(items) and items[right].kind == "close":
+                right += 1
+            spaced[left] |= item.space_before
+            spaced[right] |= item.space_after and bool(space or not after or right < len(items))
+    divided = any(item.divides and not item.space_before and not item.space_after for item in items)
+    if space and not any(spaced) and not divided:
+        leaning = (
+            item.kind == "close" or (each and item.leans == "left") for item, each in zip(items, solid, strict=True)
+        )
+        spaced[next((place for place, leans in enumerate(leaning) if not leans), len(items))] = True
+    texts = [before, *(item.text for item in items), after]
+    for place, (left_text, right_text) in enumerate(pairwise(texts)):
+        spaced[place] |= _runs_together(items, place, left_text, right_text)
+    spaced[0] &= bool(before)
+    spaced[-1] &= bool(after)
+    parts = [""] * (2 * len(items) + 1)
+    parts[::2] = [(space or " ") if each else "" for each in spaced]
+    parts[1::2] = [item.text for item in items]
+    return "".join(parts)
+
+
+def _runs_together(items: Sequence[Item], place: int, left: str, right: str) -> bool:
+    """Whether a word that is kept would touch another one that it does not touch in the source."""
+    is_kept = [0 <= each < len(items) and items[each].kind == "word" for each in (place - 1, place)]
+    if all(is_kept):
+        return items[place - 1].end != items[place].begin
+    return any(is_kept) and left[-1:].isalnum() and right[:1].isalnum()
