@@ -17,6 +17,11 @@ def text_lines(line: Line, found: Sequence[Translation]) -> str:
     return f"{found[0].text}\n"
 
 
+def document_lines(line: Line, found: Sequence[Translation]) -> str:
+    """The best translation alone, with the ending of its source line."""
+    return f"{found[0].text}{line.ending}"
+
+
 def tsv_lines(line: Line, found: Sequence[Translation]) -> str:
     """A line for each translation: the number of the source line, the rank, both from 1, the score, the text."""
     return "".join(

@@ -183,6 +183,7 @@ class Passages:
                 for piece, each in zip(passage.pieces, found, strict=True)
                 if piece.is_translated
             ),
+            max((len(each.tokens) for each in translated), default=0),
         )
 
     def _together(self, passage: Passage, texts: Sequence[str]) -> tuple[str, list[int]]:

@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from nmt.alignment.formats import side_by_side
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
-from nmt.workflows.output import OutputFormat, json_lines, text_lines, tsv_lines
+from nmt.workflows.output import OutputFormat, document_lines, json_lines, text_lines, tsv_lines
 from nmt.workflows.translation import Translation
 from nmt.workflows.translator import Translator, load
 
@@ -122,27 +123,24 @@ def _written(
     alignment: bool,
 ) -> str:
     if format != "jsonl":
-        lines = text_lines if format == "text" else tsv_lines
+        lines = tsv_lines if format == "tsv" else document_lines if translator.search.document else text_lines
         return "".join(lines(line, each) for line, each in zip(window, found, strict=True))
     if not alignment:
         return "".join(json_lines(line, each, None) for line, each in zip(window, found, strict=True))
     limit = translator.search.max_source_tokens
-    pairs = [
-        (line.text, translation.text)
-        for line, each in zip(window, found, strict=True)
-        for translation in each
-        if _can_be_aligned(translation, limit)
-    ]
+    parts = [one.parts for each in found for one in each if _can_be_aligned(one, limit)]
+    pairs = [pair for each in parts for pair in each]
     aligned = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    alignments = iter([side_by_side([next(aligned) for _ in each]) for each in parts])
     return "".join(
-        json_lines(line, each, [next(aligned) if _can_be_aligned(one, limit) else None for one in each])
+        json_lines(line, each, [next(alignments) if _can_be_aligned(one, limit) else None for one in each])
         for line, each in zip(window, found, strict=True)
     )
 
 
 def _can_be_aligned(translation: Translation, limit: int) -> bool:
-    """Whether both sides have at most ``limit`` subwords."""
-    return not translation.cut and len(translation.tokens) <= limit
+    """Whether both sides of each part have at most ``limit`` subwords."""
+    return not translation.cut and translation.longest <= limit
 
 
 @contextmanager

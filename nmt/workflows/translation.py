@@ -21,3 +21,5 @@ class Translation:
     """The subwords that it is made of."""
     parts: tuple[tuple[str, str], ...] = ()
     """What the model was given and what it made of it, piece by piece."""
+    longest: int = 0
+    """Subwords of the longest of these translations."""
