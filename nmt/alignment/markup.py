@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Literal
 
 from nmt.data.sentences import Span
@@ -24,10 +25,11 @@ _ATTRIBUTE = (
     r"|reversed|selected)(?![^\s/>]))"
 )
 _ITEM = re.compile(
-    r"(?P<alone><!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<![A-Za-z][^<>]*>)"
+    r"(?P<alone><!--.{0,2000}?-->|<!\[CDATA\[.{0,2000}?\]\]>|<\?.{0,2000}?\?>|<![A-Za-z][^<>]*>)"
     rf"|(?P<tag><(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)>)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
-    r"|(?P<url>(?<!\w)(?:(?:https?|ftp)://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]»«“”’…])"
+    r"|(?P<url>(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[^\s<>\"()]|\([^\s<>\"()]*\))*"
+    r"(?:[^\s<>\"'.,;:!?()\]»«“”’…]|\([^\s<>\"()]*\)))"
     r"|(?P<mail>(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
     r"|(?P<placeholder>\{\{[^{}]*\}\}|[$%\#]?\{[^{}\s]*\}"
     r"|(?<![\w%])%(?:\(\w+\)|\d+\$)?[-+\#0]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa@](?![^\W_])|(?<!%)%%(?!%))"
@@ -96,29 +98,59 @@ class Marked:
         return tuple((item.begin, item.end) for item in self.items if item.kind == "word")
 
 
-def extract(text: str) -> Marked:
+def extract(text: str, stand_in: str | None = None) -> Marked:
     """Takes a text apart. An entity that stands for a letter or digit is spelling: it becomes that character. An
-    opening tag without its end, and an end without its beginning, stand alone."""
+    opening tag without its end, and an end without its beginning, stand alone. Words kept that touch are one.
+
+    ``stand_in`` is what a model sees for a URL, an e-mail address or a placeholder, with what touches them; for numbers
+    but 1 it then sees 2, 3 and so on to 9, in turn. It sees what touches a letter or digit as it is, and so all where
+    ``stand_in`` is None."""
     plain = _Plain()
     items: list[Item] = []
-    found: list[re.Match[str]] = []
     borders: list[int] = []
+    found = _found(text)
+    digits = cycle("23456789")
     last = 0
-    for match in _ITEM.finditer(text):
-        plain.add(text[last : match.start()], after_tag=bool(items) and items[-1].kind != "word")
-        last = match.end()
-        kind, seen, divides = _read(match)
-        if kind is not None:
-            items.append(Item(match.group(), kind, plain.length, plain.length + len(seen), divides=divides))
-            found.append(match)
-        if _is_block(match):
+    for each in found:
+        plain.add(text[last : each.begin], after_tag=bool(items) and items[-1].kind != "word")
+        last = each.end
+        seen = each.seen
+        if stand_in is not None and each.stands_for is not None and not _touches(text, each):
+            seen = stand_in if each.stands_for == "name" else next(digits)
+        if each.kind is not None:
+            written = text[each.begin : each.end]
+            items.append(Item(written, each.kind, plain.length, plain.length + len(seen), divides=each.divides))
+        if each.name in _BLOCKS:
             borders.append(plain.length)
         plain.add(seen)
-        if divides and _is_glued(text, match):
+        if each.divides and _is_glued(text, each):
             plain.add(" ")
     plain.add(text[last:], after_tag=bool(items) and items[-1].kind != "word")
+    found = [each for each in found if each.kind is not None]
     spaced = _with_spaces(_paired(items, found), found, text)
     return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is no plain text, as it was found in the text as written.
+
+    Attributes:
+        begin, end: Where.
+        kind: None for a letter that is written as an entity.
+        seen: What a model sees of it.
+        name: Of a tag, in small letters.
+        divides: See ``Item``.
+        stands_for: What a model may see instead; None: nothing else.
+    """
+
+    begin: int
+    end: int
+    kind: Kind | None
+    seen: str = ""
+    name: str = ""
+    divides: bool = False
+    stands_for: Literal["name", "number"] | None = None
 
 
 class _Plain:
@@ -137,37 +169,53 @@ class _Plain:
             self.length += len(text)
 
 
-def _read(match: re.Match[str]) -> tuple[Kind | None, str, bool]:
-    """Of what was found its kind, None for text, what the model sees of it, and whether it divides words."""
+def _found(text: str) -> list[_Found]:
+    """All that is no plain text, in order; neighbouring words in one."""
+    found: list[_Found] = []
+    for match in _ITEM.finditer(text):
+        each = _read(match)
+        if found and each.kind == "word" == found[-1].kind and found[-1].end == each.begin:
+            last = found.pop()
+            is_name = "name" in (last.stands_for, each.stands_for)
+            seen = last.seen + each.seen
+            each = replace(each, begin=last.begin, seen=seen, stands_for="name" if is_name else None)
+        found.append(each)
+    return found
+
+
+def _read(match: re.Match[str]) -> _Found:
+    begin, end = match.span()
     if match["entity"]:
         meant = html.unescape(match["entity"])
         if meant.isalnum():
-            return None, meant, False
+            return _Found(begin, end, None, meant)
         if meant.isspace():
-            return "alone", "", True
+            return _Found(begin, end, "alone", divides=True)
         if len(meant) == 1 and unicodedata.category(meant) in ("Cf", "Cc"):
-            return "alone", "", False
-        return "word", meant, False
+            return _Found(begin, end, "alone")
+        return _Found(begin, end, "word", meant)
     if match["tag"]:
         paired: Kind = "close" if match["slash"] else "open"
         name = match["name"].lower()
-        return ("alone" if match["empty"] else paired), "", name in _LINE_BREAKS
+        return _Found(begin, end, "alone" if match["empty"] else paired, name=name, divides=name in _LINE_BREAKS)
     if match["alone"]:
-        return "alone", "", False
-    return "word", match.group(), False
+        return _Found(begin, end, "alone")
+    if match["number"]:
+        return _Found(begin, end, "word", match.group(), stands_for=None if match.group() == "1" else "number")
+    return _Found(begin, end, "word", match.group(), stands_for="name")
 
 
-def _is_block(match: re.Match[str]) -> bool:
-    return match["tag"] is not None and match["name"].lower() in _BLOCKS
-
-
-def _is_glued(text: str, match: re.Match[str]) -> bool:
+def _is_glued(text: str, each: _Found) -> bool:
     """Whether there is neither white space nor an end of the text on either side."""
-    around = text[max(match.start() - 1, 0) : match.start()], text[match.end() : match.end() + 1]
+    around = text[max(each.begin - 1, 0) : each.begin], text[each.end : each.end + 1]
     return all(side and not side.isspace() for side in around)
 
 
-def _paired(items: Sequence[Item], found: Sequence[re.Match[str]]) -> list[Item]:
+def _touches(text: str, each: _Found) -> bool:
+    return text[max(each.begin - 1, 0) : each.begin].isalnum() or text[each.end : each.end + 1].isalnum()
+
+
+def _paired(items: Sequence[Item], found: Sequence[_Found]) -> list[Item]:
     """Each end with the last open beginning of its name; what is left over stands alone."""
     paired = list(items)
     opened: list[int] = []
@@ -175,8 +223,8 @@ def _paired(items: Sequence[Item], found: Sequence[re.Match[str]]) -> list[Item]
         if item.kind == "open":
             opened.append(place)
         elif item.kind == "close":
-            name = found[place]["name"].lower()
-            beginning = next((each for each in reversed(opened) if found[each]["name"].lower() == name), None)
+            name = found[place].name
+            beginning = next((each for each in reversed(opened) if found[each].name == name), None)
             if beginning is not None:
                 del opened[opened.index(beginning) :]
                 paired[beginning] = replace(items[beginning], partner=place)
@@ -186,16 +234,16 @@ def _paired(items: Sequence[Item], found: Sequence[re.Match[str]]) -> list[Item]
     ]
 
 
-def _with_spaces(items: Sequence[Item], found: Sequence[re.Match[str]], text: str) -> tuple[Item, ...]:
+def _with_spaces(items: Sequence[Item], found: Sequence[_Found], text: str) -> tuple[Item, ...]:
     """The items with what stands beside them and the tags of pairs around them; a block's border is white space."""
-    before = [match.start() == 0 or text[match.start() - 1].isspace() for match in found]
-    after = [match.end() == len(text) or text[match.end()].isspace() for match in found]
+    before = [each.begin == 0 or text[each.begin - 1].isspace() for each in found]
+    after = [each.end == len(text) or text[each.end].isspace() for each in found]
     for place in range(1, len(items)):
-        if found[place - 1].end() == found[place].start() and items[place - 1].kind in ("open", "close"):
-            before[place] = before[place - 1] or _is_block(found[place - 1])
+        if found[place - 1].end == found[place].begin and items[place - 1].kind in ("open", "close"):
+            before[place] = before[place - 1] or found[place - 1].name in _BLOCKS
     for place in reversed(range(len(items) - 1)):
-        if found[place].end() == found[place + 1].start() and items[place + 1].kind in ("open", "close"):
-            after[place] = after[place + 1] or _is_block(found[place + 1])
+        if found[place].end == found[place + 1].begin and items[place + 1].kind in ("open", "close"):
+            after[place] = after[place + 1] or found[place + 1].name in _BLOCKS
     return tuple(
         replace(item, space_before=left, space_after=right)
         for item, left, right in zip(items, before, after, strict=True)

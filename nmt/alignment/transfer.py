@@ -19,13 +19,20 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment.markup import Item, Marked
+from nmt.alignment.markup import Item, Marked, extract
 from nmt.data.sentences import Span
+
+_NEARLY = 0.8
+"""Of the weight of the unit that looks at an item most: others beside it with as much are replaced along with it. With
+less, articles and prepositions were lost (see docs/translate.md)."""
+
+
+_NEAR = 8
+"""Units and items that may touch a word, at most."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ def restore(marked: Marked, source_units: Sequence[Span], target: str, target_un
     root = _tree(marked, source_units, words.keys() - {unit.held_by for unit in units})
     writer = _Writer(marked, source_units, target, units)
     writer.write(root, 0, len(units))
-    return "".join(writer.spelt())
+    return writer.spelt()
 
 
 # ------------------------------------------------------------------------------------- what stands for words kept
@@ -91,14 +98,12 @@ def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Seque
     looks at it most."""
     found: list[tuple[float, int, Span]] = []
     for index, number in words.items():
-        looking = [
-            unit for unit in units[slice(*_lookers(units, number, number + 1))] if unit.look.at(number, number + 1)
-        ]
+        looking = units[slice(*_lookers(units, number, number + 1))]
         if not looking:
             continue
         seen = marked.text[marked.items[index].begin : marked.items[index].end]
         before = r"(?<![^\W_])" if seen[0].isalnum() else ""
-        after = r"(?![^\W_])" if seen[-1].isalnum() else ""
+        after = r"(?![.,:/'’-]?[^\W_])" if seen[-1].isalnum() else ""
         pattern = re.compile(before + r"\s*".join(map(re.escape, seen.split())) + after)
         for match in pattern.finditer(target, looking[0].begin, looking[-1].end):
             inside = [unit for unit in looking if unit.begin < match.end() and match.start() < unit.end]
@@ -129,17 +134,24 @@ def _cut(units: Sequence[Unit], holders: Sequence[int]) -> list[Unit]:
 
 
 def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
-    """The units, with the items that take the place of those that look at them most: of several runs of neighbours the
-    one with the most weight."""
+    """The units, with the items that take the place of those that look at them most: of the runs of neighbours that do
+    so nearly as much as any the one with the most weight."""
     held = {unit.held_by for unit in units}
     item_of = {number: index for index, number in words.items() if index not in held}
     wanted = [item_of.get(unit.look.best, -1) if unit.held_by < 0 else -1 for unit in units]
+    weights = [
+        unit.look.at(words[index], words[index] + 1) if index >= 0 else 0.0
+        for unit, index in zip(units, wanted, strict=True)
+    ]
+    most: dict[int, float] = {}
+    for index, weight in zip(wanted, weights, strict=True):
+        most[index] = max(weight, most.get(index, 0.0))
+    near = [index if weight >= _NEARLY * most[index] else -1 for index, weight in zip(wanted, weights, strict=True)]
     runs: dict[int, tuple[float, Span]] = {}
-    for begin, end in _runs(wanted):
-        if (index := wanted[begin]) >= 0:
-            weight = sum(unit.look.at(words[index], words[index] + 1) for unit in units[begin:end])
-            if index not in runs or weight > runs[index][0]:
-                runs[index] = (weight, (begin, end))
+    for begin, end in _runs(near):
+        weight = sum(weights[begin:end])
+        if (index := near[begin]) >= 0 and (index not in runs or weight > runs[index][0]):
+            runs[index] = (weight, (begin, end))
     holder = {place: index for index, (_, span) in runs.items() for place in range(*span)}
     return [replace(unit, held_by=holder.get(place, unit.held_by)) for place, unit in enumerate(units)]
 
@@ -230,14 +242,30 @@ class _Writer:
         for (first, last), order in sorted(places):
             child = element.children[order]
             if isinstance(child, int):
-                self._place(first, child)
-                continue
-            self._place(first, child.item)
-            self.write(child, first, last)
-            self._place(last, self._items[child.item].partner)
+                self._place(first, self._items[child])
+            elif first == last and not any(self._has_word(each) for each in child.children):
+                self._place(first, self._collapsed(child))
+            else:
+                self._place(first, self._items[child.item])
+                self.write(child, first, last)
+                self._place(last, self._items[self._items[child.item].partner])
 
-    def _place(self, unit: int, item: int) -> None:
-        self._placed.setdefault(unit, []).append(self._items[item])
+    def _place(self, unit: int, item: Item) -> None:
+        self._placed.setdefault(unit, []).append(item)
+
+    def _has_word(self, child: _Element | int) -> bool:
+        """Whether a word that is kept is to be placed there."""
+        if isinstance(child, int):
+            return self._items[child].kind == "word"
+        return any(self._has_word(each) for each in child.children)
+
+    def _collapsed(self, element: _Element) -> Item:
+        """A pair of tags that encloses tags alone, as one that stands alone."""
+        opening = self._items[element.item]
+        closing = self._items[opening.partner]
+        inside = (item for item in self._items[element.item : opening.partner + 1] if item.kind != "word")
+        text = "".join(item.text for item in inside)
+        return replace(opening, text=text, kind="alone", partner=-1, space_after=closing.space_after)
 
     def _intervals(self, element: _Element, begin: int, end: int) -> dict[int, Span]:
         """By their order among an element's children: the target units that elements enclose, without overlap, the
@@ -306,21 +334,27 @@ class _Writer:
         begin = self._units[unit - 1].end if unit > 0 else 0
         return self._target[begin : self._units[unit].begin if unit < len(self._units) else len(self._target)]
 
-    def spelt(self) -> Iterator[str]:
-        """The text, part by part; white space at its ends is outside of all items."""
-        before = ""
-        yield self._white_space(0)
-        for place in range(len(self._units) + 1):
-            after = self._spelling(self._units[place]) if place < len(self._units) else ""
-            space = self._white_space(place) if before and after else ""
-            yield _between(self._placed.get(place, []), space, before, after)
-            yield after
-            before = after
-        if self._units:
-            yield self._white_space(len(self._units))
-
-    def _spelling(self, unit: Unit) -> str:
-        return self._target[unit.begin : unit.end] if unit.held_by < 0 else self._items[unit.held_by].text
+    def spelt(self) -> str:
+        """The text; white space at its ends is outside of all items."""
+        texts: list[str] = []
+        gaps: list[str] = []  # the white space before each
+        kept: list[int] = []
+        last = len(self._units)
+        for place in range(last + 1):
+            items = self._placed.get(place, [])
+            space = self._white_space(place) if 0 < place < last else ""
+            spaced = _spaced(items, bool(space), is_first=place == 0, is_last=place == last)
+            gaps += [(space or " ") if each else "" for each in spaced]
+            kept += [len(texts) + each for each, item in enumerate(items) if item.kind == "word"]
+            texts += [item.text for item in items]
+            if place < last:
+                unit = self._units[place]
+                kept += [len(texts)] if unit.held_by >= 0 else []
+                held = self._items[unit.held_by].text
+                texts.append(held if unit.held_by >= 0 else self._target[unit.begin : unit.end])
+        _set_apart(texts, gaps, kept)
+        body = "".join(gap + text for gap, text in zip(gaps, texts, strict=False))
+        return self._white_space(0) + body + (self._white_space(last) if last else "")
 
 
 def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) -> tuple[float, int, int]:
@@ -348,40 +382,46 @@ def _outside(gap: int, order: int, intervals: Mapping[int, Span]) -> int:
     return gap
 
 
-def _between(items: Sequence[Item], space: str, before: str, after: str) -> str:
-    """Items between two units, with white space: around what leans on neither, else after all that leans to the left.
-    There is some only where the translation or the source has it, and where items would run together."""
-    solid = [item.kind in ("alone", "word") for item in items]
+def _spaced(items: Sequence[Item], has_space: bool, *, is_first: bool, is_last: bool) -> list[bool]:
+    """Before which of the items between two units there is white space, and before the second unit: around what leans
+    on neither side, as in the source, else after all that leans to the left. At the ends of the text there is no unit,
+    and no white space."""
     spaced = [False] * (len(items) + 1)
     for place, item in enumerate(items):
-        if solid[place] and item.leans == "not":
+        if _is_solid(item) and item.leans == "not":
             left, right = place, place + 1
             while left > 0 and items[left - 1].kind == "open":
                 left -= 1
             while right < len(items) and items[right].kind == "close":
                 right += 1
             spaced[left] |= item.space_before
-            spaced[right] |= item.space_after and bool(space or not after or right < len(items))
+            spaced[right] |= item.space_after and (has_space or is_first or is_last or right < len(items))
     divided = any(item.divides and not item.space_before and not item.space_after for item in items)
-    if space and not any(spaced) and not divided:
-        leaning = (
-            item.kind == "close" or (each and item.leans == "left") for item, each in zip(items, solid, strict=True)
-        )
+    if has_space and not any(spaced) and not divided:
+        leaning = (item.kind == "close" or (_is_solid(item) and item.leans == "left") for item in items)
         spaced[next((place for place, leans in enumerate(leaning) if not leans), len(items))] = True
-    texts = [before, *(item.text for item in items), after]
-    for place, (left_text, right_text) in enumerate(pairwise(texts)):
-        spaced[place] |= _runs_together(items, place, left_text, right_text)
-    spaced[0] &= bool(before)
-    spaced[-1] &= bool(after)
-    parts = [""] * (2 * len(items) + 1)
-    parts[::2] = [(space or " ") if each else "" for each in spaced]
-    parts[1::2] = [item.text for item in items]
-    return "".join(parts)
+    spaced[0] &= not is_first
+    spaced[-1] &= not is_last
+    return spaced
 
 
-def _runs_together(items: Sequence[Item], place: int, left: str, right: str) -> bool:
-    """Whether a word that is kept would touch another one that it does not touch in the source."""
-    is_kept = [0 <= each < len(items) and items[each].kind == "word" for each in (place - 1, place)]
-    if all(is_kept):
-        return items[place - 1].end != items[place].begin
-    return any(is_kept) and left[-1:].isalnum() and right[:1].isalnum()
+def _is_solid(item: Item) -> bool:
+    return item.kind in ("alone", "word")
+
+
+def _set_apart(texts: Sequence[str], gaps: list[str], kept: Sequence[int]) -> None:
+    """Puts white space where a word that is kept would no longer be seen as such beside what it now touches."""
+    for place in kept:
+        first, last = place, place + 1
+        while first > 0 and not gaps[first] and place - first < _NEAR:
+            first -= 1
+        while last < len(texts) and not gaps[last] and last - place < _NEAR:
+            last += 1
+        if not _is_seen(texts[place], "".join(texts[first : place + 1])):
+            gaps[place] = " "
+        if not _is_seen(texts[place], "".join(texts[place:last])):
+            gaps[place + 1] = " "
+
+
+def _is_seen(text: str, within: str) -> bool:
+    return any(item.text == text for item in extract(within).items)

@@ -76,7 +76,7 @@ _OPENING = "\"'„“‚‘«»‹›([{¿¡–—-…"
 _STOP = re.compile(
     rf"(?P<alone>[{_ALONE}]+)[{_CLOSING}]*"
     rf"|(?P<stop>[.{_STRONG}…۔։\u037e]+)[{_CLOSING}]*(?=\s|$)"
-    rf"|(?P<line>[^\S{_LINE_ENDS}]*[{_LINE_ENDS}]\s*)"
+    rf"|(?P<line>[{_LINE_ENDS}]\s*)"
 )
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
 _WORD_BEFORE = re.compile(r"(?:(?P<previous>\w+)[^\w\s]*\s+)?(?P<opening>[^\w\s]*)(?P<word>[\w.&@'’-]+)$")

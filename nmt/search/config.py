@@ -67,6 +67,9 @@ class SearchConfig(Structure):
     markup: bool = False
     """Carry tags, entities, URLs, numbers and placeholders over unchanged, and capitals of whole lines. See
     ``nmt.alignment.markup``."""
+    stand_in: Annotated[str, Field(pattern=r"^\S+$")] | None = "X"
+    """With ``markup``: the word that the model sees for a URL, an e-mail address or a placeholder, best a common noun
+    of its source language; null: the thing itself, and numbers as they are too."""
     document: bool = False
     """Translate running text: each line sentence by sentence, with the white space between them as it is."""
     split_longer_than: Annotated[int, Field(gt=0)] | Literal["trained"] | None = "trained"

@@ -98,7 +98,7 @@ class Passages:
     # ------------------------------------------------------------------------------------------- line to pieces
 
     def _passage(self, line: str, whole: bool) -> Passage:
-        marked = extract(line) if self._search.markup else Marked(line, ())
+        marked = extract(line, self._search.stand_in) if self._search.markup else Marked(line, ())
         if whole or (not self._search.markup and not self._search.document and not self._is_long(line)):
             return Passage(marked, (Piece((0, len(marked.text)), marked.text),))
         borders = [0, *marked.borders, len(marked.text)]
