@@ -28,8 +28,8 @@ _ITEM = re.compile(
     r"(?P<alone><!--.{0,2000}?-->|<!\[CDATA\[.{0,2000}?\]\]>|<\?.{0,2000}?\?>|<![A-Za-z][^<>]*>)"
     rf"|(?P<tag><(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)>)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
-    r"|(?P<url>(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[^\s<>\"()]|\([^\s<>\"()]*\))*"
-    r"(?:[^\s<>\"'.,;:!?()\]»«“”’…]|\([^\s<>\"()]*\)))"
+    r"|(?P<url>(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[^\s<>\"()&]|&amp;|&(?!\w+;)|\([^\s<>\"()]*\))*"
+    r"(?:[^\s<>\"'.,;:!?()&\]»«“”’…]|\([^\s<>\"()]*\)))"
     r"|(?P<mail>(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
     r"|(?P<placeholder>\{\{[^{}]*\}\}|[$%\#]?\{[^{}\s]*\}"
     r"|(?<![\w%])%(?:\(\w+\)|\d+\$)?[-+\#0]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa@](?![^\W_])|(?<!%)%%(?!%))"
@@ -57,7 +57,8 @@ class Item:
         kind: What it is.
         begin, end: Where it stands in the plain text; for all but words no wider than a gap.
         partner: Of a tag of a pair the index of the other one; else -1.
-        space_before, space_after: Whether there is white space, or nothing, beside it and the tags around it.
+        space_before, space_after: Whether there is white space, or nothing, beside it and the inline tags around it.
+        leans: On the word before it, where it is next to one, or on the one after it.
         divides: Whether words beside it are apart even without white space, as beside ``<br>``.
     """
 
@@ -68,14 +69,8 @@ class Item:
     partner: int = -1
     space_before: bool = True
     space_after: bool = True
+    leans: Literal["left", "right", "not"] = "not"
     divides: bool = False
-
-    @property
-    def leans(self) -> Literal["left", "right", "not"]:
-        """On the word before it, the one after it, or on none."""
-        if self.divides or (self.space_before and self.space_after):
-            return "not"
-        return "right" if self.space_before else "left"
 
 
 @dataclass(frozen=True)
@@ -235,16 +230,33 @@ def _paired(items: Sequence[Item], found: Sequence[_Found]) -> list[Item]:
 
 
 def _with_spaces(items: Sequence[Item], found: Sequence[_Found], text: str) -> tuple[Item, ...]:
-    """The items with what stands beside them and the tags of pairs around them; a block's border is white space."""
+    """The items with what stands beside them and the tags of pairs around them; no word
+    leans over the border of a block."""
     before = [each.begin == 0 or text[each.begin - 1].isspace() for each in found]
     after = [each.end == len(text) or text[each.end].isspace() for each in found]
+    alone_before, alone_after = before.copy(), after.copy()
     for place in range(1, len(items)):
         if found[place - 1].end == found[place].begin and items[place - 1].kind in ("open", "close"):
-            before[place] = before[place - 1] or found[place - 1].name in _BLOCKS
+            is_border = found[place - 1].name in _BLOCKS
+            before[place] = before[place - 1] and not is_border
+            alone_before[place] = alone_before[place - 1] or is_border
     for place in reversed(range(len(items) - 1)):
         if found[place].end == found[place + 1].begin and items[place + 1].kind in ("open", "close"):
-            after[place] = after[place + 1] or found[place + 1].name in _BLOCKS
+            is_border = found[place + 1].name in _BLOCKS
+            after[place] = after[place + 1] and not is_border
+            alone_after[place] = alone_after[place + 1] or is_border
     return tuple(
-        replace(item, space_before=left, space_after=right)
-        for item, left, right in zip(items, before, after, strict=True)
+        replace(
+            item,
+            space_before=before[place],
+            space_after=after[place],
+            leans="not" if item.divides else _leaning(alone_before[place], alone_after[place]),
+        )
+        for place, item in enumerate(items)
     )
+
+
+def _leaning(alone_before: bool, alone_after: bool) -> Literal["left", "right", "not"]:
+    if alone_before:
+        return "not" if alone_after else "right"
+    return "left"

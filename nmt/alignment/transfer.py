@@ -19,6 +19,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,7 +266,8 @@ class _Writer:
         closing = self._items[opening.partner]
         inside = (item for item in self._items[element.item : opening.partner + 1] if item.kind != "word")
         text = "".join(item.text for item in inside)
-        return replace(opening, text=text, kind="alone", partner=-1, space_after=closing.space_after)
+        leans = _leaning_of(opening, closing)
+        return replace(opening, text=text, kind="alone", partner=-1, space_after=closing.space_after, leans=leans)
 
     def _intervals(self, element: _Element, begin: int, end: int) -> dict[int, Span]:
         """By their order among an element's children: the target units that elements enclose, without overlap, the
@@ -300,16 +302,16 @@ class _Writer:
         translation of the unit before it, or before that of the unit that it leans on."""
         opening = self._items[child.item if isinstance(child, _Element) else child]
         closing = self._items[opening.partner] if isinstance(child, _Element) else opening
-        item = replace(opening, space_after=closing.space_after)
-        before, after = (bisect_left(self._source_begins, place) for place in (item.begin, closing.end))
-        if item.leans == "right":
+        leans = _leaning_of(opening, closing)
+        before, after = (bisect_left(self._source_begins, place) for place in (opening.begin, closing.end))
+        if leans == "right":
             runs = (self._run(unit, begin, end) for unit in range(after, element.end))
             return next((run[0] for run in runs if run is not None), end)
-        if item.leans == "not" and after >= element.end > element.begin:
+        if leans == "not" and after >= element.end > element.begin:
             return end
         runs = (self._run(unit, begin, end) for unit in reversed(range(element.begin, before)))
         place = next((run[1] for run in runs if run is not None), begin)
-        while item.leans == "not" and begin < place < end and not self._white_space(place):
+        while leans == "not" and begin < place < end and not self._white_space(place):
             place += 1
         return place
 
@@ -372,6 +374,13 @@ def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) 
         if total > best[0] + 1e-9:
             best = (total, first, place + 1)
     return best
+
+
+def _leaning_of(opening: Item, closing: Item) -> Literal["left", "right", "not"]:
+    """What a pair that encloses nothing leans on."""
+    if opening is closing or opening.leans == "left":
+        return opening.leans
+    return "right" if closing.leans == "right" else "not"
 
 
 def _outside(gap: int, order: int, intervals: Mapping[int, Span]) -> int:

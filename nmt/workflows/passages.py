@@ -16,9 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from nmt.alignment.extract import Extraction
 from nmt.alignment.markup import Marked, extract
 from nmt.alignment.transfer import Look, Unit, restore
-from nmt.alignment.units import PieceWeights, to_units, units
+from nmt.alignment.units import PieceWeights, to_units, units, with_links
 from nmt.data.casing import Case, case_of, put_back, to_ordinary
 from nmt.data.pieces import Lengths, halved, split_long
 from nmt.data.sentences import Span, sentence_spans
@@ -61,10 +62,17 @@ class Passages:
     """Lines as passages, and translations of their pieces as translations of lines."""
 
     def __init__(
-        self, search: SearchConfig, lengths: Lengths, tokenizer: Tokenizer, lines: Sequence[str], whole: Sequence[bool]
+        self,
+        search: SearchConfig,
+        extraction: Extraction,
+        lengths: Lengths,
+        tokenizer: Tokenizer,
+        lines: Sequence[str],
+        whole: Sequence[bool],
     ) -> None:
         """Lines that are to be translated as a ``whole`` are one piece each, and keep their case."""
         self._search = search
+        self._extraction = extraction
         self._tokenizer = tokenizer
         limit = search.split_longer_than
         self._lengths = lengths if limit == "trained" else None if limit is None else Lengths(limit, limit)
@@ -168,7 +176,7 @@ class Passages:
             target = [
                 unit
                 for piece, each, begin in zip(passage.pieces, found, begins, strict=True)
-                for unit in _units(marked, piece, source, each.text, begin, weights.get((piece.given, each.text)))
+                for unit in self._units(marked, piece, source, each.text, begin, weights.get((piece.given, each.text)))
             ]
             text = restore(marked, source, text, target)
         translated = [each for each, piece in zip(found, passage.pieces, strict=True) if piece.is_translated]
@@ -186,6 +194,27 @@ class Passages:
             max((len(each.tokens) for each in translated), default=0),
         )
 
+    def _units(
+        self, marked: Marked, piece: Piece, source: Sequence[Span], text: str, begin: int, weights: PieceWeights | None
+    ) -> list[Unit]:
+        """The units of a piece's translation, which begins at ``begin`` in that of its line."""
+        first_unit, last_unit = (bisect_left(source, (place, 0)) for place in piece.span)
+        own = source[first_unit:last_unit]
+        if not piece.is_translated:
+            return [
+                Unit(begin + first - piece.span[0], begin + last - piece.span[0], Look(first_unit, row_I))
+                for (first, last), row_I in zip(own, np.eye(len(own)), strict=True)
+            ]
+        spans = units(text, 0, len(text))
+        weights_JI = np.zeros((len(spans), len(own)))
+        if weights is not None:
+            weights_JI = to_units(weights, spans, [(one - piece.span[0], other - piece.span[0]) for one, other in own])
+            weights_JI = with_links(weights_JI, self._extraction.links(weights_JI))
+        return [
+            Unit(begin + first, begin + last, Look(first_unit, row_I))
+            for (first, last), row_I in zip(spans, weights_JI, strict=True)
+        ]
+
     def _together(self, passage: Passage, texts: Sequence[str]) -> tuple[str, list[int]]:
         """Pieces of a line with the white space that is between them in the source, and where each begins. Between
         sentences that need none, as Chinese ones, there is a space where the language of the translation has it."""
@@ -201,27 +230,6 @@ class Passages:
             joined += between + text
             last = piece.span[1]
         return joined + (source[last:] if self._search.document else ""), begins
-
-
-def _units(
-    marked: Marked, piece: Piece, source: Sequence[Span], text: str, begin: int, weights: PieceWeights | None
-) -> list[Unit]:
-    """The units of a piece's translation, which begins at ``begin`` in that of its line."""
-    first_unit, last_unit = (bisect_left(source, (place, 0)) for place in piece.span)
-    own = source[first_unit:last_unit]
-    if not piece.is_translated:
-        return [
-            Unit(begin + first - piece.span[0], begin + last - piece.span[0], Look(first_unit, row_I))
-            for (first, last), row_I in zip(own, np.eye(len(own)), strict=True)
-        ]
-    spans = units(text, 0, len(text))
-    weights_JI = np.zeros((len(spans), len(own)))
-    if weights is not None:
-        weights_JI = to_units(weights, spans, [(one - piece.span[0], other - piece.span[0]) for one, other in own])
-    return [
-        Unit(begin + first, begin + last, Look(first_unit, row_I))
-        for (first, last), row_I in zip(spans, weights_JI, strict=True)
-    ]
 
 
 def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:

@@ -111,7 +111,9 @@ class Translator:
         are translated in pieces, unless they have a prefix or constraints; see ``nmt.workflows.passages``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
-        passages = Passages(self.search, self.trained.lengths, self.trained.tokenizers.source, texts, whole)
+        passages = Passages(
+            self.search, self.extraction, self.trained.lengths, self.trained.tokenizers.source, texts, whole
+        )
         found = self.sentences(
             passages.pieces,
             prefixes=None if prefixes is None else passages.of_line(prefixes),
