@@ -204,8 +204,10 @@ class Translator:
         """Says which lines were cut, and why."""
         for number, translation in enumerate(translations, first_line):
             if translation.cut:
+                one = len(translation.parts) <= 1
+                what = f"{'its last ' if one else ''}{translation.cut} subwords are left out"
                 log.warning(
-                    f"line {number}: its last {translation.cut} subwords are left out: it has more than "
+                    f"line {number}: {what}: {'it' if one else 'a piece of it'} has more than "
                     f"search.max_source_tokens ({self.search.max_source_tokens})"
                 )
 
