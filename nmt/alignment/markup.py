@@ -55,7 +55,7 @@ class Item:
     Attributes:
         text: As it is written.
         kind: What it is.
-        begin, end: Where it stands in the plain text; for all but words no wider than a gap.
+        begin, end: Where it stands in the plain text; for all but words the same place.
         partner: Of a tag of a pair the index of the other one; else -1.
         space_before, space_after: Whether there is white space, or nothing, beside it and the inline tags around it.
         leans: On the word before it, where it is next to one, or on the one after it.
@@ -230,8 +230,7 @@ def _paired(items: Sequence[Item], found: Sequence[_Found]) -> list[Item]:
 
 
 def _with_spaces(items: Sequence[Item], found: Sequence[_Found], text: str) -> tuple[Item, ...]:
-    """The items with what stands beside them and the tags of pairs around them; no word
-    leans over the border of a block."""
+    """The items with what stands beside them and the tags of pairs around them. None leans over a block's border."""
     before = [each.begin == 0 or text[each.begin - 1].isspace() for each in found]
     after = [each.end == len(text) or text[each.end].isspace() for each in found]
     alone_before, alone_after = before.copy(), after.copy()

@@ -352,11 +352,13 @@ class _Writer:
             if place < last:
                 unit = self._units[place]
                 kept += [len(texts)] if unit.held_by >= 0 else []
-                held = self._items[unit.held_by].text
-                texts.append(held if unit.held_by >= 0 else self._target[unit.begin : unit.end])
+                texts.append(self._spelling(unit))
         _set_apart(texts, gaps, kept)
         body = "".join(gap + text for gap, text in zip(gaps, texts, strict=False))
         return self._white_space(0) + body + (self._white_space(last) if last else "")
+
+    def _spelling(self, unit: Unit) -> str:
+        return self._target[unit.begin : unit.end] if unit.held_by < 0 else self._items[unit.held_by].text
 
 
 def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) -> tuple[float, int, int]:

@@ -47,6 +47,16 @@ def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()
     return "".join([*changed, text[last:]])
 
 
+def is_usual(text: str, ordinary: str) -> bool:
+    """Whether a line is what its ordinary case is for a vocabulary, or nearly: at most half of its capitals after the
+    first word are not. A German line of nouns is no headline."""
+    words, usual = (list(_WORD.finditer(each))[1:] for each in (text, ordinary))
+    changed = [
+        word.group() != other.group() for word, other in zip(words, usual, strict=True) if word.group()[0].isupper()
+    ]
+    return 2 * sum(changed) <= len(changed)
+
+
 def put_back(text: str, case: Case) -> str:
     """A translation in the case of its source. As many characters as before: ß becomes ẞ, what has no capital of one
     character stays."""

@@ -20,7 +20,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.markup import Marked, extract
 from nmt.alignment.transfer import Look, Unit, restore
 from nmt.alignment.units import PieceWeights, to_units, units, with_links
-from nmt.data.casing import Case, case_of, put_back, to_ordinary
+from nmt.data.casing import Case, case_of, is_usual, put_back, to_ordinary
 from nmt.data.pieces import Lengths, halved, split_long
 from nmt.data.sentences import Span, sentence_spans
 from nmt.data.tokenizer import Tokenizer
@@ -107,8 +107,10 @@ class Passages:
 
     def _passage(self, line: str, whole: bool) -> Passage:
         marked = extract(line, self._search.stand_in) if self._search.markup else Marked(line, ())
-        if whole or (not self._search.markup and not self._search.document and not self._is_long(line)):
-            return Passage(marked, (Piece((0, len(marked.text)), marked.text),))
+        if not (self._search.markup or self._search.document or self._is_long(line)):
+            return Passage(marked, (Piece((0, len(line)), line),))
+        if whole:
+            return Passage(marked, tuple(Piece(span, marked.text[slice(*span)]) for span in _stripped(marked.text)))
         borders = [0, *marked.borders, len(marked.text)]
         spans = [span for begin, end in pairwise(borders) for span in self._spans(marked.text, begin, end)]
         return Passage(marked, tuple(self._piece(marked, span) for span in _unbroken(spans, marked.kept)))
@@ -130,8 +132,7 @@ class Passages:
         elif self._lengths is not None:
             spans = split_long(part, self._count, self._lengths)
         else:
-            first, last = len(part) - len(part.lstrip()), len(part.rstrip())
-            spans = [(first, last)] if first < last else []
+            spans = _stripped(part)
         return [(begin + first, begin + last) for first, last in spans]
 
     def _piece(self, marked: Marked, span: Span) -> Piece:
@@ -143,7 +144,8 @@ class Passages:
         if kept and not any(character.isalpha() for character in _without(text, kept)):
             return Piece(span, text, is_translated=False)
         case = case_of(text, kept)
-        return Piece(span, text if case == "ordinary" else to_ordinary(text, self._count, kept), case)
+        given = text if case == "ordinary" else to_ordinary(text, self._count, kept)
+        return Piece(span, text) if is_usual(text, given) else Piece(span, given, case)
 
     # ------------------------------------------------------------------------------------------- pieces to line
 
@@ -232,11 +234,17 @@ class Passages:
         return joined + (source[last:] if self._search.document else ""), begins
 
 
+def _stripped(text: str) -> list[Span]:
+    """A text without the white space around it; nothing of a blank one."""
+    begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    return [(begin, end)] if begin < end else []
+
+
 def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
-    """The spans, joined where one of what is to be kept would be broken."""
+    """The spans, joined where something that is kept reaches from one to the next."""
     whole: list[Span] = []
     for begin, end in spans:
-        if whole and any(first < begin and whole[-1][1] < last for first, last in kept if first < begin < last):
+        if whole and any(first < begin < last for first, last in kept):
             whole[-1] = (whole[-1][0], end)
         else:
             whole.append((begin, end))

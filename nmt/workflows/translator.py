@@ -277,10 +277,9 @@ class Translator:
         limit, tokenizers = self.search.max_source_tokens, self.trained.tokenizers
         source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
-        (method,) = self.methods[:1]
-        found = self._matrices([method], [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces])[
-            method
-        ]
+        method = self.methods[0]
+        sources_ids, targets_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
+        found = self._matrices([method], sources_ids, targets_ids)[method]
         return [
             PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
             for weights_TS, (_, source), (_, target) in zip(found, source_pieces, target_pieces, strict=True)

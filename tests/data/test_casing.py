@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.casing import case_of, put_back, to_ordinary
+from nmt.data.casing import case_of, is_usual, put_back, to_ordinary
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,21 @@ def test_the_cheapest_case_is_the_usual_one() -> None:
 
     assert to_ordinary("DER HUND DER NATO BELLT", cost) == "Der Hund der NATO bellt"
     assert to_ordinary("Der Hund Der Nato", cost) == "Der Hund der NATO"
+
+
+@pytest.mark.parametrize(
+    ("text", "ordinary", "usual"),
+    [
+        ("Der Hund im Park", "Der Hund im Park", True),
+        ("Der Hund im Park", "Der Hund im park", True),
+        ("Der Hund Im Park", "Der Hund im park", False),
+        ("The Lord of the Rings", "The lord of the rings", False),
+        ("EIN HUND", "Ein Hund", False),
+        ("", "", True),
+    ],
+)
+def test_a_line_that_the_vocabulary_would_write_so_is_left_alone(text: str, ordinary: str, usual: bool) -> None:
+    assert is_usual(text, ordinary) == usual
 
 
 @pytest.mark.parametrize(
