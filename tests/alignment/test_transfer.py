@@ -260,3 +260,13 @@ def test_weights_of_pieces_become_weights_of_units() -> None:
     assert to_units(weights, [(0, 1), (5, 6)], [(0, 2), (2, 4), (4, 5)]) == pytest.approx(
         np.array([[0.375, 0.375, 0.25], [0.0, 0.0, 0.0]])
     )
+
+
+def test_items_that_are_alike_share_out_what_is_repeated() -> None:
+    marked = extract("{x} {y}", stand_in="X")
+    source_units = units(marked.text, 0, 3, marked)
+    target = units("X, X", 0, 4)
+    alike = np.full((3, 2), 0.5)
+    assert restore(marked, source_units, "X, X", looking(target, alike)) == "{x}, {y}"
+    crossed = np.array([[0.1, 0.9], [0.5, 0.5], [0.9, 0.1]])
+    assert restore(marked, source_units, "X, X", looking(target, crossed)) == "{y}, {x}"
