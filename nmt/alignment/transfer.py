@@ -102,10 +102,7 @@ def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Seque
         looking = units[slice(*_lookers(units, number, number + 1))]
         if not looking:
             continue
-        seen = marked.text[marked.items[index].begin : marked.items[index].end]
-        before = r"(?<![^\W_])" if seen[0].isalnum() else ""
-        after = r"(?![.,:/'’-]?[^\W_])" if seen[-1].isalnum() else ""
-        pattern = re.compile(before + r"\s*".join(map(re.escape, seen.split())) + after)
+        pattern = _repetition(marked.text, marked.items[index].begin, marked.items[index].end)
         for match in pattern.finditer(target, looking[0].begin, looking[-1].end):
             inside = [unit for unit in looking if unit.begin < match.end() and match.start() < unit.end]
             weight = sum(unit.look.at(number, number + 1) for unit in inside) / max(len(inside), 1)
@@ -117,6 +114,14 @@ def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Seque
             done.add(index)
             holders[begin:end] = [index] * (end - begin)
     return holders
+
+
+def _repetition(text: str, begin: int, end: int) -> re.Pattern[str]:
+    """What repeats a part of a text: where that is no part of a longer word, neither is this."""
+    seen = text[begin:end]
+    before = r"(?<![^\W_])" if seen[0].isalnum() and not text[max(begin - 1, 0) : begin].isalnum() else ""
+    after = r"(?![.,:/'’-]?[^\W_])" if seen[-1].isalnum() and not text[end : end + 1].isalnum() else ""
+    return re.compile(before + r"\s*".join(map(re.escape, seen.split())) + after)
 
 
 def _lookers(units: Sequence[Unit], begin: int, end: int) -> Span:
@@ -428,11 +433,13 @@ def _set_apart(texts: Sequence[str], gaps: list[str], kept: Sequence[int]) -> No
             first -= 1
         while last < len(texts) and not gaps[last] and last - place < _NEAR:
             last += 1
-        if not _is_seen(texts[place], "".join(texts[first : place + 1])):
+        before, after = "".join(texts[first:place]), "".join(texts[place + 1 : last])
+        if _count(texts[place], before + texts[place]) != _count(texts[place], before) + 1:
             gaps[place] = " "
-        if not _is_seen(texts[place], "".join(texts[place:last])):
+        if _count(texts[place], texts[place] + after) != _count(texts[place], after) + 1:
             gaps[place + 1] = " "
 
 
-def _is_seen(text: str, within: str) -> bool:
-    return any(item.text == text for item in extract(within).items)
+def _count(item: str, text: str) -> int:
+    """How often an item is seen as such in a text."""
+    return sum(each.text == item for each in extract(text).items)

@@ -105,6 +105,8 @@ def test_tags(text: str, target: str, links: list[tuple[int, int]] | None, expec
         ("Nr. 5 und {x}7", "", None, "5 {x}7"),
         ("Nimm %s", "x,", [(1, 0)], "x %s"),
         ("5/{x} 8", "", None, "5 {x} 8"),
+        ("%s(c)%s", "", None, "%s %s"),
+        ("%s<b>Hund%s</b> ja", "%sHund%s yes", None, "%s<b>Hund%s</b> yes"),
         ("<b>5</b> <i>{x}</i>", "", None, "<b>5</b> <i>{x}</i>"),
         ("10&nbsp;km", "10 km", None, "10&nbsp;km"),
     ],
