@@ -576,6 +576,48 @@ MUTANTS = (
         "        other = self\n",
         ("tests/workflows/test_serve.py",),
     ),
+    Mutant(
+        "a pair of tags encloses what looks elsewhere",
+        "nmt/alignment/transfer.py",
+        "return [2 * look.at(child.begin, child.end) / each - 1 for",
+        "return [1 - 2 * look.at(child.begin, child.end) / each for",
+        ("tests/alignment/test_transfer.py",),
+    ),
+    Mutant(
+        "elements overlap",
+        "nmt/alignment/transfer.py",
+        "                is_free[first:last] = [False] * (last - first)\n",
+        "",
+        ("tests/alignment/test_transfer.py",),
+    ),
+    Mutant(
+        "an item is put where another one stands",
+        "nmt/alignment/transfer.py",
+        "        if index not in done and max(holders[begin:end]) < 0:",
+        "        if index not in done:",
+        ("tests/alignment/test_transfer.py",),
+    ),
+    Mutant(
+        "words that are kept run into their neighbours",
+        "nmt/alignment/transfer.py",
+        "        _set_apart(texts, gaps, kept)\n",
+        "",
+        ("tests/alignment/test_transfer.py",),
+    ),
+    Mutant(
+        "long lines are split by the wrong limit",
+        "nmt/data/pieces.py",
+        "    if count(text) <= lengths.usual:",
+        "    if count(text) <= lengths.longest:",
+        ("tests/data/test_pieces.py",),
+    ),
+    Mutant(
+        "the white space between sentences is lost",
+        "nmt/workflows/passages.py",
+        "            joined += between + text",
+        "            joined += between[:1] + text",
+        ("tests/workflows/test_passages.py", "-k", "over_sentences"),
+    ),
 )
 
 

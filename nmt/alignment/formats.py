@@ -67,6 +67,21 @@ class Alignment:
                 raise ValueError(f"link {source}-{target} lies outside a pair of {words}")
 
 
+def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
+    """The alignment, at level "word", of a text whose parts are aligned one by one: no part to another."""
+    sources = tuple(word for each in alignments for word in each.source_words)
+    targets = tuple(word for each in alignments for word in each.target_words)
+    weights_TS = np.zeros((len(targets), len(sources)))
+    links: list[Link] = []
+    source, target = 0, 0
+    for each in alignments:
+        T, S = each.weights_TS.shape
+        weights_TS[target : target + T, source : source + S] = each.weights_TS
+        links += [(source + one, target + other) for one, other in each.links]
+        source, target = source + S, target + T
+    return Alignment(sources, targets, tuple(links), weights_TS)
+
+
 # ------------------------------------------------------------------------------------------------- Pharaoh and gold
 
 _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)

@@ -96,6 +96,14 @@ def translate(
         bool,
         typer.Option("--replace-unknown", help="Copy the source word where a translation would have an unknown one."),
     ] = False,
+    markup: Annotated[
+        bool,
+        typer.Option("--markup", help="Carry tags, entities, URLs, numbers and placeholders over unchanged."),
+    ] = False,
+    document: Annotated[
+        bool,
+        typer.Option("--document", help="The input is running text: translate each line sentence by sentence."),
+    ] = False,
     format_: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option("--format", help="tsv: line, rank, score, text. jsonl: all that is known of each line."),
@@ -129,6 +137,8 @@ def translate(
     changes += [f"search.consensus.utility={consensus}"] if consensus is not None else []
     changes += [f"search.consensus.samples={samples}"] if samples is not None else []
     changes += ["search.replace_unknown=true"] if replace_unknown else []
+    changes += ["search.markup=true"] if markup else []
+    changes += ["search.document=true"] if document else []
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])

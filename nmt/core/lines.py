@@ -34,11 +34,13 @@ class Line:
         number: Its place in the input, from 1.
         text: Its characters; U+FFFD stands for each byte sequence that is not UTF-8.
         warning: What had to be changed to make it text of a bearable length, naming the line; None for nothing.
+        ending: LF or CR LF; at the end of the input also CR or nothing.
     """
 
     number: int
     text: str
     warning: str | None = None
+    ending: str = "\n"
 
 
 class LineReader(Iterator[Line]):
@@ -93,12 +95,12 @@ class LineReader(Iterator[Line]):
             self._ended = True
             only_a_mark = self._number == 0 and self._begun == codecs.BOM_UTF8
             if self._begun_bytes and not only_a_mark:
-                self._finish()
+                self._finish("")
             return
         *endings, rest = chunk.split(b"\n")
         for piece in endings:
             self._append(piece)
-            self._finish()
+            self._finish("\n")
         self._append(rest)
 
     def _append(self, piece: bytes) -> None:
@@ -106,7 +108,7 @@ class LineReader(Iterator[Line]):
         self._begun += piece[: self._limit_bytes + 1 - len(self._begun)]
         self._begun_bytes += len(piece)
 
-    def _finish(self) -> None:
+    def _finish(self, ending: str) -> None:
         self._number += 1
         data = bytes(self._begun)
         length = self._begun_bytes
@@ -115,6 +117,7 @@ class LineReader(Iterator[Line]):
         if length == len(data) and data.endswith(b"\r"):
             data = data[:-1]
             length -= 1
+            ending = "\r" + ending
         warnings = []
         if cut := length > self._limit_bytes:
             data = data[: self._limit_bytes]
@@ -128,7 +131,7 @@ class LineReader(Iterator[Line]):
             byte = f"byte 0x{data[error.start]:02x} at position {error.start + 1}"
             warnings.append(f"not UTF-8 ({byte}); replaced by U+FFFD")
         warning = f"line {self._number}: {', and '.join(warnings)}" if warnings else None
-        self._whole.append(Line(self._number, text, warning))
+        self._whole.append(Line(self._number, text, warning, ending))
 
 
 def read_lines(stream: BinaryIO, *, limit_bytes: int) -> LineReader:

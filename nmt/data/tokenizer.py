@@ -120,6 +120,16 @@ class Tokenizer:
             return self.encode(text)
         return self._sampler.sample(self._processor.normalize(_clean(text)), strength=alpha, seed=seed)
 
+    def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """As `encode`, with the part of the text that each subword stands for, by begin and end; white space that it
+        covers counts."""
+        cleaned = _clean(text)
+        if self._whole_words:
+            pieces = self._words(cleaned)
+            return [piece_id for piece_id, _ in pieces], [span for _, span in pieces]
+        encoded = self._processor.encode(cleaned, return_type="offset_mapping")
+        return list(encoded["ids"]), [(begin, end) for begin, end in encoded["offsets"]]
+
     def encode_words(self, text: str) -> EncodedWords:
         """As `encode`, with the word that each subword lies in.
 
@@ -128,14 +138,10 @@ class Tokenizer:
         """
         cleaned = _clean(text)
         spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
-        if self._whole_words:
-            pieces = self._words(cleaned)
-        else:
-            encoded = self._processor.encode(cleaned, return_type="offset_mapping")
-            pieces = list(zip(encoded["ids"], encoded["offsets"], strict=True))
+        ids, offsets = self.encode_spans(text)
         word_of_piece: list[int] = []
         word = 0
-        for _, (begin, end) in pieces:
+        for begin, end in offsets:
             while word < len(spans) - 1 and spans[word][1] <= begin:
                 word += 1
             best = max(
@@ -146,10 +152,10 @@ class Tokenizer:
             word_of_piece.append(best)
             word = best
         return EncodedWords(
-            ids=tuple(piece_id for piece_id, _ in pieces),
+            ids=tuple(ids),
             words=tuple(text.split()),
             word_of_piece=tuple(word_of_piece),
-            written=tuple(cleaned[begin:end].strip() for _, (begin, end) in pieces),
+            written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
         )
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -64,8 +64,18 @@ class SearchConfig(Structure):
     """Draw many translations and take the one most like the others; null: do not."""
     replace_unknown: bool = False
     """Put the source word that got most attention where a translation has an unknown token."""
+    markup: bool = False
+    """Carry tags, entities, URLs, numbers and placeholders over unchanged, and capitals of whole lines. See
+    ``nmt.alignment.markup``."""
+    stand_in: Annotated[str, Field(pattern=r"^\S+$")] | None = "X"
+    """With ``markup``: the word that the model sees for a URL, an e-mail address or a placeholder, best a common noun
+    of its source language; null: the thing itself, and numbers as they are too."""
+    document: bool = False
+    """Translate running text: each line sentence by sentence, with the white space between them as it is."""
+    split_longer_than: Annotated[int, Field(gt=0)] | Literal["trained"] | None = "trained"
+    """A line of more subwords is translated in pieces; trained: than 99 of 100 training sentences; null: never."""
     max_source_tokens: Annotated[int, Field(gt=0)] = 1000
-    """A longer source sentence is cut there, with a warning."""
+    """A longer source sentence, or piece of one, is cut there, with a warning."""
     batch_tokens: Annotated[int, Field(gt=0)] = 8192
     """Source tokens decoded together, padding included and each counted for every beam or draw."""
 

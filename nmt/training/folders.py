@@ -4,6 +4,7 @@ checkpoints/step-00012000/model.safetensors     the weights to use
                           training.safetensors  optimizer state, generator states, weights in training where they differ
                           state.json            where training stood
             average-00012000-of-3-1f0c9a4e/     the mean of the weights of some: model.safetensors, state.json
+lengths.json                                    how long the sentences are that it is trained on
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
 Training goes on from a ``step-`` folder only, and deletes no others.
@@ -16,12 +17,15 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
+from nmt.data.pieces import Lengths
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+LENGTHS = "lengths.json"
 
 
 def step(run: Path, update: int) -> Path:
@@ -85,6 +89,25 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: no JSON object")
     return state
+
+
+def write_lengths(run: Path, lengths: Lengths) -> None:
+    """Notes in a run directory how long its training sentences are."""
+    beside = run / f".{LENGTHS}.unfinished"
+    beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
+    beside.replace(run / LENGTHS)
+
+
+def read_lengths(run: Path) -> Lengths | None:
+    """What ``write_lengths`` wrote; None where nothing was. Raises InputError where it is damaged."""
+    path = run / LENGTHS
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Lengths(usual=int(found["usual"]), longest=int(found["longest"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None
 
 
 def sync(path: Path) -> None:

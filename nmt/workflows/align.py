@@ -104,7 +104,7 @@ def windows(
         for window in _cut(_pairs(source, target)):
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
-                translations = translator.translate(sources)
+                translations = [best for best, *_ in translator.sentences(sources)]
                 translator.warn_of_cuts(translations, first_line=first + 1)
                 targets = [translation.text for translation in translations]
             yield Window(first, sources, targets)

@@ -12,6 +12,7 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.structure import differences
+from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
@@ -32,6 +33,8 @@ class Trained:
     tokenizers: TokenizerPair
     model: Seq2Seq[Any, Any]
     compute: Compute
+    lengths: Lengths
+    """Of the sentences that it was trained on."""
 
 
 def load_trained(
@@ -56,7 +59,9 @@ def load_trained(
     chosen = compute(device, precision)
     built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
-    return Trained(folder, experiment, tokenizers, for_inference(built.to(chosen.device), chosen), chosen)
+    most = experiment.data.filters.max_length  # all that is known of a run from before lengths were noted
+    lengths = folders.read_lengths(run) or Lengths(usual=most, longest=most)
+    return Trained(folder, experiment, tokenizers, for_inference(built.to(chosen.device), chosen), chosen, lengths)
 
 
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:

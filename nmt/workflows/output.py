@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from nmt.alignment.formats import Alignment, json_line, json_tree
+from nmt.alignment.formats import Alignment, json_line, json_tree, side_by_side
 from nmt.core.lines import Line
-from nmt.workflows.translator import Translation, Translator
+from nmt.workflows.translation import Translation
+from nmt.workflows.translator import Translator
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 
@@ -15,6 +16,11 @@ OutputFormat = Literal["text", "tsv", "jsonl"]
 def text_lines(line: Line, found: Sequence[Translation]) -> str:
     """The best translation alone."""
     return f"{found[0].text}\n"
+
+
+def document_lines(line: Line, found: Sequence[Translation]) -> str:
+    """The best translation alone, with the ending of its source line."""
+    return f"{found[0].text}{line.ending}"
 
 
 def tsv_lines(line: Line, found: Sequence[Translation]) -> str:
@@ -49,21 +55,16 @@ def json_result(
     return {"source": source, "translations": translations}
 
 
-def aligned(
-    translator: Translator, texts: Sequence[str], found: Sequence[Sequence[Translation]]
-) -> list[list[Alignment | None]]:
-    """How each translation of each text is aligned; None where a side has too many subwords for that."""
+def aligned(translator: Translator, found: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
+    """How each translation of each line is aligned; None where a side has too many subwords for that."""
     limit = translator.search.max_source_tokens
-    pairs = [
-        (text, translation.text)
-        for text, each in zip(texts, found, strict=True)
-        for translation in each
-        if _can_be_aligned(translation, limit)
-    ]
-    alignments = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    parts = [one.parts for each in found for one in each if _can_be_aligned(one, limit)]
+    pairs = [pair for each in parts for pair in each]
+    pieces = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    alignments = iter([side_by_side([next(pieces) for _ in each]) for each in parts])
     return [[next(alignments) if _can_be_aligned(one, limit) else None for one in each] for each in found]
 
 
 def _can_be_aligned(translation: Translation, limit: int) -> bool:
-    """Whether both sides have at most ``limit`` subwords."""
-    return not translation.cut and len(translation.tokens) <= limit
+    """Whether both sides of each part have at most ``limit`` subwords."""
+    return not translation.cut and translation.longest <= limit

@@ -15,7 +15,8 @@ from nmt.serving.engine import Answer, Asked
 from nmt.serving.messages import Limits
 from nmt.workflows.locate import run_of
 from nmt.workflows.output import aligned, json_result
-from nmt.workflows.translator import Translation, Translator, load
+from nmt.workflows.translation import Translation
+from nmt.workflows.translator import Translator, load
 
 
 def serve(
@@ -76,7 +77,7 @@ class TranslatorEngine:
         """See ``Engine``."""
         translator = self._translator.searching(self._search(asked))
         found = translator.candidates(texts)
-        alignments = aligned(translator, texts, found) if asked.alignment else [None] * len(texts)
+        alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)
         return [
             Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
             for text, each, alignment in zip(texts, found, alignments, strict=True)

@@ -19,6 +19,7 @@ from nmt.core.seed import seed_everything
 from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
+from nmt.data.pieces import Lengths
 from nmt.data.store import Store
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
@@ -90,6 +91,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         # only now: a training that is refused leaves the run as it was
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
+        folders.write_lengths(run, _lengths(data))
         log.info(_summary(experiment, data, model, chosen, processes))
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
@@ -146,6 +148,11 @@ def _origin(experiment: Experiment) -> Path | None:
     return origin
 
 
+def _lengths(data: PreparedData) -> Lengths:
+    found = data.report.source.lengths
+    return Lengths(usual=found["99%"], longest=found["most"])
+
+
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
     """Gives a new model the weights of a checkpoint, whose vocabulary must be its own."""
     if folders.read_state(origin).get("vocabulary") != data.tokenizers.fingerprint:
@@ -171,7 +178,8 @@ def _validation(
     search = SearchConfig(**{**experiment.search.model_dump(), **one})
 
     def measure(model: Seq2Seq[Any, Any]) -> Mapping[str, float]:
-        trained = Trained(experiment.folder, experiment, data.tokenizers, for_inference(model, chosen), chosen)
+        used = for_inference(model, chosen)
+        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
         translator = Translator(trained, search, experiment.alignment)
         prediction = translator.predict(sources, references)
         measured = {

@@ -14,8 +14,9 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
-from nmt.workflows.output import OutputFormat, aligned, json_lines, text_lines, tsv_lines
-from nmt.workflows.translator import EngineName, Translation, Translator, load
+from nmt.workflows.output import OutputFormat, aligned, document_lines, json_lines, text_lines, tsv_lines
+from nmt.workflows.translation import Translation
+from nmt.workflows.translator import EngineName, Translator, load
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
@@ -122,11 +123,11 @@ def _written(
     alignment: bool,
 ) -> str:
     if format != "jsonl":
-        lines = text_lines if format == "text" else tsv_lines
+        lines = tsv_lines if format == "tsv" else document_lines if translator.search.document else text_lines
         return "".join(lines(line, each) for line, each in zip(window, found, strict=True))
     if not alignment:
         return "".join(json_lines(line, each, None) for line, each in zip(window, found, strict=True))
-    alignments = aligned(translator, [line.text for line in window], found)
+    alignments = aligned(translator, found)
     return "".join(json_lines(*each) for each in zip(window, found, alignments, strict=True))
 
 

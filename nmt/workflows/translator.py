@@ -24,6 +24,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
+from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
 from nmt.alignment.words import NO_WORD, to_words
 from nmt.core import log
@@ -37,30 +38,17 @@ from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.searchable import Searchable
 from nmt.search.config import SearchConfig
+from nmt.search.constrained import Phrase
 from nmt.search.decode import constrains, ranking_of
 from nmt.search.engine import Engine, OwnEngine
 from nmt.search.hypothesis import Hypothesis
 from nmt.workflows.export import exported_engine
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
+from nmt.workflows.passages import Passages
+from nmt.workflows.translation import Translation
 
 EngineName = Literal["nmt", "ctranslate2"]
-
-
-@dataclass(frozen=True)
-class Translation:
-    """The translation of one sentence."""
-
-    text: str
-    score: float
-    """What it was ranked by: ``log_prob`` over the length penalty, with coverage where that counts, or by
-    ``search.consensus`` its likeness to all that were drawn, from 0 to 1; 0 for a blank source."""
-    log_prob: float
-    """Natural logarithm of its probability under the model; 0 for a blank source."""
-    cut: int = 0
-    """Source tokens that were left out because the sentence had more than ``search.max_source_tokens``."""
-    tokens: tuple[str, ...] = ()
-    """The subwords that it is made of."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +114,35 @@ class Translator:
         """Of each text up to ``search.n_best`` translations, the best first, or, of a sampling, as they were drawn; of
         a blank text one, which is blank. Each contains the words and phrases of the text's ``constraints``. Raises
         InputError for a phrase that the vocabulary cannot spell, with its line, ``first_line`` being the first text's,
-        and for a search that knows no constraints."""
+        and for a search that knows no constraints.
+
+        A text that is too long for the model (``search.split_longer_than``), or all where ``search.document`` says so,
+        are translated in pieces, unless they have a prefix or constraints; see ``nmt.workflows.passages``."""
+        phrases = None if constraints is None else self._phrases(constraints, first_line)
+        whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
+        passages = Passages(
+            self.search, self.extraction, self.trained.lengths, self.trained.tokenizers.source, texts, whole
+        )
+        found = self.sentences(
+            passages.pieces,
+            prefixes=None if prefixes is None else passages.of_line(prefixes),
+            phrases=None if phrases is None else passages.of_line(phrases),
+        )
+        return passages.joined(found, self.looks)
+
+    def sentences(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        phrases: Sequence[Sequence[Phrase]] | None = None,
+    ) -> list[tuple[Translation, ...]]:
+        """As ``candidates``, but each text as it stands, with constraints in subwords."""
         tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
         encoded = [tokenizers.source.encode(text) for text in texts]
         cut = [max(0, len(tokens) - limit) for tokens in encoded]
         rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
         given = None if prefixes is None else [tokenizers.target.encode(prefixes[row]) for row in rows]
-        phrases = None if constraints is None else self._phrases(constraints, first_line)
         found = self._engine.decode(
             [encoded[row][:limit] for row in rows],
             self.search,
@@ -156,12 +166,12 @@ class Translator:
             )
         return candidates
 
-    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[tuple[int, ...]]]:
+    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Phrase]]:
         """Subwords of each phrase that is not blank."""
         if (key := constrains(self.search)) is not None:
             raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
         encode = self.trained.tokenizers.target.encode
-        found: list[list[tuple[int, ...]]] = []
+        found: list[list[Phrase]] = []
         for number, phrases in enumerate(constraints, first_line):
             found.append([])
             for phrase in phrases:
@@ -201,8 +211,10 @@ class Translator:
         """Says which lines were cut, and why."""
         for number, translation in enumerate(translations, first_line):
             if translation.cut:
+                one = len(translation.parts) <= 1
+                what = f"{'its last ' if one else ''}{translation.cut} subwords are left out"
                 log.warning(
-                    f"line {number}: its last {translation.cut} subwords are left out: it has more than "
+                    f"line {number}: {what}: {'it' if one else 'a piece of it'} has more than "
                     f"search.max_source_tokens ({self.search.max_source_tokens})"
                 )
 
@@ -267,6 +279,20 @@ class Translator:
                 for row, (source, target) in enumerate(zip(source_words, target_words, strict=True))
             ]
         return alignments
+
+    def looks(self, sources: Sequence[str], targets: Sequence[str]) -> list[PieceWeights]:
+        """Of each pair the soft alignment between subwords with the place of each in its text: by attention, or by
+        gradients where the model has none. What is longer than ``search.max_source_tokens`` is left out."""
+        limit, tokenizers = self.search.max_source_tokens, self.trained.tokenizers
+        source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
+        target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
+        method = self.methods[0]
+        sources_ids, targets_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
+        found = self._matrices([method], sources_ids, targets_ids)[method]
+        return [
+            PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
+            for weights_TS, (_, source), (_, target) in zip(found, source_pieces, target_pieces, strict=True)
+        ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
         """How probable the model finds given translations, under teacher forcing. Raises InputError for what ``align``

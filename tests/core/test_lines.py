@@ -73,15 +73,18 @@ def test_agrees_with_a_naive_splitter_however_the_bytes_arrive(data: bytes, size
     assert [line.text for line in found] == naive(data)
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert all(line.warning is None for line in found) == is_utf8(data)
+    if is_utf8(data):
+        whole = "".join(line.text + line.ending for line in found)
+        assert whole.encode() == data.removeprefix(b"\xef\xbb\xbf")
 
 
 @given(st.text(st.sampled_from("aé€😀"), max_size=30), st.integers(1, 20), st.lists(st.integers(1, 4)), st.booleans())
 def test_a_long_line_is_cut_at_a_character(text: str, limit: int, sizes: list[int], crlf: bool) -> None:
     data = text.encode() + (b"\r\n" if crlf else b"\n") + b"ab"[:limit]
     first, second = read_lines(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=limit)
-    assert second == Line(2, "ab"[:limit])
+    assert second == Line(2, "ab"[:limit], ending="")
     if len(text.encode()) <= limit:
-        assert first == Line(1, text)
+        assert first == Line(1, text, ending="\r\n" if crlf else "\n")
         return
     expected = max((text[:n] for n in range(len(text)) if len(text[:n].encode()) <= limit), key=len)
     assert first.text == expected
@@ -94,11 +97,11 @@ def test_a_long_line_is_cut_at_a_character(text: str, limit: int, sizes: list[in
     [
         (b"", []),
         (b"\n", [Line(1, "")]),
-        (b"a", [Line(1, "a")]),
-        (b"a\n\n \t\nb", [Line(1, "a"), Line(2, ""), Line(3, " \t"), Line(4, "b")]),
-        (b"a\r\r\nb\rc\n", [Line(1, "a\r"), Line(2, "b\rc")]),
+        (b"a", [Line(1, "a", ending="")]),
+        (b"a\n\n \t\nb", [Line(1, "a"), Line(2, ""), Line(3, " \t"), Line(4, "b", ending="")]),
+        (b"a\r\r\nb\rc\n", [Line(1, "a\r", ending="\r\n"), Line(2, "b\rc")]),
         ("a\u2028b\x85c\x0bd\n".encode(), [Line(1, "a\u2028b\x85c\x0bd")]),
-        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", [Line(1, "a"), Line(2, "\ufeffb")]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", [Line(1, "a"), Line(2, "\ufeffb", ending="")]),
         (b"a\x00b\n", [Line(1, "a\x00b")]),
         ("😀\n".encode(), [Line(1, "😀")]),
         (
@@ -106,7 +109,7 @@ def test_a_long_line_is_cut_at_a_character(text: str, limit: int, sizes: list[in
             [Line(1, "ok"), Line(2, "a\ufffdb", "line 2: not UTF-8 (byte 0xff at position 2); replaced by U+FFFD")],
         ),
         (b"0123456789x\n", [Line(1, "0123456789", "line 1: 11 bytes long; cut to the first 10")]),
-        (b"0123456789\r\n", [Line(1, "0123456789")]),
+        (b"0123456789\r\n", [Line(1, "0123456789", ending="\r\n")]),
         (
             b"\xff" * 11 + b"\n",
             [

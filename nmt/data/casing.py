@@ -1,0 +1,97 @@
+"""Lines in capitals, and Lines In Which Every Word Has One: to ordinary case for a model, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from nmt.data.sentences import Span
+
+Case = Literal["upper", "title", "headline", "ordinary"]
+"""``headline``: title case in which short words may be small."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_SHORT = 3
+"""Letters of a word that a headline may leave small, at most."""
+
+
+def case_of(text: str, kept: Sequence[Span] = ()) -> Case:
+    """How a line is written, apart from the spans ``kept``: all capitals, in two words or more; with a capital in each
+    of three words or more, or in each but short ones; or neither, which is ordinary case."""
+    words = [match.group() for match in _words(text, kept)]
+    words = [word for word in words if word.lower() != word.upper()]
+    if len(words) >= 2 and all(word.isupper() for word in words) and any(len(word) > 1 for word in words):
+        return "upper"
+    if len(words) < 3 or not all(_is_title(word) for word in words if len(word) > _SHORT):
+        return "ordinary"
+    if all(_is_title(word) for word in words):
+        return "title"
+    return "headline" if _is_title(words[0]) and sum(len(word) > _SHORT for word in words) >= 2 else "ordinary"
+
+
+def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()) -> str:
+    """A line in the case that a model is used to: each word small, or, where that ``costs`` less, with a capital or in
+    capitals; the first one with a capital. Cost is the number of subwords, which is least in the case that the
+    vocabulary was learnt with. What is ``kept`` stays as it is, and no character is lost or added."""
+    changed, last, first = [], 0, True
+    for match in _words(text, kept):
+        word = match.group()
+        small, capital, large = _lower(word), _capital(_lower(word)), _upper(word)
+        if first:
+            chosen = min((capital, large), key=cost)
+        else:
+            chosen = min((small, capital, large), key=cost)  # of equals the first
+        changed += [text[last : match.start()], chosen]
+        last, first = match.end(), False
+    return "".join([*changed, text[last:]])
+
+
+def is_usual(text: str, ordinary: str) -> bool:
+    """Whether a line is what its ordinary case is for a vocabulary, or nearly: at most half of its capitals after the
+    first word are not. A German line of nouns is no headline."""
+    words, usual = (list(_WORD.finditer(each))[1:] for each in (text, ordinary))
+    changed = [
+        word.group() != other.group() for word, other in zip(words, usual, strict=True) if word.group()[0].isupper()
+    ]
+    return 2 * sum(changed) <= len(changed)
+
+
+def put_back(text: str, case: Case) -> str:
+    """A translation in the case of its source. As many characters as before: ß becomes ẞ, what has no capital of one
+    character stays."""
+    if case == "ordinary":
+        return text
+    if case == "upper":
+        return _upper(text)
+    words = list(_WORD.finditer(text))
+    changed = list(text)
+    for place, match in enumerate(words):
+        if case == "title" or place == 0 or len(match.group()) > _SHORT:
+            changed[match.start()] = _upper(changed[match.start()])
+    return "".join(changed)
+
+
+def _words(text: str, kept: Sequence[Span]) -> list[re.Match[str]]:
+    """The words that are not part of anything kept."""
+    return [
+        match
+        for match in _WORD.finditer(text)
+        if not any(begin < match.end() and match.start() < end for begin, end in kept)
+    ]
+
+
+def _is_title(word: str) -> bool:
+    return word[0].isupper() and (len(word) == 1 or not word.isupper())
+
+
+def _upper(text: str) -> str:
+    return "".join("ẞ" if each == "ß" else each.upper() if len(each.upper()) == 1 else each for each in text)
+
+
+def _lower(text: str) -> str:
+    return "".join(each.lower() if len(each.lower()) == 1 else each for each in text)
+
+
+def _capital(word: str) -> str:
+    return _upper(word[0]) + word[1:]

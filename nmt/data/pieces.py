@@ -1,0 +1,73 @@
+"""A text in pieces that a model can bear: at sentence ends, then at punctuation, then at white space."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nmt.data.sentences import Span, sentence_spans
+
+_BREAKS = (
+    re.compile(r"[;:](?=\s)|[；：]"),
+    re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"),
+    re.compile(r"(?=\s)"),
+)
+"""Where to split what is no sentence end, the best places first: a piece ends where a match does."""
+
+_MARGIN = 0.2
+"""Of a text's length: punctuation nearer to its ends than that splits it only where there is no other way."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long the source sentences are that a model was trained on, in subwords."""
+
+    usual: int
+    """99 of 100 are not longer."""
+    longest: int
+
+
+def split_long(text: str, count: Callable[[str], int], lengths: Lengths) -> list[Span]:
+    """The pieces of a text, in order, without the white space around them; between them there is nothing else. None for
+    a blank text.
+
+    A text of at most ``lengths.usual`` subwords, as ``count`` tells them, is one piece. Any other is split at all its
+    sentence ends. A sentence of more than ``lengths.longest`` is halved at the best punctuation that leaves neither
+    part too short, at the place nearest to its middle, or else at the white space nearest to it, until no part is
+    longer. A single word is never split.
+    """
+    begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    if begin >= end:
+        return []
+    if count(text) <= lengths.usual:
+        return [(begin, end)]
+    return [piece for sentence in sentence_spans(text) for piece in halved(text, sentence, count, lengths.longest)]
+
+
+def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
+    """Parts of a sentence that have at most ``longest`` subwords each, as far as there is white space."""
+    pieces: list[Span] = []
+    waiting = [span]
+    while waiting:
+        begin, end = waiting.pop()
+        if count(text[begin:end]) <= longest or (place := _middle_break(text, begin, end)) is None:
+            pieces.append((begin, end))
+            continue
+        first = begin + len(text[begin:place].rstrip())
+        second = end - len(text[place:end].lstrip())
+        waiting += [(second, end), (begin, first)]
+    return pieces
+
+
+def _middle_break(text: str, begin: int, end: int) -> int | None:
+    """The best place to split the text between ``begin`` and ``end``, neither of which it is."""
+    middle = (begin + end) / 2
+    for margin in (_MARGIN, 0.0):
+        least, most = begin + margin * (end - begin), end - margin * (end - begin)
+        for breaks in _BREAKS:
+            places = [match.end() for match in breaks.finditer(text, begin, end) if begin < match.end() < end]
+            places = [place for place in places if least <= place <= most]
+            if places:
+                return min(places, key=lambda place: (abs(place - middle), -place))
+    return None

@@ -1,0 +1,153 @@
+"""Where sentences end in running text, in any language that writes full stops.
+
+A rule by hand, for a corpus's language need not be known: what ends a sentence in most scripts, with the abbreviations,
+ordinals and initials of German and English. Where it is in doubt it does not split: two sentences in one are translated
+better than half a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+
+Span = tuple[int, int]
+"""Begin and end in a text."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEVER_LAST = _words(
+    """
+    Capt Cmdr Col Fa Frl Gen Gov Hon Ing Ms Mt Pres Rep Rev Sen Sgt St bzw ca cf dipl dr evtl exkl gegr ggf hr hrn hrsg
+    inkl lt messrs mind mr mrs prof sog urspr vgl vs zzgl
+    """
+)
+"""Abbreviations that something always follows; those with a capital are words without it."""
+
+_SELDOM_LAST = _words(
+    """
+    apr aug bros co corp dec dept dez esq est etc feb ff hbf inc jan jh jhd jhdt jr jun jul ltd mio mrd mär nov oct okt
+    phd sep sept sr usf usw
+    """
+)
+"""Abbreviations that end a sentence only where the next word looks like the beginning of one."""
+
+_BEFORE_NUMBERS = _words("abb abs art bd ch eq f fig figs hausnr kap no nos nr p pp s sec tab tel vol")
+"""Abbreviations in front of a number, but words or letters elsewhere."""
+
+_BEGINNINGS = _words(
+    """
+    A After All Also Although An And As At Because Before But By Did Do Does Each For From He Her Here His How However I
+    If In Is It Its Let Many Most My No Not Now On Once One Our She Since So Some That The Their Then There These They
+    This Those Today To Two We What When Where Which While Who Why With Yes Yet You Your
+    Aber Als Am Auch Auf Aus Bei Beim Bis Da Dabei Dadurch Dafür Damals Damit Danach Dann Daraus Darum Das Dazu Dem Den
+    Denn Dennoch Der Deren Des Deshalb Dies Diese Dieser Dieses Die Doch Dort Durch Ein Eine Einem Einen Einer Eines Er
+    Es Etwa Für Heute Hier Ich Ihm Ihr Ihre Im In Ist Ja Jeder Jetzt Kein Keine Man Mit Nach Nachdem Nein Nun Nur Ob
+    Obwohl Oder Ohne Schon Sein Seine Seit Seitdem Sie Sind So Sobald Sonst Später Trotzdem Über Um Und Uns Unser Unter
+    Vom Von Vor War Waren Warum Was Weil Wenn Wer Wie Wir Wo Während Zu Zum Zur Zwar Zwei
+    """
+)
+"""Words that begin sentences, written large: after what is usually no end they tell that it was one."""
+
+_BEFORE_ORDINALS = _words(
+    """
+    ab am beim bis das dem den der des die ein eine einem einen einer im ihr ihre ihrem ihren mein meine meinem meinen
+    seit sein seine seinem seinen unser unsere vom zum zur
+    """
+)
+"""German words that an ordinal may follow: `am 3. Mai`, `das 19. Jahrhundert`."""
+
+_ORDERED = _words(
+    """
+    januar jänner februar märz april mai juni juli august september oktober november dezember jahrhundert jahrhunderts
+    jahrtausend jh jhd jhdt klasse stock platz etage
+    """
+)
+"""What an ordinal counts, where no article comes before it: `Mittwoch, 3. Mai`, `Anfang 20. Jahrhundert`."""
+
+_LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_ALONE = "。！？｡।॥။។፧።"
+"""Stops that need no white space after them."""
+_STRONG = "!?؟‼⁇⁈⁉"
+_CLOSING = "\"'”’»«“‘›‹)\\]}」』）】〉》"
+_OPENING = "\"'„“‚‘«»‹›([{¿¡–—-…"
+
+_STOP = re.compile(
+    rf"(?P<alone>[{_ALONE}]+)[{_CLOSING}]*"
+    rf"|(?P<stop>[.{_STRONG}…۔։\u037e]+)[{_CLOSING}]*(?=\s|$)"
+    rf"|(?P<line>[{_LINE_ENDS}]\s*)"
+)
+_QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
+_WORD_BEFORE = re.compile(r"(?:(?P<previous>\w+)[^\w\s]*\s+)?(?P<opening>[^\w\s]*)(?P<word>[\w.&@'’-]+)$")
+_NEXT = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*(?P<word>\w*)")
+_HIRAGANA = re.compile("[\u3040-\u309f]")
+_LONGEST_LOOK = 80  # characters back from a full stop: a word and the one before it
+_ROMAN = re.compile("[IVX]{2,}")
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """The sentences of a text, in order, without the white space around them; between them there is nothing else. None
+    for a blank text."""
+    spans: list[Span] = []
+    begin = 0
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    for match in _STOP.finditer(text):
+        stop = match.start() if match["line"] else match.end()
+        if match["line"] or _ends(text, begin, match, quoted):
+            _append(spans, text, begin, stop)
+            begin = stop
+    _append(spans, text, begin, len(text))
+    return spans
+
+
+def _append(spans: list[Span], text: str, begin: int, end: int) -> None:
+    piece = text[begin:end]
+    if stripped := piece.strip():
+        first = begin + len(piece) - len(piece.lstrip())
+        spans.append((first, first + len(stripped)))
+
+
+def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bool:
+    """Whether a stop ends the sentence that began at ``begin``."""
+    end = match.end()
+    if match["alone"]:
+        inside = any(first < match.start() < last - 1 for first, last in quoted)
+        if inside and text[end : end + 1].strip():
+            return end in (last for _, last in quoted) and not _HIRAGANA.match(text, end)
+        return True
+    following = _NEXT.match(text, end)
+    word = following["word"] if following else ""
+    if word[:1].islower():
+        return False
+    stop = match["stop"]
+    if set(stop) & set(_STRONG):
+        return True
+    if "…" in stop or len(stop) > 1:
+        return not word or word in _BEGINNINGS or not word[0].isupper()
+    if stop != "." or end > match.end("stop"):
+        return True
+    return not _goes_on(text, begin, match.start(), word)
+
+
+def _goes_on(text: str, begin: int, stop: int, following: str) -> bool:
+    """Whether the full stop at ``stop`` belongs to an abbreviation or a number, in a sentence that began at ``begin``,
+    with the next word ``following``."""
+    match = _WORD_BEFORE.search(text[max(begin, stop - _LONGEST_LOOK) : stop])
+    if match is None:
+        return False
+    word, previous = match["word"], (match["previous"] or "").lower()
+    bare = word.lower().rpartition("-")[2]
+    begins = following in _BEGINNINGS or not following
+    if word.isdecimal():
+        is_first = not text[begin : stop - len(word)].strip()
+        counts = len(word) <= 2 and previous in _BEFORE_ORDINALS and not begins
+        return is_first or counts or following.lower() in _ORDERED
+    if word in _NEVER_LAST or bare in _NEVER_LAST:
+        return True
+    if following[:1].isdecimal() and (bare in _BEFORE_NUMBERS or bare.endswith("str")):
+        return True
+    if len(word) == 1 and word.isalpha():
+        return not (len(previous) > 1 and (word == "I" or (begins and word.isupper())))
+    dotted = "." in word and all(len(part) <= 2 for part in word.split("."))
+    return (dotted or bare in _SELDOM_LAST or bare.endswith("str") or bool(_ROMAN.fullmatch(word))) and not begins

@@ -1,0 +1,255 @@
+"""Markup, documents and long lines, through the library and the command line, with a model that has learnt nothing:
+what is kept must not depend on what it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import nmt as package
+from nmt.alignment.markup import extract
+from nmt.data.pieces import Lengths
+from nmt.data.sentences import sentence_spans
+from nmt.training import folders
+from nmt.workflows.translator import Translator
+from tests.workflows.runs import nmt
+from tests.workflows.test_translate_options import records, refused, translated
+
+MARKED = """\
+Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
+<p>EINS <a href="x?a=1&amp;b=2">ZWEI</a></p><br/>
+
+<li>eins</li><li>zwei www.a.b</li>
+{x} 42
+"""
+
+
+def loaded(folder: Path, *overrides: str, lengths: Lengths | None = None) -> Translator:
+    translator = package.load(folder / "run", device="cpu", precision="float32", overrides=overrides)
+    if lengths is not None:
+        translator.trained = replace(translator.trained, lengths=lengths)
+    return translator
+
+
+def text_of(translator: Translator, source: str) -> str:
+    return translator.translate([source])[0].text
+
+
+# ----------------------------------------------------------------------------------------------------------- markup
+
+
+def test_markup_comes_through_whatever_the_model_says(trained: Path) -> None:
+    lines = translated(trained, "--markup", text=MARKED.encode()).decode().split("\n")[:-1]
+    sources = MARKED.split("\n")[:-1]
+    assert len(lines) == len(sources)
+    for source, line in zip(sources, lines, strict=True):
+        wanted = Counter(item.text for item in extract(source).items)
+        assert all(line.count(text) >= count for text, count in wanted.items())
+    assert lines[1].startswith("<p>")
+    assert lines[1].endswith("</p><br/>")
+    assert lines[2] == ""
+    assert lines[4] == "{x} 42"  # nothing to translate
+
+
+def test_without_the_option_markup_is_text(trained: Path) -> None:
+    translator = loaded(trained)
+    assert translator.candidates(["<b>Hund</b> {x}"]) == [
+        tuple(replace(each, parts=(("<b>Hund</b> {x}", each.text),), longest=len(each.tokens)) for each in found)
+        for found in translator.sentences(["<b>Hund</b> {x}"])
+    ]
+
+
+def test_a_line_without_markup_is_translated_as_ever(trained: Path) -> None:
+    sources = ["Hund und Katze.", "  eins zwei drei. ", ""]
+    assert [each.text for each in loaded(trained, "search.markup=true").translate(sources)] == [
+        each.text for each in loaded(trained).translate(sources)
+    ]
+
+
+def test_the_model_sees_plain_text_with_stand_ins(trained: Path) -> None:
+    (found,) = loaded(trained, "search.markup=true", "search.stand_in=Katze").translate(["<b>Hund</b> {x} und 7 1"])
+    assert [given for given, _ in found.parts] == ["Hund Katze und 2 1"]
+    (found,) = loaded(trained, "search.markup=true", "search.stand_in=null").translate(["<b>Hund</b> {x} und 7"])
+    assert [given for given, _ in found.parts] == ["Hund {x} und 7"]
+
+
+def test_blocks_are_translated_apart(trained: Path) -> None:
+    translator = loaded(trained, "search.markup=true")
+    (found,) = translator.translate(["<li>eins</li><li>zwei</li>"])
+    assert found.text == f"<li>{text_of(translator, 'eins')}</li><li>{text_of(translator, 'zwei')}</li>"
+
+
+def test_capitals_are_put_back(trained: Path) -> None:
+    translator = loaded(trained, "search.markup=true")
+    upper, title = translator.translate(["EINS UND ZWEI", "Eins Und Zwei"])
+    assert upper.parts == title.parts  # the same in ordinary case
+    assert upper.text == upper.parts[0][1].upper() != upper.parts[0][1]
+    assert title.text.split() == [word[0].upper() + word[1:] for word in title.parts[0][1].split()]
+
+
+def test_lines_with_a_prefix_keep_their_case_and_are_whole(trained: Path) -> None:
+    translator = loaded(trained, "search.markup=true", "search.document=true", lengths=Lengths(1, 1))
+    (found,) = translator.translate(["EINS <b>ZWEI</b>. DREI."], prefixes=["the"])
+    assert [given for given, _ in found.parts] == ["EINS ZWEI. DREI."]
+    assert found.parts[0][1].startswith("the")
+    ((found,),) = translator.candidates(["EINS. ZWEI."], constraints=[["one"]])
+    assert [given for given, _ in found.parts] == ["EINS. ZWEI."]
+    ((found,),) = translator.candidates(["EINS. ZWEI."], constraints=[[" "]], prefixes=[" "])
+    assert len(found.parts) == 2
+
+
+def test_formats_with_markup(trained: Path) -> None:
+    objects = records(trained, "--markup", "--n-best", "3", "--alignment", text=MARKED.encode())
+    rows = translated(trained, "--markup", "--n-best", "3", "--format", "tsv", text=MARKED.encode()).decode()
+    texts = [found["text"] for each in objects for found in each["translations"]]
+    assert [row.split("\t")[3] for row in rows.splitlines()] == texts
+    assert [len(each["translations"]) for each in objects] == [3, 3, 1, 3, 1]
+    tokenizer = package.load(trained / "run").trained.tokenizers.target
+    first = objects[0]
+    assert first["source"] == MARKED.split("\n")[0]
+    for found in first["translations"]:
+        assert "<b>" in found["text"]
+        # scores, tokens and alignment are those of what the model was given and said
+        ids = [tokenizer._processor.piece_to_id(each) for each in found["tokens"]]
+        assert "".join(found["alignment"]["target_words"]) == "".join(tokenizer.decode(ids).split())
+        assert found["alignment"]["source_words"] == "Ein Hund, zwei Katzen und X & 2.".split()  # noqa: SIM905
+    assert objects[4]["translations"][0]["tokens"] == []
+
+
+def test_a_model_without_attention_aligns_by_gradients(trained: Path, tmp_path: Path) -> None:
+    config = (trained / "config.yaml").read_text().replace("run: run", f"run: {tmp_path / 'run'}")
+    (trained / "fixed.yaml").write_text(config.replace("model:\n", "model:\n  attention: {score: none}\n"))
+    done = nmt("train", "fixed.yaml", "--precision", "float32", folder=trained)
+    assert done.returncode == 0, done.stderr.decode()
+    (found,) = loaded(tmp_path, "search.markup=true").translate(["<b>Hund</b> und Katze."])
+    assert found.text.count("<b>") == found.text.count("</b>") == 1
+
+
+# ------------------------------------------------------------------------------------------------------- documents
+
+DOCUMENT = "  Eins zwei.  Drei (z. B. Hund)!\t\r\n\r\n \u00a0\n\tHund. Katze?\u2028Und eins\nEnde. Ja."
+
+
+def test_documents_keep_white_space_and_line_endings(trained: Path) -> None:
+    translator = loaded(trained)
+    expected, place = "", 0
+    for line in DOCUMENT.split("\n"):
+        last = 0
+        for begin, end in sentence_spans(line):
+            expected += line[last:begin] + text_of(translator, line[begin:end])
+            last = end
+        place += len(line) + 1
+        expected += line[last:] + ("\n" if place <= len(DOCUMENT) else "")
+    assert translated(trained, "--document", text=DOCUMENT.encode()).decode() == expected
+    assert translated(trained, "--document", text=b"\r\n\n \r") == b"\r\n\n \r"
+
+
+def test_documents_in_other_formats_have_a_line_for_each_line(trained: Path) -> None:
+    objects = records(trained, "--document", "--alignment", text=DOCUMENT.encode())
+    assert [each["line"] for each in objects] == [1, 2, 3, 4, 5]
+    found = objects[0]["translations"][0]["alignment"]
+    assert found["source_words"] == DOCUMENT.split("\n")[0].split()
+    first = 2
+    targets = len(loaded(trained).translate(["Eins zwei."])[0].text.split())
+    assert all((source < first) == (target < targets) for source, target in found["links"])
+    assert objects[1]["translations"][0]["text"] == ""
+
+
+def test_a_long_sentence_of_a_document_is_split_too(trained: Path) -> None:
+    translator = loaded(trained, "search.document=true", lengths=Lengths(1, 12))
+    (found,) = translator.translate(["eins, zwei, drei, Hund, Katze und Hund. Ja."])
+    count = translator.trained.tokenizers.source.encode
+    assert len(found.parts) > 2
+    assert all(len(count(given)) <= 12 for given, _ in found.parts)
+
+
+def test_tags_may_reach_over_sentences(trained: Path) -> None:
+    translator = loaded(trained, "search.markup=true", "search.document=true")
+    (found,) = translator.translate(["<b>Eins.  Zwei.</b> "])
+    assert found.text == f"<b>{text_of(translator, 'Eins.')}  {text_of(translator, 'Zwei.')}</b> "
+
+
+def test_sentences_without_space_between_get_one_where_the_translation_needs_it(trained: Path) -> None:
+    translator = loaded(trained, "search.document=true")
+    (found,) = translator.translate(["Hund。Katze。"])
+    assert found.text == f"{text_of(translator, 'Hund。')} {text_of(translator, 'Katze。')}"
+
+
+# ------------------------------------------------------------------------------------------------------ long lines
+
+LONG = "eins zwei drei. Hund und Katze. Drei eins."
+
+
+def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> None:
+    tokens = len(loaded(trained).trained.tokenizers.source.encode(LONG))
+    whole = loaded(trained, lengths=Lengths(tokens, tokens))
+    assert whole.candidates([LONG])[0][0].parts == ((LONG, whole.sentences([LONG])[0][0].text),)
+    split = loaded(trained, lengths=Lengths(tokens - 1, tokens - 1))
+    (found,) = split.translate([LONG])
+    parts = [text_of(split, LONG[begin:end]) for begin, end in sentence_spans(LONG)]
+    assert found.text == " ".join(parts)
+    singles = [split.translate([LONG[begin:end]])[0] for begin, end in sentence_spans(LONG)]
+    assert found.log_prob == pytest.approx(sum(each.log_prob for each in singles))
+    assert found.score == pytest.approx(sum(each.score for each in singles) / len(singles))
+    assert found.tokens == tuple(token for each in singles for token in each.tokens)
+    never = loaded(trained, "search.split_longer_than=null", lengths=Lengths(1, 1))
+    assert never.translate([LONG]) == whole.translate([LONG])
+    by_number = loaded(trained, f"search.split_longer_than={tokens - 1}")
+    assert by_number.translate([LONG])[0].text == found.text
+
+
+def test_n_best_lists_of_pieces_are_joined_rank_by_rank(trained: Path) -> None:
+    tokens = len(loaded(trained).trained.tokenizers.source.encode("Hund und Katze. Drei eins."))
+    translator = loaded(trained, "search.n_best=3", lengths=Lengths(tokens - 1, tokens))
+    (found,) = translator.candidates(["Hund und Katze. Drei eins."])
+    one, other = translator.candidates(["Hund und Katze.", "Drei eins."])
+    assert [each.text for each in found] == [f"{a.text} {b.text}" for a, b in zip(one, other, strict=True)]
+    scores = [each.score for each in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_only_a_word_beyond_the_limit_is_cut(trained: Path) -> None:
+    long = "eins " * 40 + "\n" + "eins" * 20 + " eins\n"
+    done = nmt(
+        "translate", "run", "--set", "search.split_longer_than=10", "--set", "search.max_source_tokens=10",
+        folder=trained, stdin=long.encode(),
+    )  # fmt: skip
+    assert done.returncode == 0
+    warnings = [line for line in done.stderr.decode().splitlines() if line.startswith("warning")]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("warning: line 2: ")
+    assert warnings[0].endswith("left out: a piece of it has more than search.max_source_tokens (10)")
+
+
+def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
+    report = json.loads((trained / "run" / "prepared" / "report.json").read_text())["source"]["lengths"]
+    assert folders.read_lengths(trained / "run") == Lengths(report["99%"], report["most"])
+    assert loaded(trained).trained.lengths == Lengths(report["99%"], report["most"])
+    assert folders.read_lengths(tmp_path) is None
+    (tmp_path / "lengths.json").write_text("{}")
+    with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
+        folders.read_lengths(tmp_path)
+
+
+def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
+    (tmp_path / "run" / "lengths.json").unlink()
+    assert loaded(tmp_path).trained.lengths == Lengths(200, 200)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "search.split_longer_than=0"], "search.split_longer_than"),
+        (["--set", "search.split_longer_than=often"], "search.split_longer_than"),
+        (["--set", "search.stand_in=two words"], "search.stand_in"),
+        (["--set", "search.markup=maybe"], "search.markup: "),
+    ],
+)
+def test_what_makes_no_sense_is_refused(trained: Path, arguments: list[str], message: str) -> None:
+    assert message in refused(trained, *arguments)
