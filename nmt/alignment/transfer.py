@@ -29,7 +29,7 @@ from nmt.data.sentences import Span
 
 _NEARLY = 0.8
 """Of the weight of the unit that looks at an item most: others beside it with as much are replaced along with it. With
-less, articles and prepositions were lost (see docs/translate.md)."""
+0.5 or less, articles and prepositions were lost more often."""
 
 
 _NEAR = 8
