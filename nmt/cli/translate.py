@@ -115,6 +115,17 @@ def translate(
         Literal["nmt", "ctranslate2"],
         typer.Option("--engine", help="ctranslate2: translate with what nmt export has written of MODEL."),
     ] = "nmt",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            max=1024,
+            help="Processes that translate, each with one thread. Left out, as many as threads where there are "
+            "thousands of lines.",
+        ),
+    ] = None,
     device: Device = "auto",
     precision: UsePrecision = "auto",
     overrides: Overrides = None,
@@ -155,6 +166,7 @@ def translate(
         format=format_,
         alignment=alignment,
         engine=engine,
+        workers=workers,
         device=device,
         precision=precision,
     )

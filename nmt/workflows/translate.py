@@ -10,16 +10,26 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+import torch
+
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
-from nmt.workflows.output import OutputFormat, aligned, document_lines, json_lines, text_lines, tsv_lines
-from nmt.workflows.translation import Translation
+from nmt.workflows.answering import Wanted, Window
+from nmt.workflows.output import OutputFormat
 from nmt.workflows.translator import EngineName, Translator, load
+from nmt.workflows.workers import Loading, Workers
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
+
+SHARED_LINES = 500
+"""The same where one has asked for several processes, which have something to do sooner so."""
+
+AFTER = 3
+"""Windows in a row after which several processes are started unasked: what is over before they are up has no use of
+them."""
 
 LIMIT_BYTES = 1 << 16
 """Of one line; the rest of a longer one is left out, with a warning."""
@@ -37,18 +47,21 @@ def translate(
     format: OutputFormat,
     alignment: bool,
     engine: EngineName,
+    workers: int | None,
     device: str,
     precision: str,
 ) -> None:
     """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
     for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
     begins with, and words or phrases, with tabs between, that it contains. ``alignment`` adds to each translation in
-    jsonl how it is aligned.
+    jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate.
 
     A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
     line number, and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
+    if engine != "nmt" and workers is not None:
+        raise InputError(f"--workers: --engine {engine} shares out its work by itself; leave it out")
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
     if format == "text" and translator.search.n_best > 1:
         raise InputError("--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more")
@@ -62,24 +75,29 @@ def translate(
         )
         sink = stack.enter_context(_writing(output))
         interactive = input is None and sys.stdin.isatty()
+        size = SHARED_LINES if workers is not None and workers > 1 else WINDOW_LINES
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
-        started, lines, tokens = time.monotonic(), 0, 0
-        for window in windows(source, WINDOW_LINES, interactive=interactive):
-            found = translator.candidates(
-                [line.text for line in window],
-                prefixes=None if prefixes is None else prefixes.of(window),
-                constraints=None if phrases is None else [line.split("\t") for line in phrases.of(window)],
-                first_line=window[0].number,
+        wanted = Wanted(format, alignment)
+        loading = Loading(str(translator.trained.checkpoint), overrides, device, precision, ensemble)
+        count, after = (_usual_workers(translator, engine), AFTER) if workers is None else (workers, 1)
+        shared = stack.enter_context(Workers(translator, wanted, loading, count=count, full=size, after=after))
+        read = (
+            Window(
+                window,
+                None if prefixes is None else prefixes.of(window),
+                None if phrases is None else [line.split("\t") for line in phrases.of(window)],
             )
-            for line in window:
-                if line.warning is not None:
-                    log.warning(line.warning)
-            translator.warn_of_cuts([best for best, *_ in found], first_line=window[0].number)
-            sink.write(_written(translator, window, found, format, alignment=alignment).encode())
+            for window in windows(source, size, interactive=interactive)
+        )
+        started, lines, tokens = time.monotonic(), 0, 0
+        for window, answer in shared.answers(read):
+            for warning in answer.warnings:
+                log.warning(warning)
+            sink.write(answer.text.encode())
             sink.flush()
-            lines += len(window)
-            tokens += sum(len(translation.tokens) for each in found for translation in each)
-            bar.update(len(window))
+            lines += len(window.lines)
+            tokens += answer.subwords
+            bar.update(len(window.lines))
         for beside in filter(None, (prefixes, phrases)):
             beside.end(lines)
         seconds = max(time.monotonic() - started, 1e-9)
@@ -114,21 +132,10 @@ class _Beside:
             raise InputError(f"{self._name}: has more than the {lines} lines of the input")
 
 
-def _written(
-    translator: Translator,
-    window: Sequence[Line],
-    found: Sequence[tuple[Translation, ...]],
-    format: OutputFormat,
-    *,
-    alignment: bool,
-) -> str:
-    if format != "jsonl":
-        lines = tsv_lines if format == "tsv" else document_lines if translator.search.document else text_lines
-        return "".join(lines(line, each) for line, each in zip(window, found, strict=True))
-    if not alignment:
-        return "".join(json_lines(line, each, None) for line, each in zip(window, found, strict=True))
-    alignments = aligned(translator, found)
-    return "".join(json_lines(*each) for each in zip(window, found, alignments, strict=True))
+def _usual_workers(translator: Translator, engine: EngineName) -> int:
+    """As many as there are threads, on a CPU; other engines share out their work themselves."""
+    is_ours = engine == "nmt" and translator.trained.compute.device.type == "cpu"
+    return torch.get_num_threads() if is_ours else 1
 
 
 @contextmanager

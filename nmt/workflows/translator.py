@@ -209,14 +209,21 @@ class Translator:
 
     def warn_of_cuts(self, translations: Sequence[Translation], *, first_line: int = 1) -> None:
         """Says which lines were cut, and why."""
+        for warning in self.cuts(translations, first_line=first_line):
+            log.warning(warning)
+
+    def cuts(self, translations: Sequence[Translation], *, first_line: int = 1) -> list[str]:
+        """What is to be said of lines that were cut."""
+        said = []
         for number, translation in enumerate(translations, first_line):
             if translation.cut:
                 one = len(translation.parts) <= 1
                 what = f"{'its last ' if one else ''}{translation.cut} subwords are left out"
-                log.warning(
+                said.append(
                     f"line {number}: {what}: {'it' if one else 'a piece of it'} has more than "
                     f"search.max_source_tokens ({self.search.max_source_tokens})"
                 )
+        return said
 
     @property
     def methods(self) -> tuple[Method, ...]:

@@ -1,0 +1,95 @@
+"""Several processes translate as one does."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import nmt as package
+from nmt.core.errors import InputError
+from nmt.core.lines import Line
+from nmt.workflows.answering import Wanted, Window
+from nmt.workflows.workers import Loading, Workers
+from tests.workflows.runs import nmt, sentences
+from tests.workflows.test_commands import error
+
+
+def windows(count: int, size: int) -> list[Window]:
+    texts = [source for source, _ in sentences(count * size, seed=5)]
+    lines = [Line(number, text, None) for number, text in enumerate(texts, 1)]
+    return [Window(lines[first : first + size]) for first in range(0, len(lines), size)]
+
+
+def workers(trained: Path, *, count: int, full: int, after: int) -> Workers:
+    run = str(trained / "run")
+    translator = package.load(run, precision="float32")
+    loading = Loading(run, [], "auto", "float32", [])
+    return Workers(translator, Wanted("tsv"), loading, count=count, full=full, after=after)
+
+
+def test_answers_come_in_order_and_are_the_same(trained: Path) -> None:
+    given = [*windows(6, 4), Window([Line(25, "Hund", None)])]
+    with workers(trained, count=1, full=4, after=1) as alone:
+        expected = [answer for _, answer in alone.answers(given)]
+    with workers(trained, count=2, full=4, after=3) as shared:
+        found = []
+        for number, (window, answer) in enumerate(shared.answers(iter(given))):
+            assert window is given[number]
+            assert bool(multiprocessing.active_children()) == (number >= 2)
+            found.append(answer)
+    assert found == expected
+    assert multiprocessing.active_children() == []
+
+
+def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> None:
+    taken = 0
+
+    def read() -> Iterator[Window]:
+        nonlocal taken
+        for window in [*windows(1, 2), Window([Line(3, "Hund", None)]), *windows(1, 2)]:
+            taken += 1
+            yield window
+
+    with workers(trained, count=2, full=2, after=1) as shared:
+        seen = [taken for _ in shared.answers(read())]
+    assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
+
+
+def test_a_process_that_is_ended_is_told(trained: Path) -> None:
+    def translate_and_kill() -> None:
+        with workers(trained, count=2, full=2, after=1) as shared:
+            for _ in shared.answers(windows(40, 2)):
+                for child in multiprocessing.active_children():
+                    assert child.pid is not None
+                    os.kill(child.pid, signal.SIGKILL)
+
+    with pytest.raises(InputError, match="^--workers 2: one of the processes was ended"):
+        translate_and_kill()
+
+
+def test_a_mistake_in_another_process_is_told_with_its_line(trained: Path) -> None:
+    phrases = [[["one"], ["xyz"]]]
+    given = [Window(window.lines, None, each) for window, each in zip(windows(1, 2), phrases, strict=True)]
+    with (
+        workers(trained, count=2, full=2, after=1) as shared,
+        pytest.raises(InputError, match="^line 2: 'xyz' cannot be spelt"),
+    ):
+        list(shared.answers(given))
+
+
+def test_the_command_says_the_same(trained: Path) -> None:
+    text = "".join(f"{source}\n" for source, _ in sentences(1100, seed=6)).encode()
+    options = ("translate", "run", "--precision", "float32", "--beam", "1", "--format", "jsonl")
+    found = [nmt(*options, "--workers", count, folder=trained, stdin=text) for count in ("1", "2")]
+    for done in found:
+        assert done.returncode == 0, done.stderr.decode()
+    assert found[1].stdout == found[0].stdout
+    assert found[1].stdout.count(b"\n") == 1100
+    assert found[1].stderr == found[0].stderr
+    refused = nmt("translate", "run", "--engine", "ctranslate2", "--workers", "2", folder=trained)
+    assert "--workers: --engine ctranslate2 shares out its work by itself" in error(refused)
