@@ -618,6 +618,48 @@ MUTANTS = (
         "            joined += between[:1] + text",
         ("tests/workflows/test_passages.py", "-k", "over_sentences"),
     ),
+    Mutant(
+        "the last tokens of a vocabulary are not looked at",
+        "nmt/search/best.py",
+        "    if rest:\n",
+        "    if False:\n",
+        ("tests/search/test_best.py",),
+    ),
+    Mutant(
+        "8-bit rows share a scale",
+        "nmt/layers/quantized.py",
+        "    scale_N1 = _scale(x_NI)\n",
+        "    scale_N1 = _scale(x_NI).amax(dim=0, keepdim=True)\n",
+        ("tests/layers/test_quantized.py",),
+    ),
+    Mutant(
+        "processes answer in the order in which they are done",
+        "nmt/workflows/workers.py",
+        "waiting.popleft()",
+        "waiting.pop()",
+        ("tests/workflows/test_workers.py", "-k", "order"),
+    ),
+    Mutant(
+        "a writer who waits is not answered",
+        "nmt/workflows/workers.py",
+        "not is_full or len(waiting)",
+        "len(waiting)",
+        ("tests/workflows/test_workers.py", "-k", "at_once"),
+    ),
+    Mutant(
+        "what CTranslate2 finds is ranked as it ranks",
+        "nmt/export/engine.py",
+        "key=lambda each: -each.score",
+        "key=lambda each: -each.log_prob",
+        ("tests/export/test_ctranslate2.py",),
+    ),
+    Mutant(
+        "an exported query is scaled twice",
+        "nmt/export/ctranslate2.py",
+        "if isinstance(score, Dot) else weight_QQ",
+        "if not isinstance(score, Dot) else weight_QQ",
+        ("tests/export/test_ctranslate2.py",),
+    ),
 )
 
 
