@@ -19,8 +19,9 @@ def text_lines(line: Line, found: Sequence[Translation]) -> str:
 
 
 def document_lines(line: Line, found: Sequence[Translation]) -> str:
-    """The best translation alone, with the ending of its source line."""
-    return f"{found[0].text}{line.ending}"
+    """The best translation alone, with the ending of its source line; LF where there would be nothing else, for a line
+    shall not be lost."""
+    return f"{found[0].text}{line.ending}" or "\n"
 
 
 def tsv_lines(line: Line, found: Sequence[Translation]) -> str:
