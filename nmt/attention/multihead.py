@@ -98,7 +98,8 @@ class MultiHead(nn.Module):
 
     def memory(self, states_BSK: Tensor, is_pad_BS: Tensor | None) -> BatchRecord:
         """The memory of a batch of sentences, for ``forward``."""
-        return self.core.memory(self._keys_and_values(states_BSK, None), is_pad_BS)
+        found = self._project(states_BSK, [self.key_weight_QK, self.value_weight_QK])
+        return self.core.memory(Projected(found[0], found[-1]), is_pad_BS)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
         """What queries (N, T, Q) at target positions (N, T) get of a memory; N is B or a multiple of it, a sentence's
@@ -118,27 +119,20 @@ class MultiHead(nn.Module):
     def step(self, x_N1Q: Tensor, position_N: Tensor, past: Projected) -> tuple[HeadsAttended, Projected]:
         """One step of causal self-attention: ``itself`` at the last position, given what it kept of those before."""
         position_N1 = position_N[:, None]
-        here = self._keys_and_values(x_N1Q, position_N1)
-        kept = Projected(
-            torch.cat([past.keys_BHSA, here.keys_BHSA], dim=2),
-            torch.cat([past.values_BHSA, here.values_BHSA], dim=2),
-        )
-        (query_NH1A,) = self._project(x_N1Q, [self.query_weight_QQ])
+        query_NH1A, *others = self._project(x_N1Q, [self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK])
+        keys_NH1A, values_NH1A = others[0], others[-1]
         if self.rotary:
-            query_NH1A = rotated(query_NH1A, position_N1)
+            query_NH1A, keys_NH1A = rotated(query_NH1A, position_N1), rotated(keys_NH1A, position_N1)
+        kept = Projected(
+            torch.cat([past.keys_BHSA, keys_NH1A], dim=2),
+            torch.cat([past.values_BHSA, values_NH1A], dim=2),
+        )
         return self._joined(self.core(query_NH1A, position_N1, self.core.memory(kept, None))), kept
 
     def nothing(self, rows: int, like: Tensor) -> Projected:
         """What is kept before the first ``step``, in the type of ``like``."""
         empty_NH0A = like.new_empty(rows, self.heads, 0, self.query_weight_QQ.shape[0] // self.heads)
         return Projected(empty_NH0A, empty_NH0A)
-
-    def _keys_and_values(self, states_BSK: Tensor, position_BS: Tensor | None) -> Projected:
-        found = self._project(states_BSK, [self.key_weight_QK, self.value_weight_QK])
-        keys_BHSA, values_BHSA = found[0], found[-1]
-        if self.rotary and position_BS is not None:
-            keys_BHSA = rotated(keys_BHSA, position_BS)
-        return Projected(keys_BHSA, values_BHSA)
 
     def _project(self, x_BTX: Tensor, weights: Sequence[Tensor | None]) -> list[Tensor]:
         """The products with all weights in one, as (B, H, T, A) each; contiguous, because that is faster than products

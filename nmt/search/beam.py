@@ -79,10 +79,9 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int, handicap
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
     finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()
-    ended = tuple(
-        Ended(sentence, int(parent_BW[sentence, rank]), float(log_prob_BW[sentence, rank]))
-        for sentence, rank in finished_BW.nonzero().tolist()
-    )
+    sentences = finished_BW.nonzero()[:, 0].tolist()
+    parents, log_probs = parent_BW[finished_BW].tolist(), log_prob_BW[finished_BW].tolist()
+    ended = tuple(map(Ended, sentences, parents, log_probs))
     # The first K that go on, in their order: rank them behind all that end.
     chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
@@ -215,17 +214,16 @@ class BeamSearch:
         """Enters the hypotheses that have ended, each extending its parent among ``beams``."""
         if not ended:
             return
+        parent_N = torch.tensor([each.parent for each in ended], device=is_pad_BS.device)
         covered_N = [0.0] * len(ended)
         if beams.attended_NS is not None:
             sentence_N = torch.tensor([rows[each.sentence] for each in ended], device=is_pad_BS.device)
-            parent_N = torch.tensor([each.parent for each in ended], device=is_pad_BS.device)
             covered_N = covered(beams.attended_NS[parent_N], is_pad_BS[sentence_N]).tolist()
-        for each, coverage in zip(ended, covered_N, strict=True):
+        for each, tokens, coverage in zip(ended, beams.tokens_NT[parent_N].tolist(), covered_N, strict=True):
             group = found[rows[each.sentence]][each.parent % self.beam // (self.beam // self.groups)]
             if not group.is_done:
-                tokens = tuple(beams.tokens_NT[each.parent].tolist())
                 score = self.ranking.score(each.log_prob, len(tokens) + 1, coverage)
-                group.hypotheses.append(Hypothesis(tokens, each.log_prob, score))
+                group.hypotheses.append(Hypothesis(tuple(tokens), each.log_prob, score))
 
     def _staying(
         self, beams: Beams, found: list[list[_Found]], rows: list[int], limits: list[int], length: int
