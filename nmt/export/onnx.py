@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -208,9 +208,11 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
         ["token", *memory_names, *state_names],
         ["logits", "weights", *next_names],
     )
-    read = {value.name for value in step.model.graph.inputs if value.uses() or value.is_graph_output()}
-    _drop(step.model.graph.inputs, set(memory_names + state_names) - read)
-    _drop(step.model.graph.outputs, {name for name, given in zip(next_names, state_names, strict=True) if given not in read})
+    graph = step.model.graph
+    read = {str(value.name) for value in graph.inputs if value.uses() or value.is_graph_output()}
+    dropped = {name for name in state_names if name not in read}
+    _drop(graph.inputs, {name for name in memory_names if name not in read} | dropped)
+    _drop(graph.outputs, {name for name, given in zip(next_names, state_names, strict=True) if given in dropped})
     memory, state = memory.only(read, "memory"), state.only(read, "state")
     encoder = _exported(
         EncoderGraph(model, memory, state),
@@ -268,7 +270,7 @@ def _silence() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _drop(values: list[Any], names: set[str]) -> None:
+def _drop(values: MutableSequence[Any], names: set[str]) -> None:
     values[:] = [value for value in values if value.name not in names]
 
 

@@ -55,9 +55,15 @@ SLOW: dict[str, dict[str, Any]] = {
     },
     "post-norm, learned positions that end early, swiglu": {
         "encoder": {**TRANSFORMER, "layers": 2, "norm": "post", "positions": "learned", "max_positions": 5},
-        "decoder": {**TRANSFORMER, "layers": 2, "norm": "post", "positions": "learned", "max_positions": 5,
-                    "activation": "swiglu"},
-    },  # fmt: skip
+        "decoder": {
+            **TRANSFORMER,
+            "layers": 2,
+            "norm": "post",
+            "positions": "learned",
+            "max_positions": 5,
+            "activation": "swiglu",
+        },
+    },
     "Transformer of other scores": {
         "encoder": {**TRANSFORMER, "score": "additive", "activation": "gelu"},
         "decoder": {**TRANSFORMER, "score": "cosine", "positions": "rotary"},
@@ -69,7 +75,10 @@ SLOW: dict[str, dict[str, Any]] = {
         "attention": {"score": "concat"},
     },
     "a context in the first step": {
-        "encoder": RNN, "decoder": RNN, "attention": {"score": "none"}, "context": "first_step"
+        "encoder": RNN,
+        "decoder": RNN,
+        "attention": {"score": "none"},
+        "context": "first_step",
     },
     "Transformer encoder, LSTM that looks by place": {
         "encoder": TRANSFORMER,
@@ -80,7 +89,7 @@ SLOW: dict[str, dict[str, Any]] = {
         f"LSTM, {weights}": {"encoder": RNN, "decoder": RNN, "attention": {"score": "general", "weights": weights}}
         for weights in ("sparsemax", "local_m", "hard", "gumbel", "glimpse")
     },
-}  # fmt: skip
+}
 
 
 def made(tree: dict[str, Any]) -> Seq2Seq[Any, Any]:
