@@ -81,7 +81,7 @@ class _Onnx:
         session.required()
 
     def check(self, config: ModelConfig) -> None:
-        """All models are sums, products and the like, which ONNX knows."""
+        """There is no model that ONNX cannot express."""
 
     def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
         graphs = onnx.save(trained.model, folder)
@@ -123,10 +123,12 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     folder = output or place(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"--output {folder}: is there and is no export of ours; name another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    try:
+        unfinished.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"--output {folder}: cannot be made: {error.strerror}; name another folder") from None
     about = {
         "format": to,
         "checkpoint": trained.checkpoint.resolve().name,

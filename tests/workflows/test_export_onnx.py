@@ -73,6 +73,8 @@ def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
     done = nmt("export", "run", "--to", "onnx", "--output", tmp_path, folder=exported)
     assert "is no export of ours" in error(done)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+    done = nmt("export", "run", "--to", "onnx", "--output", tmp_path / "mine.txt" / "here", folder=exported)
+    assert "cannot be made" in error(done)
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])
