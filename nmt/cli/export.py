@@ -12,7 +12,10 @@ from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_v
 
 def export(
     model: Model = None,
-    to: Annotated[Literal["ctranslate2"], typer.Option("--to", help="The engine to write it for.")] = "ctranslate2",
+    to: Annotated[
+        Literal["ctranslate2", "onnx"],
+        typer.Option("--to", help="The engine to write it for: ctranslate2 for Transformers, onnx for any model."),
+    ] = "ctranslate2",
     output: Annotated[
         Path | None,
         typer.Option(

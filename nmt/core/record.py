@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Self = TypeVar("Self", bound="BatchRecord")
+
+_SHAPE = re.compile("_[A-Z0-9]+$")
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,30 @@ class BatchRecord:
         self._map(collect)
         return tuple(found)
 
+    def with_tensors(self: Self, tensors: Iterable[Tensor]) -> Self:
+        """The same record with other tensors, given in the order of ``tensors()``."""
+        left = iter(tensors)
+        return self._map(lambda _: next(left))
+
+    def names(self) -> tuple[str, ...]:
+        """What each of ``tensors()`` is, by its fields without the letters of the shape: ``layers.0.keys``."""
+        return tuple(".".join(parts) for parts in _names(self))
+
     def _map(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return dataclasses.replace(self, **{name: _apply(function, value) for name, value in fields.items()})
+
+
+def _names(value: Any) -> Iterator[tuple[str, ...]]:
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, BatchRecord):
+        inner = [(_SHAPE.sub("", field.name), getattr(value, field.name)) for field in dataclasses.fields(value)]
+    elif isinstance(value, tuple):
+        inner = [(str(number), each) for number, each in enumerate(value)]
+    elif value is not None:
+        yield ()
+    for name, each in inner:
+        yield from ((name, *rest) for rest in _names(each))
 
 
 def _apply(function: Callable[[Tensor], Tensor], value: Any) -> Any:

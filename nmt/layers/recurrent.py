@@ -243,7 +243,7 @@ class Stepper:
 
 def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
     """The hidden states of one layer in autocast's precision; autocast itself leaves recurrent modules alone."""
-    if len(input_BTE) == 1 and input_BTE.device.type == "cpu":
+    if input_BTE.shape[0] == 1 and input_BTE.device.type == "cpu":
         # A batch of one takes other kernels, which round otherwise: a sentence shall not depend on having company.
         start = tuple(_doubled(each) for each in start) if isinstance(start, tuple) else _doubled(start)
         return _run(rnn, input_BTE.repeat(2, 1, 1), start)[:1]

@@ -34,11 +34,7 @@ class Location(Score):
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """The first S of the query's scores; -inf past the last."""
-        positions = keys_BHSA.shape[2]
-        scores_BHTS = query_BHTA[..., :positions]
-        missing = positions - scores_BHTS.shape[-1]
-        if missing <= 0:
-            return scores_BHTS
-        import torch
+        from torch.nn import functional
 
-        return torch.nn.functional.pad(scores_BHTS, (0, missing), value=-torch.inf)
+        positions = keys_BHSA.shape[2]
+        return functional.pad(query_BHTA, (0, positions), value=float("-inf"))[..., :positions]

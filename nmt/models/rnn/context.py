@@ -126,4 +126,4 @@ def summary(config: ContextConfig, states_BSD: Tensor, final_BD: Tensor, is_pad_
 
 
 def _zeros(summary_BD: Tensor, sizes: list[int]) -> list[Tensor]:
-    return [summary_BD.new_zeros(len(summary_BD), size) for size in sizes]
+    return [summary_BD.new_zeros(summary_BD.shape[0], size) for size in sizes]

@@ -124,13 +124,13 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     def start(self, memory: RNNMemory) -> RNNState:
         """See ``Decoder.start``."""
         stack = self.stack.start(self.handover.start(memory.summary_BD))
-        feed_BR = stack.top_BD.new_zeros(len(stack), self.readout_size) if self.input_feeding else None
-        position_B = torch.zeros(len(stack), dtype=torch.int64, device=stack.top_BD.device)
+        feed_BR = stack.top_BD.new_zeros(stack.top_BD.shape[0], self.readout_size) if self.input_feeding else None
+        position_B = torch.zeros(stack.top_BD.shape[0], dtype=torch.int64, device=stack.top_BD.device)
         return RNNState(stack, feed_BR, position_B)
 
     def step(self, token_N: Tensor, memory: RNNMemory, state: RNNState) -> DecoderStep[RNNState]:
         """See ``Decoder.step``."""
-        loop = _Loop(self, memory, rows=len(token_N), steps=1, reads=True)
+        loop = _Loop(self, memory, rows=token_N.shape[0], steps=1, reads=True)
         embedded_N1E = self.embedding_dropout(self.embedding(token_N[:, None]))
         known_NG = loop.known(embedded_N1E, state.position_N[:, None])[:, 0]
         step = loop.step(0, embedded_N1E[:, 0], known_NG, state)
@@ -191,7 +191,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     def inputs(self, embedded_BTE: Tensor, position_BT: Tensor, memory: RNNMemory) -> Tensor:
         """What is known of the cell's input before the step; also of N rows, a sentence's side by side."""
-        beams = len(embedded_BTE) // len(memory.summary_BD)
+        beams = embedded_BTE.shape[0] // memory.summary_BD.shape[0]
         summary_BD = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
         added_BTD = self.handover.inputs(summary_BD, position_BT)
         return embedded_BTE if added_BTD is None else torch.cat([embedded_BTE.to(added_BTD.dtype), added_BTD], dim=-1)

@@ -48,7 +48,7 @@ class RNNEncoder(Encoder):
         """See ``Encoder.forward``."""
         length_B = (~is_pad_BS).sum(dim=1)
         reversed_BS = _reversal(length_B, is_pad_BS.shape[1])
-        row_B1 = torch.arange(len(is_pad_BS), device=is_pad_BS.device)[:, None]
+        row_B1 = torch.arange(is_pad_BS.shape[0], device=is_pad_BS.device)[:, None]
         states_BSD = self.embedding_dropout(embedded_BSE)
         outputs: list[Tensor] = []  # of each direction
         for layer, forwards in enumerate(self.forwards):

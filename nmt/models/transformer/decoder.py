@@ -114,11 +114,11 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
     def memory(self, encoded: Encoded) -> TransformerMemory:
         """See ``Decoder.memory``."""
         layers = tuple(layer.attention.memory(encoded.states_BSD, encoded.is_pad_BS) for layer in self.layers)  # type: ignore[operator,union-attr]
-        return TransformerMemory(layers, layers[0].tensors()[0].new_empty(len(encoded.is_pad_BS), 0))
+        return TransformerMemory(layers, layers[0].tensors()[0].new_empty(encoded.is_pad_BS.shape[0], 0))
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         """See ``Decoder.start``."""
-        rows = len(memory)
+        rows = memory.like_B0.shape[0]
         layers = tuple(layer.self_attention.nothing(rows, memory.like_B0) for layer in self.layers)  # type: ignore[operator,union-attr]
         return TransformerState(layers, torch.zeros(rows, dtype=torch.int64, device=memory.like_B0.device))
 
