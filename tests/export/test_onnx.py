@@ -47,7 +47,7 @@ QUICK: dict[str, dict[str, Any]] = {
     },
 }
 SLOW: dict[str, dict[str, Any]] = {
-    "Transformer": {"encoder": TRANSFORMER, "decoder": TRANSFORMER},
+    "Transformer": {"encoder": {**TRANSFORMER, "layers": 2}, "decoder": {**TRANSFORMER, "layers": 2}},
     "Elman networks": {"encoder": {**RNN, "cell": "elman"}, "decoder": {**RNN, "cell": "elman"}},
     "Transformer encoder, LSTM without attention": {
         "encoder": {**TRANSFORMER, "positions": "rotary"},
@@ -58,7 +58,6 @@ SLOW: dict[str, dict[str, Any]] = {
         "encoder": {**TRANSFORMER, "layers": 2, "norm": "post", "positions": "learned", "max_positions": 5},
         "decoder": {
             **TRANSFORMER,
-            "layers": 2,
             "norm": "post",
             "positions": "learned",
             "max_positions": 5,
