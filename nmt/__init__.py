@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmt.workflows.translator import load as load
 
-# Threads of a matrix product that is done sleep until the next one. By default they go on looking for it, and where
-# another program has one of the cores, all wait for a thread that the system has put aside: a hundred times as long.
-# It is read when PyTorch is imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that have done their part of a matrix product look out for the next one for some 20 microseconds and then sleep.
+# By default they look out for a thousand, and where another program has one of the cores, all wait for a thread that the
+# system has put aside: measured, that takes up to a hundred times as long. It is read when PyTorch is imported.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load"]
