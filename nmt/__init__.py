@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmt.workflows.translator import load as load
 
-# Threads that have done their part of a matrix product look out for the next one for some 20 microseconds and then sleep.
-# By default they look out for a thousand, and where another program has one of the cores, all wait for a thread that the
-# system has put aside: measured, that takes up to a hundred times as long. It is read when PyTorch is imported.
+# Threads that have done their part of a matrix product look out for the next one for some 20 microseconds, and then
+# sleep. By default they look out for a thousand, and where another program has one of the cores, all wait for a thread
+# that the system has put aside: measured, that takes up to a hundred times as long. Read when PyTorch is imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
