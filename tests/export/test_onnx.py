@@ -40,13 +40,13 @@ QUICK: dict[str, dict[str, Any]] = {
         "encoder": {**RNN, "cell": "gru"},
         "decoder": {**TRANSFORMER, "positions": "rotary"},
     },
+}
+SLOW: dict[str, dict[str, Any]] = {
     "Transformer encoder, GRU that looks through a window": {
         "encoder": TRANSFORMER,
         "decoder": {**RNN, "cell": "gru", "input_feeding": False},
         "attention": {"score": "dot", "weights": "local_p"},
     },
-}
-SLOW: dict[str, dict[str, Any]] = {
     "Transformer": {"encoder": {**TRANSFORMER, "layers": 2}, "decoder": {**TRANSFORMER, "layers": 2}},
     "Elman networks": {"encoder": {**RNN, "cell": "elman"}, "decoder": {**RNN, "cell": "elman"}},
     "Transformer encoder, LSTM without attention": {

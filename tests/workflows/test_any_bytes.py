@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -77,8 +77,10 @@ def lines_of(text: bytes) -> int:
 
 
 @pytest.fixture(scope="module")
-def translator(trained: Path) -> Translator:
-    return package.load(trained / "run", precision="float32", overrides=["search.beam=1"])
+def translator(trained: Path) -> Iterator[Translator]:
+    log.set_verbosity(log.Verbosity.QUIET)
+    yield package.load(trained / "run", precision="float32", overrides=["search.beam=1"])
+    log.set_verbosity(log.Verbosity.NORMAL)
 
 
 def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
@@ -108,7 +110,6 @@ def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
 def test_as_many_lines_go_out(
     translator: Translator, text: bytes, format: OutputFormat, document: bool, limit: int
 ) -> None:
-    log.set_verbosity(log.Verbosity.QUIET)
     search = translator.search.model_copy(update={"document": document, "max_source_tokens": limit})
     trained = translator.trained
     check(Translator(trained, search, translator.extraction, Backwards()), text, format)
