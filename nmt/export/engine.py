@@ -76,7 +76,10 @@ class CTranslate2Engine:
         self.check(config)
         batches = length_batches([len(source) + 1 for source in sources], max(config.batch_tokens // config.beam, 1))
         given = [[] for _ in sources] if prefixes is None else [self._pieces(prefix) for prefix in prefixes]
-        limits = [_limit(source, prefix, config) for source, prefix in zip(sources, given, strict=True)]
+        lengths = torch.tensor([len(source) + 1 for source in sources])
+        longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
+        # without end-of-sentence, which counts in ours
+        limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, given, strict=True)]
         found: dict[int, Any] = {}
         for rows in batches:
             started = self._start(
@@ -126,12 +129,6 @@ class CTranslate2Engine:
 
     def _pieces(self, tokens: Sequence[int]) -> list[str]:
         return [self._target_pieces[token] for token in tokens]
-
-
-def _limit(source: Sequence[int], prefix: Sequence[str], config: SearchConfig) -> int:
-    """The most subwords that a translation may have, end-of-sentence not counted."""
-    (limit,) = max_lengths(torch.tensor([len(source) + 1]), config.max_length_ratio, config.max_length).tolist()
-    return int(limit) - 1 + len(prefix)
 
 
 def _exponent(config: SearchConfig) -> float:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -72,7 +73,8 @@ class Workers:
             if self._executor is None:
                 yield window, self._wanted.answer(self._translator, window)
                 continue
-            waiting.append((window, self._executor.submit(_answer, window)))
+            with self._telling():
+                waiting.append((window, self._executor.submit(_answer, window)))
             # who has written less than a window may wait for the answer
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
                 yield self._next(waiting)
@@ -90,8 +92,14 @@ class Workers:
 
     def _next(self, waiting: deque[tuple[Window, Future[Answer]]]) -> tuple[Window, Answer]:
         window, future = waiting.popleft()
-        try:
+        with self._telling():
             return window, future.result()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Both to give a window and to wait for its answer may show that a process is gone."""
+        try:
+            yield
         except BrokenProcessPool:
             raise InputError(
                 f"--workers {self._count}: one of the processes was ended, perhaps for lack of memory; use fewer"
