@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,10 @@ class BatchRecord:
         """The record of the given rows, in their order; ``rows_N`` holds row numbers and may repeat them."""
         return self._map(lambda tensor: tensor.index_select(0, rows_N))
 
+    def part(self: Self, rows: slice) -> Self:
+        """The record of neighbouring rows, a view."""
+        return self._map(lambda tensor: tensor[rows])
+
     def repeat(self: Self, times: int) -> Self:
         """Each row ``times`` times, copies of a row side by side."""
         return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
@@ -38,6 +42,14 @@ class BatchRecord:
         sizes = {tensor.shape[0] for tensor in self.tensors()}
         assert len(sizes) == 1, f"the tensors of a record have different numbers of rows: {sorted(sizes)}"
         return sizes.pop()
+
+    @classmethod
+    def joined(cls: type[Self], parts: Sequence[Self]) -> Self:
+        """The rows of all parts, of which there is at least one, part after part."""
+        import torch
+
+        columns = zip(*(part.tensors() for part in parts), strict=True)
+        return parts[0].with_tensors([torch.cat(column) for column in columns])
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor in the record, nested ones included, in the order of the fields."""

@@ -56,6 +56,7 @@ class OutputLayer(nn.Module):
             self.weight_VD = nn.Parameter(torch.empty(tokens, width))
             nn.init.normal_(self.weight_VD, std=width**-0.5)
         self.bias_V = nn.Parameter(torch.zeros(tokens))
+        self.vocabulary = tokens
 
     def forward(self, readout_ND: Tensor) -> Tensor:
         """The logits, one for each token of the vocabulary along the last dimension."""

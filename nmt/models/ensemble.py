@@ -49,10 +49,16 @@ class Ensemble:
             member.step(token_N, part, before)
             for member, part, before in zip(self.members, memory.members, state.members, strict=True)
         ]
-        wide = torch.promote_types(steps[0].logits_NV.dtype, torch.float32)
-        log_probs_MNV = torch.stack([step.logits_NV.log_softmax(dim=1, dtype=wide) for step in steps])
+
+        def logits(rows: slice) -> Tensor:
+            each_NV = [step.logits(rows) for step in steps]
+            wide = torch.promote_types(each_NV[0].dtype, torch.float32)
+            log_probs_MNV = torch.stack([logits_NV.log_softmax(dim=1, dtype=wide) for logits_NV in each_NV])
+            return log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
+
         return Step(
-            log_probs_MNV.logsumexp(dim=0) - math.log(len(steps)),
+            steps[0].vocabulary,
+            logits,
             torch.cat([step.weights_NHS for step in steps], dim=1),
             Parts(tuple(step.state for step in steps)),
         )

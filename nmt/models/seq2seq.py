@@ -121,12 +121,24 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
 
 @dataclass(frozen=True)
 class Step(Generic[S]):
-    """One step of a model."""
+    """One step of a model.
 
-    logits_NV: Tensor
+    Its logits are formed when they are asked for, some rows at a time: those of a whole batch are gone from a CPU's
+    cache before all are read.
+    """
+
+    vocabulary: int
+    """V, the number of a row's logits."""
+    logits: Callable[[slice], Tensor]
+    """Those of some of the rows."""
     weights_NHS: Tensor
     """float32; sums to 1 over S, exactly 0 at padding."""
     state: S
+
+    @property
+    def logits_NV(self) -> Tensor:
+        """Those of all rows."""
+        return self.logits(slice(None))
 
 
 class Seq2Seq(nn.Module, Generic[M, S]):
@@ -155,7 +167,11 @@ class Seq2Seq(nn.Module, Generic[M, S]):
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
         step = self.decoder.step(token_N, memory, state)
-        return Step(self.output(step.readout_NR), step.weights_NHS, step.state)
+
+        def logits(rows: slice) -> Tensor:
+            return self.output(step.readout_NR[rows])  # type: ignore[no-any-return]
+
+        return Step(self.output.vocabulary, logits, step.weights_NHS, step.state)
 
     def forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""

@@ -6,7 +6,9 @@ sentence's beams side by side, group by group), V vocabulary, S source positions
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from nmt.core.record import BatchRecord
 from nmt.models.searchable import Searchable
-from nmt.search.best import largest
+from nmt.search.best import largest, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
@@ -55,6 +57,20 @@ class Advance:
     parents_N: Tensor
     """The row that each came from."""
     ended: tuple[Ended, ...]
+
+    @staticmethod
+    def joined(steps: Sequence[Advance], *, beam: int) -> Advance:
+        """Of neighbouring sentences with ``beam`` rows each, whose rows and places each step counts from 0."""
+        if len(steps) == 1:
+            return steps[0]
+        first_row = [0, *accumulate(len(step.parents_N) for step in steps)]
+        parents_N = torch.cat([step.parents_N + first for step, first in zip(steps, first_row, strict=False)])
+        ended = tuple(
+            Ended(each.sentence + first // beam, each.parent + first, each.log_prob)
+            for step, first in zip(steps, first_row, strict=False)
+            for each in step.ended
+        )
+        return Advance(Beams.joined([step.beams for step in steps]), parents_N, ended)
 
 
 def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int, handicap_BV: Tensor | None = None) -> Advance:
@@ -171,12 +187,18 @@ class BeamSearch:
         for time in range(max(limits)):
             forward = model.step(token_N, memory, state)
             state = forward.state
-            log_probs_NV = forward.logits_NV.log_softmax(dim=1, dtype=torch.float32)
-            rules.apply(log_probs_NV, beams.tokens_NT, at_work_B.repeat_interleave(beam))
             if beams.attended_NS is not None:
                 beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
             rows = at_work_B.tolist()
-            step = self.advance(beams, log_probs_NV, rows, [limits[row] for row in rows])
+            sentence_N = at_work_B.repeat_interleave(beam)
+            steps = []
+            for part in parts(len(sentence_N), forward.vocabulary, device, together=beam):
+                log_probs_NV = forward.logits(part).log_softmax(dim=1, dtype=torch.float32)
+                rules.apply(log_probs_NV, beams.tokens_NT[part], sentence_N[part])
+                its_rows = rows[part.start // beam : part.stop // beam]
+                its_limits = [limits[row] for row in its_rows]
+                steps.append(self.advance(beams.part(part), log_probs_NV, its_rows, its_limits))
+            step = Advance.joined(steps, beam=beam)
             self._finish(step.ended, beams, found, rows, is_pad_BS)
             beams = step.beams
             staying = self._staying(beams, found, rows, limits, time + 1)

@@ -1,4 +1,4 @@
-"""The largest entries of long rows.
+"""The largest entries of long rows, and how many rows to look at together.
 
 On a CPU ``topk`` and ``argmax`` look at one entry after another, which takes as long as the product that made them;
 ``amax`` over a dimension that is not the last looks at many at once. So a row is cut into parts, the maximum formed of
@@ -9,12 +9,28 @@ Shapes: N rows, M groups of rows, V entries of a row, W places of a part, K want
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 PARTS = 8
 SHORT = 1024
 """Rows with fewer entries are not cut."""
+
+CACHED = 1 << 20
+"""Logits that are formed and read together on a CPU: 4 MB of them. Of all from 2^18 to 2^21 about the best, with 8,000
+to a row; a batch's 6 million at once take three times as long."""
+
+
+def parts(rows: int, vocabulary: int, device: torch.device, *, together: int = 1) -> Iterator[slice]:
+    """Cuts rows of logits into parts that stay in a CPU's cache, never between ``together`` rows of a group."""
+    if device.type != "cpu":
+        yield slice(0, rows)
+        return
+    size = max(CACHED // (vocabulary * together), 1) * together
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
 
 
 def largest(x_NV: Tensor, count: int, *, together: int = 1) -> tuple[Tensor, Tensor]:

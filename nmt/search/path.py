@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.searchable import Searchable
-from nmt.search.best import largest
+from nmt.search.best import largest, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
@@ -60,10 +60,13 @@ def paths(
     at_work_N = torch.ones_like(row_N, dtype=torch.bool)
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
-        log_probs_NV, state = step.logits_NV.log_softmax(dim=1, dtype=torch.float32), step.state
-        rules.apply(log_probs_NV, tokens_NT[row_N, :time], row_N // count)
-        token_N = chooser.choose(log_probs_NV, time, row_N)
-        chosen_N = log_probs_NV.gather(1, token_N[:, None])[:, 0]
+        state, before_NT = step.state, tokens_NT[row_N, :time]
+        token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_empty(len(row_N))
+        for part in parts(len(row_N), step.vocabulary, device):
+            log_probs_NV = step.logits(part).log_softmax(dim=1, dtype=torch.float32)
+            rules.apply(log_probs_NV, before_NT[part], row_N[part] // count)
+            token_N[part] = chooser.choose(log_probs_NV, time, row_N[part])
+            chosen_N[part] = log_probs_NV.gather(1, token_N[part, None])[:, 0]
         log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
         tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
         if attended_NS is not None:
