@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "the length penalty is forgotten",
         "nmt/search/beam.py",
-        "group.hypotheses.append(Hypothesis(tokens, each.log_prob, score))",
-        "group.hypotheses.append(Hypothesis(tokens, each.log_prob, each.log_prob))",
+        "Hypothesis(tuple(tokens), each.log_prob, score)",
+        "Hypothesis(tuple(tokens), each.log_prob, each.log_prob)",
         contract("rescoring", "additive-softmax"),
     ),
     Mutant(
@@ -129,8 +129,8 @@ MUTANTS = (
     Mutant(
         "the handicap stays in the score",
         "nmt/search/beam.py",
-        "        log_prob_BW = total_BW.gather(1, index_BW)",
-        "        log_prob_BW = (total_BW - handicap_BV.repeat(1, beam)).gather(1, index_BW)",
+        "        log_prob_BW = total_NV.view(batch, -1).gather(1, index_BW)",
+        "        log_prob_BW = (total_NV.view(batch, -1) - handicap_BV.repeat(1, beam)).gather(1, index_BW)",
         (OPTIONS, "-k", "apart"),
     ),
     Mutant(
@@ -157,9 +157,30 @@ MUTANTS = (
     Mutant(
         "a draw is scored at its own temperature",
         "nmt/search/path.py",
-        "        log_z_N = logits_NV.logsumexp(dim=1)\n        rules.apply",
-        "        logits_NV = logits_NV / 2\n        log_z_N = logits_NV.logsumexp(dim=1)\n        rules.apply",
+        "step.logits(part).log_softmax(",
+        "(step.logits(part) / 2).log_softmax(",
         (OPTIONS, "-k", "draw"),
+    ),
+    Mutant(
+        "the parents of all parts are counted from 0",
+        "nmt/search/beam.py",
+        "step.parents_N + first for step",
+        "step.parents_N for step",
+        (OPTIONS, "-k", "together"),
+    ),
+    Mutant(
+        "what ends in a part belongs to the first sentences",
+        "nmt/search/beam.py",
+        "Ended(each.sentence + first // beam, ",
+        "Ended(each.sentence, ",
+        (OPTIONS, "-k", "together"),
+    ),
+    Mutant(
+        "rules of a part are those of the first sentences",
+        "nmt/search/path.py",
+        "row_N[part] // count",
+        "row_N[: part.stop - part.start] // count",
+        (OPTIONS, "-k", "together"),
     ),
     Mutant(
         "an ensemble means logarithms",
@@ -403,7 +424,7 @@ MUTANTS = (
     Mutant(
         "a location past the last one is looked at",
         "nmt/attention/scores/location.py",
-        "value=-torch.inf",
+        'value=float("-inf")',
         "value=0.0",
         ("tests/attention/test_scores.py",),
     ),
@@ -480,9 +501,9 @@ MUTANTS = (
     Mutant(
         "past keys and values are forgotten",
         "nmt/attention/multihead.py",
-        "            torch.cat([past.keys_BHSA, here.keys_BHSA], dim=2),\n"
-        "            torch.cat([past.values_BHSA, here.values_BHSA], dim=2),\n",
-        "            here.keys_BHSA,\n            here.values_BHSA,\n",
+        "            torch.cat([past.keys_BHSA, keys_NH1A], dim=2),\n"
+        "            torch.cat([past.values_BHSA, values_NH1A], dim=2),\n",
+        "            keys_NH1A,\n            values_NH1A,\n",
         contract("forced_equals_stepwise", "transformer-pre-sinusoidal"),
     ),
     Mutant(
@@ -495,8 +516,8 @@ MUTANTS = (
     Mutant(
         "a step's key is not turned",
         "nmt/attention/multihead.py",
-        "here = self._keys_and_values(x_N1Q, position_N1)",
-        "here = self._keys_and_values(x_N1Q, None)",
+        "rotated(keys_NH1A, position_N1)",
+        "keys_NH1A",
         contract("forced_equals_stepwise", "transformer-pre-rotary"),
     ),
     Mutant(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ from torch import Tensor
 
 from nmt.models.ensemble import Ensemble
 from nmt.models.seq2seq import Seq2Seq
+from nmt.search import beam as beam_search
+from nmt.search import best as largest_entries
+from nmt.search import path
 from nmt.search.beam import BeamSearch
+from nmt.search.best import parts
+from nmt.search.constrained import ConstrainedBeamSearch
 from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Ban, NoRepeat, Rules, Shortest
@@ -314,3 +320,37 @@ def test_an_ensemble_of_one_and_of_equals_is_the_model() -> None:
     alone = texts(search(model, padded(SOURCES), rules))
     assert texts(search(Ensemble([model]), padded(SOURCES), rules)) == alone
     assert texts(search(Ensemble([model, model]), padded(SOURCES), rules)) == alone
+
+
+SEARCHES = {
+    "greedy": Greedy(EOS, Ranking(1.0)),
+    "draws": Sampling(EOS, Ranking(1.0), count=3, seed=4),
+    "beam": BeamSearch(EOS, Ranking(1.0, "gnmt", 0.3), 3, n_best=3),
+    "groups": BeamSearch(EOS, Ranking(1.0), 4, n_best=2, groups=2),
+    "constrained": ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=(((4,),), (), ((5, 4), (4,)))),
+}
+
+
+@pytest.mark.parametrize("kind", list(SEARCHES))
+def test_it_is_the_same_how_many_rows_are_looked_at_together(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(MODELS["transformer"])
+    seen: list[int] = []
+
+    def few(rows: int, vocabulary: int, device: torch.device, *, together: int = 1) -> Iterator[slice]:
+        found = list(parts(rows, vocabulary, device, together=together))
+        seen.append(len(found))
+        yield from found
+
+    def search() -> list[tuple[Hypothesis, ...]]:
+        rules = Rules(LIMIT_B, eos=EOS, prefixes=[(4,), (), (5,)], bans=[Shortest(3, eos=EOS)])
+        return SEARCHES[kind](model, padded(SOURCES), rules)
+
+    expected = search()
+    for module in (beam_search, path):
+        monkeypatch.setattr(module, "parts", few)
+    monkeypatch.setattr(largest_entries, "CACHED", 8)
+    found = search()
+    assert seen[0] >= 3  # a part for each sentence, or for each row
+    for hypotheses, others in zip(found, expected, strict=True):
+        assert [each.tokens for each in hypotheses] == [each.tokens for each in others]
+        assert [each.score for each in hypotheses] == pytest.approx([each.score for each in others], abs=1e-5)
