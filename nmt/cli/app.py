@@ -29,6 +29,7 @@ from nmt.cli.export import export
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
 from nmt.cli.serve import serve
+from nmt.cli.shortlist import shortlist
 from nmt.cli.train import train
 from nmt.cli.translate import translate
 from nmt.core.errors import InputError
@@ -73,7 +74,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, serve, score, evaluate, align, export):
+for _command in (prepare, train, average, translate, serve, score, evaluate, align, shortlist, export):
     app.command()(_command)
 
 

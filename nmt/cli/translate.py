@@ -92,6 +92,10 @@ def translate(
             "--ensemble", metavar="MODEL", help="A further model that translates together with MODEL; repeatable."
         ),
     ] = None,
+    shortlist: Annotated[
+        bool,
+        typer.Option("--shortlist", help="Choose among what nmt shortlist found for the words of a line: faster."),
+    ] = False,
     replace_unknown: Annotated[
         bool,
         typer.Option("--replace-unknown", help="Copy the source word where a translation would have an unknown one."),
@@ -147,6 +151,7 @@ def translate(
     changes += [f"search.sampling.{name}={value}" for name, value in drawn.items() if value is not None]
     changes += [f"search.consensus.utility={consensus}"] if consensus is not None else []
     changes += [f"search.consensus.samples={samples}"] if samples is not None else []
+    changes += ["search.shortlist=true"] if shortlist else []
     changes += ["search.replace_unknown=true"] if replace_unknown else []
     changes += ["search.markup=true"] if markup else []
     changes += ["search.document=true"] if document else []

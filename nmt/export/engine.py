@@ -23,6 +23,7 @@ _OWN_SEARCH = {
     "sampling": "draws",
     "consensus": "draws",
     "coverage_penalty": "a coverage penalty of ours",
+    "shortlist": "shortlist of ours",
 }
 """What its search does in another way than ours or not at all."""
 

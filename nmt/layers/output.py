@@ -62,6 +62,10 @@ class OutputLayer(nn.Module):
         """The logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
 
+    def rows(self, token_U: Tensor) -> tuple[Tensor, Tensor]:
+        """What the logits of some tokens are computed with: W's rows (U, D) and b's entries (U,)."""
+        return self.weight_VD[token_U], self.bias_V[token_U]
+
     def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 512) -> TokenLoss:
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p.

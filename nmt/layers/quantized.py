@@ -83,8 +83,9 @@ def _joined(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
     )
 
 
-def _cut(weight_OI: Int8Weight, index: tuple[slice, slice]) -> Int8Weight:
-    rows, columns = index
+def _cut(weight_OI: Int8Weight, index: Tensor | tuple[slice, slice]) -> Int8Weight:
+    """Some of its outputs, or a part of it."""
+    rows, columns = (index, slice(None)) if isinstance(index, Tensor) else index
     return Int8Weight(weight_OI.values_OI[rows, columns], weight_OI.scale_O[rows], weight_OI.dtype)
 
 

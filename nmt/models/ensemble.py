@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
-from nmt.models.seq2seq import Seq2Seq, Step
+from nmt.models.among import Choices
+from nmt.models.searchable import Narrowable, Searchable
+from nmt.models.seq2seq import Step
 
 
 @dataclass(frozen=True)
@@ -21,14 +23,13 @@ class Parts(BatchRecord):
     members: tuple[BatchRecord, ...]
 
 
-@final
-class Ensemble:
-    """Models of one vocabulary, of whatever kinds, as a search sees them: see ``Searchable``. The weights of a step are
-    those of all members, head after head."""
+class Mixture:
+    """Models of one vocabulary as a search sees them: see ``Searchable``. The weights of a step are those of all
+    members, head after head."""
 
     training = False
 
-    def __init__(self, members: Sequence[Seq2Seq[Any, Any]]) -> None:
+    def __init__(self, members: Sequence[Searchable[Any, Any]]) -> None:
         """The members, in eval mode."""
         assert members
         assert not any(member.training for member in members)
@@ -65,4 +66,19 @@ class Ensemble:
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """See ``Searchable``."""
-        return self.members[0].first_token(rows, device)
+        first_N: Tensor = self.members[0].first_token(rows, device)
+        return first_N
+
+
+@final
+class Ensemble(Mixture):
+    """Models of one vocabulary, of whatever kinds, that translate together."""
+
+    def __init__(self, members: Sequence[Narrowable[Any, Any]]) -> None:
+        """The members, in eval mode."""
+        super().__init__(members)
+        self._members = tuple(members)
+
+    def among(self, choices: Choices) -> Mixture:
+        """See ``Seq2Seq.among``."""
+        return Mixture([member.among(choices) for member in self._members])

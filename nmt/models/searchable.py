@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
+from nmt.models.among import Choices
 from nmt.models.seq2seq import Step
 
 M = TypeVar("M", bound=BatchRecord)
@@ -31,3 +32,10 @@ class Searchable(Protocol[M, S]):
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """See ``Seq2Seq.first_token``."""
+
+
+class Narrowable(Searchable[M, S], Protocol[M, S]):
+    """One that can be asked for some tokens alone."""
+
+    def among(self, choices: Choices) -> Searchable[Any, Any]:
+        """See ``Seq2Seq.among``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,9 @@ from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
 from nmt.layers.output import OutputLayer
 from nmt.models.feed import Feed, TeacherForcing
+
+if TYPE_CHECKING:
+    from nmt.models.among import Among, Choices
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)
@@ -197,6 +200,12 @@ class Seq2Seq(nn.Module, Generic[M, S]):
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """The begin-of-sentence token for each row, what the first step is fed with."""
         return torch.full((rows,), self.bos, dtype=torch.int64, device=device)
+
+    def among(self, choices: Choices) -> Among[M, S]:
+        """The same model for a search in which each sentence of a batch chooses among some tokens."""
+        from nmt.models.among import Among  # which is made of this class
+
+        return Among(self, choices)
 
     def _before(self, target_BT: Tensor) -> Tensor:
         first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]

@@ -62,6 +62,9 @@ class SearchConfig(Structure):
     """Draw translations instead of searching for the most probable; null: search."""
     consensus: ConsensusConfig | None = None
     """Draw many translations and take the one most like the others; null: do not."""
+    shortlist: bool = False
+    """Choose among the target subwords that ``nmt shortlist`` found for the source subwords of a sentence: faster, and
+    seldom another translation."""
     replace_unknown: bool = False
     """Put the source word that got most attention where a translation has an unknown token."""
     markup: bool = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -10,7 +12,8 @@ import torch
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
-from nmt.models.searchable import Searchable
+from nmt.models.among import Choices
+from nmt.models.searchable import Narrowable, Searchable
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch, Phrase
@@ -19,17 +22,19 @@ from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.rules import Ban, NoRepeat, Rules, Shortest
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.shortlist import Shortlist
 
 
 @torch.inference_mode()
 def decode(
-    model: Searchable[Any, Any],
+    model: Narrowable[Any, Any],
     sources: Sequence[Sequence[int]],
     config: SearchConfig,
     compute: Compute,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     constraints: Sequence[Sequence[Phrase]] | None = None,
+    shortlist: Shortlist | None = None,
 ) -> list[tuple[Hypothesis, ...]]:
     """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
     a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
@@ -37,8 +42,9 @@ def decode(
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
     for every hypothesis that is looked at together; which others share its batch does not change a sentence's result.
     Hypotheses begin with their source's prefix, where there is one, and contain each phrase of its constraints; neither
-    is counted against the limits of length. Constraints are for a beam search in one group without ``no_repeat``. The
-    model must be in eval mode.
+    is counted against the limits of length. Constraints are for a beam search in one group without ``no_repeat``. With
+    a ``shortlist`` each sentence has no other tokens than those of its list, its prefix and its constraints. The model
+    must be in eval mode.
     """
     assert not model.training
     assert constraints is None or constrains(config) is None
@@ -53,12 +59,61 @@ def decode(
         phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
         if phrases is not None:
             max_length_B = max_length_B + torch.tensor([sum(map(len, each)) for each in phrases])
+        searched: Searchable[Any, Any] = model
+        token_U: list[int] | None = None
+        if shortlist is not None:
+            narrow = _narrowed(shortlist, [sources[row] for row in rows], given, phrases, compute)
+            searched, token_U, given, phrases = (
+                model.among(narrow.choices),
+                narrow.token_U,
+                narrow.prefixes,
+                narrow.phrases,
+            )
         rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
         with compute.autocast():
-            best = search_of(config, phrases)(model, torch.from_numpy(padded).to(compute.device), rules)
+            best = search_of(config, phrases)(searched, torch.from_numpy(padded).to(compute.device), rules)
         for row, each in zip(rows, best, strict=True):
-            found[row] = each
+            found[row] = each if token_U is None else tuple(_renumbered(one, token_U) for one in each)
     return [each for each in found if each is not None]
+
+
+@dataclass(frozen=True)
+class _Narrow:
+    """A batch whose target tokens are numbered by their place among the choices."""
+
+    choices: Choices
+    token_U: list[int]
+    prefixes: list[Sequence[int]] | None
+    phrases: tuple[tuple[Phrase, ...], ...] | None
+
+
+def _narrowed(
+    shortlist: Shortlist,
+    sources: Sequence[Sequence[int]],
+    prefixes: Sequence[Sequence[int]] | None,
+    phrases: tuple[tuple[Phrase, ...], ...] | None,
+    compute: Compute,
+) -> _Narrow:
+    further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
+    for more, each in zip(further, phrases or (), strict=False):
+        more += chain.from_iterable(each)
+    choices = shortlist.choices(sources, further, compute.device)
+    token_U = choices.token_U.tolist()
+    place = {token: number for number, token in enumerate(token_U)}
+    # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
+    assert token_U[: EOS + 1] == list(range(EOS + 1))
+    return _Narrow(
+        choices,
+        token_U,
+        None if prefixes is None else [[place[token] for token in prefix] for prefix in prefixes],
+        None
+        if phrases is None
+        else tuple(tuple(tuple(place[token] for token in phrase) for phrase in each) for each in phrases),
+    )
+
+
+def _renumbered(hypothesis: Hypothesis, token_U: list[int]) -> Hypothesis:
+    return replace(hypothesis, tokens=tuple(token_U[token] for token in hypothesis.tokens))
 
 
 def paths_of(config: SearchConfig) -> int:

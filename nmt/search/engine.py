@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nmt.core.device import Compute
-from nmt.models.searchable import Searchable
+from nmt.models.searchable import Narrowable
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.decode import decode
 from nmt.search.hypothesis import Hypothesis
+from nmt.search.shortlist import Shortlist
 
 
 class Engine(Protocol):
@@ -32,8 +33,9 @@ class Engine(Protocol):
 class OwnEngine:
     """Our own search."""
 
-    model: Searchable[Any, Any]
+    model: Narrowable[Any, Any]
     compute: Compute
+    shortlist: Shortlist | None = None
 
     def decode(
         self,
@@ -44,4 +46,12 @@ class OwnEngine:
         constraints: Sequence[Sequence[Phrase]] | None = None,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Engine``."""
-        return decode(self.model, sources, config, self.compute, prefixes=prefixes, constraints=constraints)
+        return decode(
+            self.model,
+            sources,
+            config,
+            self.compute,
+            prefixes=prefixes,
+            constraints=constraints,
+            shortlist=self.shortlist,
+        )

@@ -100,6 +100,22 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False) ->
         return _open(folder, key, reused=False)
 
 
+def opened(config: DataConfig, *, run: Path) -> PreparedData:
+    """The prepared folder as it is, without a look at what it was made from.
+
+    Raises:
+        InputError: It is not there or damaged.
+    """
+    folder = config.prepared or run / "prepared"
+    try:
+        key = json.loads((folder / "state.json").read_bytes())["key"]
+        return _open(folder, key, reused=True)
+    except FileNotFoundError:
+        raise InputError(f"{folder}: no prepared corpus; make it with: nmt prepare {run / 'config.yaml'}") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{folder}: damaged; make it again with: nmt prepare {run / 'config.yaml'} --force") from None
+
+
 # ------------------------------------------------------------------------------------------------ making the folder
 
 

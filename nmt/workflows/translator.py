@@ -36,7 +36,7 @@ from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.models.searchable import Searchable
+from nmt.models.searchable import Narrowable
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.decode import constrains, ranking_of
@@ -46,6 +46,7 @@ from nmt.workflows.export import exported_engine
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
 from nmt.workflows.passages import Passages
+from nmt.workflows.shortlist import read_shortlist
 from nmt.workflows.translation import Translation
 
 EngineName = Literal["nmt", "ctranslate2"]
@@ -427,6 +428,7 @@ def load(
                 f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
             )
         models.append(other.model)
-    searched: Searchable[Any, Any] = Ensemble(models) if ensemble else trained.model
-    own = OwnEngine(searched, trained.compute)
+    searched: Narrowable[Any, Any] = Ensemble(models) if ensemble else trained.model
+    shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
+    own = OwnEngine(searched, trained.compute, shortlist)
     return Translator(trained, trained.experiment.search, trained.experiment.alignment, own)

@@ -1,0 +1,34 @@
+"""`nmt shortlist`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
+
+
+def shortlist(
+    model: Model = None,
+    size: Annotated[
+        int, typer.Option("--size", metavar="N", min=1, help="Target subwords for each source subword.")
+    ] = 100,
+    frequent: Annotated[
+        int, typer.Option("--frequent", metavar="N", min=0, help="The most frequent target subwords, for every line.")
+    ] = 1000,
+    device: Device = "auto",
+    precision: UsePrecision = "auto",
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the target subwords that each source subword needs, for nmt translate --shortlist.
+
+    Learns from the training pairs which subwords stand for which, and says how many translations of the validation
+    corpus are the same with the list."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    check_model(model, overrides or [])
+    from nmt.workflows import shortlist as workflow
+
+    workflow.shortlist(model, overrides or [], size=size, frequent=frequent, device=device, precision=precision)

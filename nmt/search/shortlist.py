@@ -1,0 +1,68 @@
+"""The target tokens that a source sentence is likely to need: a lexical shortlist.
+
+Of each source token the targets that it is most often translated by, and for every sentence the most frequent ones
+(Jean et al. 2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3). The output
+layer then has hundreds of rows instead of the whole vocabulary's. Probabilities are those among the tokens of the
+list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nmt.data.vocabulary import EOS
+from nmt.models.among import Choices
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """X source tokens, T target tokens altogether."""
+
+    vocabulary: int
+    """The number of target tokens that there are."""
+    always_A: npt.NDArray[np.int64]
+    """For every sentence; the special tokens are among them."""
+    offsets_X1: npt.NDArray[np.int64]
+    """Source token s has ``targets_T[offsets[s] : offsets[s + 1]]``."""
+    targets_T: npt.NDArray[np.int64]
+
+    def choices(
+        self, sources: Sequence[Sequence[int]], further: Sequence[Sequence[int]], device: torch.device
+    ) -> Choices:
+        """What a batch of sentences chooses among, with ``further`` tokens of each."""
+        allowed_BV = np.zeros((len(sources), self.vocabulary), dtype=bool)
+        allowed_BV[:, self.always_A] = True
+        for allowed_V, more in zip(allowed_BV, further, strict=True):
+            allowed_V[list(more)] = True
+        # the targets of all source tokens in a row, and whose each is
+        source_Y = np.fromiter(chain.from_iterable(sources), dtype=np.int64)
+        row_Y = np.repeat(np.arange(len(sources)), [len(source) for source in sources])
+        first_Y = self.offsets_X1[source_Y]
+        count_Y = self.offsets_X1[source_Y + 1] - first_Y
+        place_E = np.arange(count_Y.sum()) + np.repeat(first_Y - (np.cumsum(count_Y) - count_Y), count_Y)
+        allowed_BV[np.repeat(row_Y, count_Y), self.targets_T[place_E]] = True
+        token_U = np.flatnonzero(allowed_BV.any(axis=0))
+        return Choices(torch.from_numpy(token_U).to(device), torch.from_numpy(~allowed_BV[:, token_U]).to(device))
+
+    def fits(self, source_tokens: int) -> bool:
+        """Whether it is a shortlist for that many source tokens."""
+        offsets_X1, tokens_T = self.offsets_X1, np.concatenate([self.always_A, self.targets_T])
+        return (
+            all(each.ndim == 1 and each.dtype == np.int64 for each in (self.always_A, offsets_X1, self.targets_T))
+            and len(offsets_X1) == source_tokens + 1
+            and offsets_X1[0] == 0
+            and offsets_X1[-1] == len(self.targets_T)
+            and bool((np.diff(offsets_X1) >= 0).all())
+            and bool(((tokens_T >= 0) & (tokens_T < self.vocabulary)).all())
+            and set(range(EOS + 1)) <= set(self.always_A.tolist())
+        )
+
+    def size(self, source: Sequence[int]) -> int:
+        """How many tokens a sentence chooses among."""
+        return self.choices([source], [()], torch.device("cpu")).token_U.numel()

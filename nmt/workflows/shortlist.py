@@ -1,0 +1,111 @@
+"""A lexical shortlist for a trained model: which target subwords its source subwords need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from nmt.alignment.lexicon import learn
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.store import Store
+from nmt.data.vocabulary import EOS
+from nmt.search.decode import decode
+from nmt.search.shortlist import Shortlist
+from nmt.workflows.loading import Trained, load_trained
+from nmt.workflows.locate import run_of
+from nmt.workflows.prepare import opened
+
+FILE = "shortlist.safetensors"
+"""In the run directory."""
+
+CELLS = 1 << 24
+"""Pairs of a source and a target position that the lexicon is learnt from, 0.6 GB of memory; of a larger corpus every
+n-th sentence pair."""
+
+COMPARED = 2000
+"""Sentences of the validation corpus that are translated without the list and with it."""
+
+
+def shortlist(
+    model: str | None, overrides: Sequence[str], *, size: int, frequent: int, device: str, precision: str
+) -> Path:
+    """Learns a shortlist from the training pairs of a model's run and writes it into the run: ``size`` target subwords
+    of each source subword, and the ``frequent`` most frequent ones for every sentence. Translates the validation corpus
+    without and with it, and says how many translations are the same. Returns the file."""
+    trained = load_trained(model, overrides, device=device, precision=precision)
+    run = run_of(trained.checkpoint)
+    data = opened(trained.experiment.data, run=run)
+    if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
+        raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
+    found = learnt(data.train, trained, size=size, frequent=frequent)
+    if data.valid is not None:
+        _compare(trained, found, [data.valid.source(row).tolist() for row in range(min(len(data.valid), COMPARED))])
+    path = run / FILE
+    beside = path.with_name(f".{FILE}.unfinished")
+    tensors = {"always": found.always_A, "offsets": found.offsets_X1, "targets": found.targets_T}
+    safetensors.numpy.save_file(tensors, beside, {"vocabulary": trained.tokenizers.fingerprint})
+    os.replace(beside, path)
+    log.info(f"wrote {path}; use it with nmt translate --shortlist")
+    return path
+
+
+def read_shortlist(trained: Trained) -> Shortlist:
+    """The shortlist of a model's run. Raises InputError where there is none, or none for its vocabulary."""
+    path = run_of(trained.checkpoint) / FILE
+    remedy = f"make it with: nmt shortlist {run_of(trained.checkpoint)}"
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            vocabulary = (file.metadata() or {}).get("vocabulary")
+            always_A, offsets_X1, targets_T = (file.get_tensor(name) for name in ("always", "offsets", "targets"))
+    except FileNotFoundError:
+        raise InputError(f"search.shortlist: {path} is not there; {remedy}") from None
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: is damaged ({' '.join(str(error).split())}); {remedy}") from None
+    if vocabulary != trained.tokenizers.fingerprint:
+        raise InputError(f"{path}: is for another vocabulary than the model's; {remedy}")
+    found = Shortlist(trained.tokenizers.target.size, always_A, offsets_X1, targets_T)
+    if not found.fits(trained.tokenizers.source.size):
+        raise InputError(f"{path}: is damaged (numbers that are no subwords); {remedy}")
+    return found
+
+
+def learnt(store: Store, trained: Trained, *, size: int, frequent: int) -> Shortlist:
+    """The shortlist that the pairs of a corpus suggest."""
+    cells = int(((store.source_lengths.astype(np.int64) + 1) * store.target_lengths).sum())
+    rows = range(0, len(store), -(-cells // CELLS))
+    log.info(f"shortlist  learning from {len(rows):,} pairs")
+    targets = [store.target(row) for row in rows]
+    lexicon = learn([store.source(row) for row in rows], targets).best(size)
+    tokens = trained.tokenizers.target.size
+    count_V = np.bincount(np.concatenate(targets), minlength=tokens)
+    most_V = np.argsort(-count_V, kind="stable")[:frequent]
+    of_the_empty_word = lexicon.target_E[lexicon.source_E < 0]
+    is_word_E = lexicon.source_E >= 0
+    offsets_X1 = np.searchsorted(lexicon.source_E[is_word_E], np.arange(trained.tokenizers.source.size + 1))
+    return Shortlist(
+        tokens,
+        np.unique(np.concatenate([np.arange(EOS + 1), most_V, of_the_empty_word])),
+        offsets_X1,
+        lexicon.target_E[is_word_E],
+    )
+
+
+def _compare(trained: Trained, found: Shortlist, sources: Sequence[Sequence[int]]) -> None:
+    search = trained.experiment.search
+    sources = [source[: search.max_source_tokens] for source in sources]
+    without, narrowed = (
+        decode(trained.model, sources, search, trained.compute, shortlist=one) for one in (None, found)
+    )
+    same = sum(one[0].tokens == other[0].tokens for one, other in zip(without, narrowed, strict=True))
+    mean = float(np.mean([found.size(source) for source in islice(sources, 500)]))
+    log.info(
+        f"shortlist  {mean:,.0f} of {found.vocabulary:,} target subwords for a sentence on average; "
+        f"{same:,} of {len(sources):,} validation sentences are translated alike ({100 * same / len(sources):.1f} %)"
+    )

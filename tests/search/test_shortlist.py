@@ -1,0 +1,134 @@
+"""Searches that choose among the tokens of a list, against searches that rule out all others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.core.device import Compute
+from nmt.data.vocabulary import EOS
+from nmt.layers.quantized import Int8Weight
+from nmt.models.ensemble import Ensemble
+from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.decode import decode
+from nmt.search.shortlist import Shortlist
+from tests.models.variants import TRANSFORMER, make, tree
+
+COMPUTE = Compute(torch.device("cpu"), "float32")
+SOURCES = [[4, 5, 7, 4], [5], [6, 6, 5, 8], [4, 4]]
+TOKENS = 12
+MODELS = {
+    "rnn": lambda: make(tree(), tokens=TOKENS),
+    "transformer": lambda: make(tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER), tokens=TOKENS),
+    "both": lambda: Ensemble([make(tree(), seed=1, tokens=TOKENS), make(tree(), seed=2, tokens=TOKENS)]),
+}
+SEARCHES = {
+    "greedy": SearchConfig(beam=1),
+    "beam": SearchConfig(beam=3, n_best=3),
+    "groups": SearchConfig(beam=4, groups=2),
+    "no repeat": SearchConfig(beam=2, no_repeat=1, min_length=2),
+    "draws": SearchConfig(n_best=3, sampling=SamplingConfig(seed=3)),
+}
+
+each_model = pytest.mark.parametrize("name", list(MODELS))
+each_search = pytest.mark.parametrize("search", list(SEARCHES.values()), ids=list(SEARCHES))
+
+
+def shortlist(targets: dict[int, list[int]], always: tuple[int, ...] = ()) -> Shortlist:
+    offsets = np.cumsum([0, *(len(targets.get(token, ())) for token in range(TOKENS))])
+    flat = [each for token in range(TOKENS) for each in targets.get(token, ())]
+    special = np.array([*range(EOS + 1), *always], dtype=np.int64)
+    return Shortlist(TOKENS, special, offsets.astype(np.int64), np.array(flat, dtype=np.int64))
+
+
+NARROW = shortlist({4: [6, 4], 5: [11, 9], 7: [5], 6: [4, 9, 10]}, always=(8,))
+ALLOWED = [{6, 4, 11, 9, 5, 8}, {11, 9, 8}, {4, 9, 10, 11, 8}, {6, 4, 8}]
+"""Of each of the sources, special tokens aside."""
+
+
+@each_model
+@each_search
+def test_a_list_of_all_changes_nothing(name: str, search: SearchConfig) -> None:
+    model, everything = MODELS[name](), shortlist({}, always=tuple(range(EOS + 1, TOKENS)))
+    expected = decode(model, SOURCES, search, COMPUTE)
+    found = decode(model, SOURCES, search, COMPUTE, shortlist=everything)
+    same(found, expected)
+
+
+@each_model
+@each_search
+def test_a_sentence_has_the_tokens_of_its_own_list(name: str, search: SearchConfig) -> None:
+    model = MODELS[name]()
+    together = decode(model, SOURCES, search, COMPUTE, shortlist=NARROW)
+    for source, allowed, hypotheses in zip(SOURCES, ALLOWED, together, strict=True):
+        assert {token for each in hypotheses for token in each.tokens} <= allowed | set(range(EOS + 1))
+        (alone,) = decode(model, [source], search, COMPUTE, shortlist=NARROW)
+        same([hypotheses], [alone])
+
+
+def test_greedy_choice_and_probability_are_those_among_the_list() -> None:
+    """By plain loops over the model's own steps, what is not on the list struck out."""
+    changed = 0
+    for seed in range(4):
+        model = make(tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER), seed=seed, tokens=TOKENS)
+        found = decode(model, SOURCES, SearchConfig(beam=1), COMPUTE, shortlist=NARROW)
+        for source, allowed, (hypothesis,) in zip(SOURCES, ALLOWED, found, strict=True):
+            memory = model.encode(torch.tensor([[*source, EOS]]))
+            state, token, total = model.start(memory), model.first_token(1, COMPUTE.device), 0.0
+            for expected in (*hypothesis.tokens, EOS):
+                step = model.step(token, memory, state)
+                logits = step.logits_NV[0].tolist()
+                kept = {each: logits[each] for each in allowed | set(range(EOS + 1))}
+                if len(hypothesis.tokens) < 2 * (len(source) + 1) + 9:  # else the limit of length ends it
+                    assert max(kept, key=kept.__getitem__) == expected
+                changed += max(range(TOKENS), key=logits.__getitem__) != expected
+                total += float(torch.tensor(logits)[expected] - torch.tensor(list(kept.values())).logsumexp(0))
+                state, token = step.state, torch.tensor([expected])
+            assert hypothesis.log_prob == pytest.approx(total, abs=1e-4)
+    assert changed
+
+
+@each_model
+def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
+    model, search = MODELS[name](), SearchConfig(beam=4)
+    prefixes = [[10, 5], [], [7], []]
+    found = decode(model, SOURCES, search, COMPUTE, prefixes=prefixes, shortlist=NARROW)
+    for prefix, (best, *_) in zip(prefixes, found, strict=True):
+        assert list(best.tokens[: len(prefix)]) == prefix
+    phrases = [((10, 7),), (), ((5,), (7,)), ()]
+    found = decode(model, SOURCES, search, COMPUTE, constraints=phrases, shortlist=NARROW)
+    assert (10, 7) in list(zip(found[0][0].tokens, found[0][0].tokens[1:], strict=False))
+    assert {5, 7} <= set(found[2][0].tokens)
+
+
+def test_weights_of_eight_bits_have_rows() -> None:
+    weight_OI = torch.randn(7, 5, generator=torch.Generator().manual_seed(2))
+    chosen = torch.tensor([0, 3, 6])
+    cut = Int8Weight.of(weight_OI, torch.float32)[chosen]
+    x_NI = torch.randn(4, 5)
+    expected = torch.nn.functional.linear(x_NI, Int8Weight.of(weight_OI, torch.float32))[:, chosen]
+    torch.testing.assert_close(torch.nn.functional.linear(x_NI, cut), expected)
+
+
+def test_what_is_no_shortlist_does_not_fit() -> None:
+    assert NARROW.fits(TOKENS)
+    assert not NARROW.fits(TOKENS + 1)
+    for broken in (
+        Shortlist(9, NARROW.always_A, NARROW.offsets_X1, NARROW.targets_T),  # 11 is no token
+        Shortlist(TOKENS, NARROW.always_A[1:], NARROW.offsets_X1, NARROW.targets_T),  # padding is missing
+        Shortlist(TOKENS, NARROW.always_A, NARROW.offsets_X1[::-1].copy(), NARROW.targets_T),
+        Shortlist(TOKENS, NARROW.always_A, NARROW.offsets_X1, NARROW.targets_T[:-1]),
+        Shortlist(TOKENS, NARROW.always_A, NARROW.offsets_X1.astype(np.float64), NARROW.targets_T),  # type: ignore[arg-type]
+        Shortlist(TOKENS, NARROW.always_A, NARROW.offsets_X1, NARROW.targets_T - 5),
+    ):
+        assert not broken.fits(TOKENS)
+
+
+def same(found: Any, expected: Any) -> None:
+    for hypotheses, others in zip(found, expected, strict=True):
+        assert [each.tokens for each in hypotheses] == [each.tokens for each in others]
+        for each, other in zip(hypotheses, others, strict=True):
+            assert each.score == pytest.approx(other.score, abs=1e-5)
