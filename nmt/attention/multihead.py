@@ -9,8 +9,9 @@ Shapes as in ``attention``; A width of a head's query, key and value, G = B x H.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -58,8 +59,8 @@ class HeadsAttended(NamedTuple):
     """What queries get of all heads."""
 
     context_BTQ: Tensor
-    weights_BHTS: Tensor
-    """float32; in training there may be none (H = 0)."""
+    weights: Callable[[], Tensor]
+    """Forms the weights (B, H, T, S), for whom they are asked of: float32; in training there may be none (H = 0)."""
     choices: tuple[Choice, ...]
     """One for each head whose weighting learns from a reward."""
 
@@ -88,6 +89,7 @@ class MultiHead(nn.Module):
         self.key_weight_QK = matrix(query_size, key_size) if config.score.reads_keys else None
         self.value_weight_QK = matrix(query_size, key_size)
         self.out_weight_QQ = matrix(query_size, query_size)
+        self.together_PQ: Tensor | None = None
         width = query_size // heads
         self.core: Together | Apart
         if isinstance(config.score, (Dot, ScaledDot)) and isinstance(config.weights, Softmax):
@@ -96,9 +98,13 @@ class MultiHead(nn.Module):
         else:
             self.core = Apart(config, heads=heads, width=width, dropout=dropout, causal=causal)
 
+    def join(self) -> None:
+        """Where weights no longer change: keeps those of self-attention in one as well, so that no step joins them."""
+        self.together_PQ = torch.cat(self._of_itself())
+
     def memory(self, states_BSK: Tensor, is_pad_BS: Tensor | None) -> BatchRecord:
         """The memory of a batch of sentences, for ``forward``."""
-        found = self._project(states_BSK, [self.key_weight_QK, self.value_weight_QK])
+        found = self._project(states_BSK, _there(self.key_weight_QK, self.value_weight_QK))
         return self.core.memory(Projected(found[0], found[-1]), is_pad_BS)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
@@ -109,7 +115,7 @@ class MultiHead(nn.Module):
 
     def itself(self, x_BTQ: Tensor, position_BT: Tensor, is_pad_BT: Tensor | None) -> HeadsAttended:
         """Self-attention of whole sequences; ``position_BT`` may have one row for all."""
-        query_BHTA, *others = self._project(x_BTQ, [self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK])
+        query_BHTA, *others = self._project(x_BTQ, self._of_itself(), self.together_PQ)
         keys_BHTA, values_BHTA = others[0], others[-1]
         if self.rotary:
             query_BHTA, keys_BHTA = rotated(query_BHTA, position_BT), rotated(keys_BHTA, position_BT)
@@ -119,7 +125,7 @@ class MultiHead(nn.Module):
     def step(self, x_N1Q: Tensor, position_N: Tensor, past: Projected) -> tuple[HeadsAttended, Projected]:
         """One step of causal self-attention: ``itself`` at the last position, given what it kept of those before."""
         position_N1 = position_N[:, None]
-        query_NH1A, *others = self._project(x_N1Q, [self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK])
+        query_NH1A, *others = self._project(x_N1Q, self._of_itself(), self.together_PQ)
         keys_NH1A, values_NH1A = others[0], others[-1]
         if self.rotary:
             query_NH1A, keys_NH1A = rotated(query_NH1A, position_N1), rotated(keys_NH1A, position_N1)
@@ -134,16 +140,26 @@ class MultiHead(nn.Module):
         empty_NH0A = like.new_empty(rows, self.heads, 0, self.query_weight_QQ.shape[0] // self.heads)
         return Projected(empty_NH0A, empty_NH0A)
 
-    def _project(self, x_BTX: Tensor, weights: Sequence[Tensor | None]) -> list[Tensor]:
+    def _of_itself(self) -> list[Tensor]:
+        return _there(self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK)
+
+    def _project(self, x_BTX: Tensor, weights: list[Tensor], together_PX: Tensor | None = None) -> list[Tensor]:
         """The products with all weights in one, as (B, H, T, A) each; contiguous, because that is faster than products
         over strides."""
-        there = [each for each in weights if each is not None]
-        weight = there[0] if len(there) == 1 else torch.cat(there)
-        x_BTPHA = F.linear(x_BTX, weight).view(*x_BTX.shape[:2], len(there), self.heads, -1)
+        if together_PX is None:
+            together_PX = weights[0] if len(weights) == 1 else torch.cat(weights)
+        batch, time, _ = x_BTX.shape
+        if time == 1:
+            return list(F.linear(x_BTX, together_PX).view(batch, len(weights), self.heads, 1, -1).unbind(dim=1))
+        x_BTPHA = F.linear(x_BTX, together_PX).view(batch, time, len(weights), self.heads, -1)
         return [part_BTHA.transpose(1, 2).contiguous() for part_BTHA in x_BTPHA.unbind(dim=2)]
 
     def _joined(self, attended: HeadsAttended) -> HeadsAttended:
         return attended._replace(context_BTQ=F.linear(attended.context_BTQ, self.out_weight_QQ))
+
+
+def _there(*weights: Tensor | None) -> list[Tensor]:
+    return [each for each in weights if each is not None]
 
 
 def fused_from(device: str, dtype: torch.dtype) -> int:
@@ -156,10 +172,17 @@ def fused_from(device: str, dtype: torch.dtype) -> int:
     return 24 if dtype == torch.float32 else 256
 
 
+def fuses_steps(device: str, dtype: torch.dtype) -> bool:
+    """Whether the fused kernel is faster for one query of each sentence. On the same CPU, with 400 sentences of 15
+    positions and with one of 12, it took 866 and 8 microseconds in float32, the products 3,596 and 18; in bfloat16
+    1,866 and 10, the products 672 and 21."""
+    return device == "cuda" or dtype == torch.float32
+
+
 class Together(nn.Module):
-    """softmax(scale x q . k) over all heads at once: in training by torch's fused kernel where that is faster (see
-    ``fused_from``), else in matrix products. Their softmax runs over the first dimension of (S, G, T), because on a CPU
-    it is ten times as slow over rows as short as a sentence.
+    """softmax(scale x q . k) over all heads at once: by torch's fused kernel where that is faster (see ``fused_from``
+    for training and ``fuses_steps`` for a search), else in matrix products. Their softmax runs over the first dimension
+    of (S, G, T), because on a CPU it is ten times as slow over rows as short as a sentence.
     """
 
     def __init__(self, scale: float, dropout: float, *, causal: bool) -> None:
@@ -183,27 +206,44 @@ class Together(nn.Module):
         if self.training and time > 1 and is_fast and not drops:
             return self._fused(query_NHTA, memory)
         query_GTA = _beams_to_time(query_NHTA, batch).flatten(0, 1)
-        keys_GSA, values_GSA = memory.keys_BHSA.flatten(0, 1), memory.values_BHSA.flatten(0, 1)
-        hidden = self._hidden(position_NT, memory, query_GTA.dtype)
-        scores_GST = torch.baddbmm(hidden, keys_GSA, query_GTA.mT, alpha=self.scale)
-        scores_SGT = scores_GST.transpose(0, 1).contiguous()
-        if self.training:
-            weights_SGT = scores_SGT.softmax(dim=0)
-            weights_NHTS = weights_SGT.new_empty(rows, 0, time, positions)
-            weights_SGT = self.dropout(weights_SGT)
-        else:
-            weights_SGT = scores_SGT.softmax(dim=0, dtype=torch.promote_types(scores_SGT.dtype, torch.float32))
+
+        def weights_of(weights_SGT: Tensor) -> Tensor:
             weights_BHTS = weights_SGT.permute(1, 2, 0).float().view(batch, heads, -1, positions)
-            weights_NHTS = _time_to_beams(weights_BHTS, rows)
-            weights_SGT = weights_SGT.to(values_GSA.dtype)
+            return _time_to_beams(weights_BHTS, rows)
+
+        if not self.training and query_GTA.shape[1] == 1 and fuses_steps(device, query_GTA.dtype):
+            context_BTQ = self._fused(query_NHTA, memory).context_BTQ
+            return HeadsAttended(
+                context_BTQ, lambda: weights_of(self._softmax(self._scores(query_GTA, position_NT, memory))), ()
+            )
+        scores_SGT = self._scores(query_GTA, position_NT, memory)
+        values_GSA = memory.values_BHSA.flatten(0, 1)
+        weights = _no_weights(query_NHTA, positions)
+        if self.training:
+            weights_SGT = self.dropout(scores_SGT.softmax(dim=0))
+        else:
+            wide_SGT = self._softmax(scores_SGT)
+            weights_SGT, weights = wide_SGT.to(values_GSA.dtype), partial(weights_of, wide_SGT)
         context_GTA = weights_SGT.permute(1, 2, 0) @ values_GSA
         context_NHTA = _time_to_beams(context_GTA.view(batch, heads, *context_GTA.shape[1:]), rows)
-        return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights_NHTS, ())
+        return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights, ())
+
+    def _scores(self, query_GTA: Tensor, position_NT: Tensor, memory: TogetherMemory) -> Tensor:
+        """(S, G, T)."""
+        hidden = self._hidden(position_NT, memory, query_GTA.dtype)
+        scores_GST = torch.baddbmm(hidden, memory.keys_BHSA.flatten(0, 1), query_GTA.mT, alpha=self.scale)
+        return scores_GST.transpose(0, 1).contiguous()
+
+    def _softmax(self, scores_SGT: Tensor) -> Tensor:
+        """As search and alignment want it."""
+        return scores_SGT.softmax(dim=0, dtype=torch.promote_types(scores_SGT.dtype, torch.float32))
 
     def _fused(self, query_BHTA: Tensor, memory: TogetherMemory) -> HeadsAttended:
-        """The same by ``scaled_dot_product_attention``, which hands out no weights."""
+        """The same by ``scaled_dot_product_attention``, which hands out no weights. One query sees all that is there:
+        the keys of steps to come are not."""
         mask = None if memory.is_pad_BS is None else ~memory.is_pad_BS[:, None, None]
-        if self.causal:
+        is_causal = self.causal and query_BHTA.shape[2] > 1
+        if is_causal:
             assert mask is None, "padding stands at the end, ahead of every word"
         context_BHTA = F.scaled_dot_product_attention(
             query_BHTA,
@@ -211,11 +251,10 @@ class Together(nn.Module):
             memory.values_BHSA,
             attn_mask=mask,
             dropout_p=self.dropout.threshold / 256,
-            is_causal=self.causal,
+            is_causal=is_causal,
             scale=self.scale,
         )
-        rows, _, time, _ = query_BHTA.shape
-        no_weights = query_BHTA.new_empty(rows, 0, time, memory.keys_BHSA.shape[2])
+        no_weights = _no_weights(query_BHTA, memory.keys_BHSA.shape[2])
         return HeadsAttended(context_BHTA.transpose(1, 2).flatten(2), no_weights, ())
 
     def _hidden(self, position_NT: Tensor, memory: TogetherMemory, dtype: torch.dtype) -> Tensor:
@@ -266,9 +305,14 @@ class Apart(nn.Module):
         ]
         return HeadsAttended(
             torch.cat([each.context_BTV for each in attended], dim=-1),
-            torch.cat([each.weights_BHTS for each in attended], dim=1),
+            lambda: torch.cat([each.weights_BHTS for each in attended], dim=1),
             tuple(each.choice for each in attended if each.choice is not None),
         )
+
+
+def _no_weights(query_BHTA: Tensor, positions: int) -> Callable[[], Tensor]:
+    rows, _, time, _ = query_BHTA.shape
+    return partial(query_BHTA.new_empty, (rows, 0, time, positions))
 
 
 def _beams_to_time(x_NHTA: Tensor, batch: int) -> Tensor:

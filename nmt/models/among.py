@@ -70,7 +70,7 @@ class Among(Generic[M, S]):
             logits_NU = F.linear(step.readout_NR[rows], self._weight_UD, self._bias_U)
             return logits_NU.masked_fill_(is_absent_BU[sentence_N[rows]], -torch.inf)
 
-        return Step(len(self._choices.token_U), logits, step.weights_NHS, step.state)
+        return Step(len(self._choices.token_U), logits, step.weights, step.state)
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """See ``Searchable``."""

@@ -60,7 +60,7 @@ class Mixture:
         return Step(
             steps[0].vocabulary,
             logits,
-            torch.cat([step.weights_NHS for step in steps], dim=1),
+            lambda: torch.cat([step.weights() for step in steps], dim=1),
             Parts(tuple(step.state for step in steps)),
         )
 

@@ -62,7 +62,8 @@ class DecoderStep(Generic[S]):
     """What one decoder step yields."""
 
     readout_NR: Tensor
-    weights_NHS: Tensor
+    weights: Callable[[], Tensor]
+    """Forms the weights (N, H, S), which few searches want."""
     state: S
 
 
@@ -134,9 +135,14 @@ class Step(Generic[S]):
     """V, the number of a row's logits."""
     logits: Callable[[slice], Tensor]
     """Those of some of the rows."""
-    weights_NHS: Tensor
-    """float32; sums to 1 over S, exactly 0 at padding."""
+    weights: Callable[[], Tensor]
+    """Forms ``weights_NHS``."""
     state: S
+
+    @property
+    def weights_NHS(self) -> Tensor:
+        """float32; sums to 1 over S, exactly 0 at padding."""
+        return self.weights()
 
     @property
     def logits_NV(self) -> Tensor:
@@ -174,7 +180,7 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         def logits(rows: slice) -> Tensor:
             return self.output(step.readout_NR[rows])  # type: ignore[no-any-return]
 
-        return Step(self.output.vocabulary, logits, step.weights_NHS, step.state)
+        return Step(self.output.vocabulary, logits, step.weights, step.state)
 
     def forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""

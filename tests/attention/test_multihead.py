@@ -92,7 +92,7 @@ def plain(attention: MultiHead, config: AttentionConfig, query_Q: Tensor, positi
 
 def assert_plain(attended: HeadsAttended, n: int, t: int, expected: Plain, positions: int) -> None:
     """With weights of exactly 0 on all positions after those that the query sees."""
-    ours = attended.weights_BHTS[n, :, t].tolist()
+    ours = attended.weights()[n, :, t].tolist()
     assert len(ours) == len(expected.weights_HS)
     for found_S, weights_S in zip(ours, expected.weights_HS, strict=True):
         hidden = [0.0] * (positions - len(weights_S))
@@ -113,8 +113,8 @@ def test_every_mechanism_inside_a_head_equals_plain_loops(score: str, weights: s
     query_NTQ, position_NT, states_BSK = inputs(B * beams)
     attended = attention(query_NTQ, position_NT, attention.memory(states_BSK, IS_PAD_BS))
     heads = HEADS * config.weights.heads
-    assert attended.weights_BHTS.shape == (B * beams, heads, T, S)
-    assert attended.weights_BHTS.dtype == torch.float32
+    assert attended.weights().shape == (B * beams, heads, T, S)
+    assert attended.weights().dtype == torch.float32
     assert attended.choices == ()
     for n in range(B * beams):
         states_SK = states_BSK[n // beams, : LENGTHS[n // beams]]
@@ -166,7 +166,7 @@ def test_rotary_steps_turn_what_they_keep_by_their_own_positions(apart: bool) ->
         for t in range(T):
             step, kept = attention.step(x_BTQ[:, t : t + 1], start_B + t, kept)
             torch.testing.assert_close(step.context_BTQ[:, 0], whole.context_BTQ[:, t], atol=1e-4, rtol=1e-4)
-            torch.testing.assert_close(step.weights_BHTS[:, :, 0], whole.weights_BHTS[:, :, t, : t + 1], atol=1e-5,
+            torch.testing.assert_close(step.weights()[:, :, 0], whole.weights()[:, :, t, : t + 1], atol=1e-5,
                                        rtol=1e-4)  # fmt: skip
 
 
@@ -204,9 +204,9 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
     )
     torch.testing.assert_close(ours.context_BTQ, expected_BTQ)
     if training:
-        assert ours.weights_BHTS.shape == (B, 0, T, is_pad_BS.shape[1])
+        assert ours.weights().shape == (B, 0, T, is_pad_BS.shape[1])
     else:
-        torch.testing.assert_close(ours.weights_BHTS, weights_BHTS.float())
+        torch.testing.assert_close(ours.weights(), weights_BHTS.float())
     back = torch.randn(expected_BTQ.shape, dtype=torch.float64)
     found, expected = (
         torch.autograd.grad((each * back).sum(), [*of, query_BTQ, states_BSK])
@@ -241,7 +241,7 @@ def test_together_equals_apart_in_value_and_gradient(score: str, kind: str) -> N
         torch.manual_seed(4)
         back = torch.randn(attended.context_BTQ.shape, dtype=torch.float64)
         gradients = torch.autograd.grad((attended.context_BTQ * back).sum(), [*attention.parameters(), *given])
-        found.append((attended.context_BTQ, attended.weights_BHTS, *gradients))
+        found.append((attended.context_BTQ, attended.weights(), *gradients))
     for together, each in zip(*found, strict=True):
         torch.testing.assert_close(together, each, atol=1e-5, rtol=1e-4)  # apart, weights pass through float32
 
@@ -264,7 +264,7 @@ def test_training_computes_what_decoding_does_at_any_length(length: int, kind: s
                 attended = attention(x_BTQ, position_1T.expand(2, length), attention.memory(x_BTQ, is_pad_BS))
             else:
                 attended = attention.itself(x_BTQ, position_1T, None if kind == "causal" else is_pad_BS)
-            assert attended.weights_BHTS.shape == (2, 0 if training else HEADS, length, length)
+            assert attended.weights().shape == (2, 0 if training else HEADS, length, length)
             gradients = torch.autograd.grad((attended.context_BTQ * back).sum(), [x_BTQ, *attention.parameters()])
             found.append((attended.context_BTQ, *gradients))
         for trained, decoded in zip(*found, strict=True):
@@ -289,7 +289,7 @@ def test_what_stands_at_padding_has_no_say(apart: bool) -> None:
     other_BSK = torch.where(IS_PAD_BS[:, :, None], 1e3, states_BSK)
     found = attention(query_BTQ, position_BT, attention.memory(other_BSK, IS_PAD_BS))
     assert torch.equal(found.context_BTQ, expected.context_BTQ)
-    assert (found.weights_BHTS.movedim(3, 1)[IS_PAD_BS] == 0.0).all()
+    assert (found.weights().movedim(3, 1)[IS_PAD_BS] == 0.0).all()
     for b, length in enumerate(LENGTHS):  # nor has how much of it there is
         alone = attention(query_BTQ[b : b + 1], position_BT[b : b + 1],
                           attention.memory(states_BSK[b : b + 1, :length], None))  # fmt: skip
@@ -343,8 +343,8 @@ def test_weights_are_float32_in_half_precision(apart: bool) -> None:
     exact = attention(query_BTQ, position_BT, attention.memory(states_BSK, IS_PAD_BS))
     with torch.autocast("cpu", torch.bfloat16):
         half = attention(query_BTQ.bfloat16(), position_BT, attention.memory(states_BSK.bfloat16(), IS_PAD_BS))
-    assert half.weights_BHTS.dtype == torch.float32
+    assert half.weights().dtype == torch.float32
     assert half.context_BTQ.dtype == torch.bfloat16
-    torch.testing.assert_close(half.weights_BHTS.sum(-1), torch.ones(B, HEADS, T))
-    torch.testing.assert_close(half.weights_BHTS, exact.weights_BHTS, atol=0.03, rtol=0.0)
+    torch.testing.assert_close(half.weights().sum(-1), torch.ones(B, HEADS, T))
+    torch.testing.assert_close(half.weights(), exact.weights(), atol=0.03, rtol=0.0)
     torch.testing.assert_close(half.context_BTQ.float(), exact.context_BTQ, atol=0.1, rtol=0.05)

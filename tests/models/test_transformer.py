@@ -244,9 +244,7 @@ def test_rotary_turns_queries_and_keys_and_not_values(causal: bool) -> None:
                 key_A = turned((attention.key_weight_QK[rows] @ x_TQ[s]).tolist(), s)
                 scores.append(sum(q * k for q, k in zip(query_A, key_A, strict=True)) / 2.0)
             weights_S = softmax(scores)
-            assert found.weights_BHTS[0, h, t].tolist() == pytest.approx(
-                weights_S + [0.0] * (4 - len(scores)), abs=1e-5
-            )
+            assert found.weights()[0, h, t].tolist() == pytest.approx(weights_S + [0.0] * (4 - len(scores)), abs=1e-5)
             values_SA = x_TQ[: len(scores)] @ attention.value_weight_QK[rows].T
             heads += (torch.tensor(weights_S, dtype=torch.float64) @ values_SA).tolist()
         expected_Q = attention.out_weight_QQ @ torch.tensor(heads, dtype=torch.float64)
@@ -264,7 +262,7 @@ def moves(score: str) -> float:
     attention = attention.double().eval()
     x_BTQ, position_1T = torch.randn(2, 5, 8, dtype=torch.float64), torch.arange(5)[None]
     here, there = (attention.itself(x_BTQ, position_1T + shift, None) for shift in (0, 7))
-    return (here.weights_BHTS - there.weights_BHTS).abs().max().item()
+    return (here.weights() - there.weights()).abs().max().item()
 
 
 @torch.no_grad()

@@ -44,7 +44,7 @@ class Script(Decoder[Place, Place]):
 
     def step(self, token_N: Tensor, memory: Place, state: Place) -> DecoderStep[Place]:
         row_N = state.step_B.clamp(max=len(self.table_TV) - 1)
-        return DecoderStep(self.table_TV[row_N], torch.ones(len(row_N), 1, 1), Place(state.step_B + 1))
+        return DecoderStep(self.table_TV[row_N], lambda: torch.ones(len(row_N), 1, 1), Place(state.step_B + 1))
 
     def forced(self, input_BT: Tensor, memory: Place) -> Decoded:
         raise NotImplementedError

@@ -134,7 +134,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         embedded_N1E = self.embedding_dropout(self.embedding(token_N[:, None]))
         known_NG = loop.known(embedded_N1E, state.position_N[:, None])[:, 0]
         step = loop.step(0, embedded_N1E[:, 0], known_NG, state)
-        return DecoderStep(loop.readout(0, step, embedded_N1E[:, 0]), step.weights_NHTS[:, :, 0], step.state)
+        return DecoderStep(loop.readout(0, step, embedded_N1E[:, 0]), lambda: step.weights_NHTS[:, :, 0], step.state)
 
     def forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
         """See ``Decoder.forced``. What no step's outcome enters is done for all steps at once."""

@@ -127,7 +127,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
     ) -> DecoderStep[TransformerState]:
         """See ``Decoder.step``."""
         stepped = self._step(token_N, memory, state)
-        return DecoderStep(stepped.readout_N1R[:, 0], stepped.weights_NH1S[:, :, 0], stepped.state)
+        return DecoderStep(stepped.readout_N1R[:, 0], lambda: stepped.weights()[:, :, 0], stepped.state)
 
     def forced(self, input_BT: Tensor, memory: TransformerMemory) -> Decoded:
         """See ``Decoder.forced``. In training there may be no weights (H = 0)."""
@@ -146,7 +146,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
             seen.append(attended)
         return Decoded(
             self.readout(self.norm(x_BTD)),
-            torch.cat([each.weights_BHTS for each in seen], dim=1),
+            torch.cat([each.weights() for each in seen], dim=1),
             tuple(choice for each in seen for choice in each.choices),
         )
 
@@ -162,7 +162,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         choices = [Choice.joined(each) for each in zip(*(step.choices for step in trail), strict=True)]
         return Decoded(
             torch.cat([each.readout_N1R for each in trail], dim=1),
-            torch.cat([each.weights_NH1S for each in trail], dim=2),
+            torch.cat([each.weights() for each in trail], dim=2),
             tuple(each for each in choices if each is not None),
         )
 
@@ -183,7 +183,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
             seen.append(attended)
         return _Stepped(
             self.readout(self.norm(x_N1D)),
-            torch.cat([each.weights_BHTS for each in seen], dim=1),
+            lambda: torch.cat([each.weights() for each in seen], dim=1),
             tuple(choice for each in seen for choice in each.choices),
             TransformerState(tuple(kept), state.position_N + 1),
         )
@@ -194,6 +194,7 @@ class _Stepped:
     """What one step leaves behind."""
 
     readout_N1R: Tensor
-    weights_NH1S: Tensor
+    weights: Callable[[], Tensor]
+    """Forms the weights (N, H, 1, S)."""
     choices: tuple[Choice, ...]
     state: TransformerState
