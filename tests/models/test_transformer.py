@@ -327,7 +327,7 @@ def test_steps_count_on_from_what_is_kept(positions: str) -> None:
         assert [each.keys_BHSA.shape[2] for each in state.layers] == [time, time]
         step = decoder.step(TARGET_BT[:, time], memory, state)
         torch.testing.assert_close(step.readout_NR, forced.readout_BTR[:, time])
-        torch.testing.assert_close(step.weights_NHS, forced.weights_BHTS[:, :, time])
+        torch.testing.assert_close(step.weights(), forced.weights_BHTS[:, :, time])
         state = step.state
 
 
