@@ -7,8 +7,10 @@ A system is an engine and a precision: ``nmt`` is our own search, ``ctranslate2`
 ctranslate2``, and ``direct`` is CTranslate2 called by a few lines of Python, as one would without us; both need ``nmt
 export MODEL``. Left out, all that the machine and the model allow are compared.
 
-Text goes in and text comes out; loading does not count. Each system is a process of its own, and they translate in turn
-(A B A B ...): a round to warm up, then ``--rounds`` that count, of which the median is told. For each beam and system:
+Several threads are what is fastest of each: processes of one thread for our search (``nmt translate --workers``),
+batches at once for CTranslate2. Text goes in and text comes out; loading does not count. Each system is a process of
+its own, and they translate in turn (A B A B ...): a round to warm up, then ``--rounds`` that count, of which the median
+is told. For each beam and system:
 sentences/s, subwords/s, what single sentences take (median and 95th percentile), BLEU and the share of sentences
 translated as by nmt:float32, and the process' largest memory. Prints a JSON line for each figure, and a table on
 stderr.
@@ -23,6 +25,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -31,6 +34,7 @@ from measuring import print_table, report
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.lines import Line
 from nmt.data.corpus import read_lines
 
 SYSTEMS = (
@@ -151,28 +155,37 @@ def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], 
 
     torch.set_num_threads(threads)
     engine, _, precision = system.partition(":")
+    stack = ExitStack()
     try:
         if engine == "direct":
             translate = _direct(model, overrides, precision, threads)
         else:
-            translate = _own(model, overrides, engine, precision)
+            translate = _own(model, overrides, engine, precision, stack, threads if engine == "nmt" else 1)
     except InputError as error:
         pipe.send(str(error))
         return
-    pipe.send(None)
-    while (lines := pipe.recv()) is not None:
-        started = time.perf_counter()
-        texts, subwords = translate(lines)
-        pipe.send(Turn(time.perf_counter() - started, texts, subwords))
-    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    with stack:
+        pipe.send(None)
+        while (lines := pipe.recv()) is not None:
+            started = time.perf_counter()
+            texts, subwords = translate(lines)
+            pipe.send(Turn(time.perf_counter() - started, texts, subwords))
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    most += threads * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of the largest of them
+    pipe.send(most)
 
 
 Translate = Callable[[list[str]], tuple[list[str], int]]
 
 
-def _own(model: str, overrides: Sequence[str], engine: str, precision: str) -> Translate:
+def _own(
+    model: str, overrides: Sequence[str], engine: str, precision: str, stack: ExitStack, workers: int
+) -> Translate:
     import nmt
+    from nmt.workflows.answering import Wanted, Window
+    from nmt.workflows.translate import SHARED_LINES
     from nmt.workflows.translator import EngineName
+    from nmt.workflows.workers import Loading, Workers
 
     engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
     if engine not in engines:
@@ -183,7 +196,19 @@ def _own(model: str, overrides: Sequence[str], engine: str, precision: str) -> T
         found = translator.translate(lines)
         return [each.text for each in found], sum(len(each.tokens) for each in found)
 
-    return translate
+    if workers == 1:
+        return translate
+    loading = Loading(str(translator.trained.checkpoint), overrides, "cpu", precision, ())
+    shared = stack.enter_context(Workers(translator, Wanted(), loading, count=workers, full=1, after=1))
+
+    def share(lines: list[str]) -> tuple[list[str], int]:
+        size = min(SHARED_LINES, -(-len(lines) // workers))
+        numbered = [Line(number, text, None) for number, text in enumerate(lines, 1)]
+        windows = (Window(numbered[start : start + size]) for start in range(0, len(lines), size))
+        answers = [answer for _, answer in shared.answers(windows)]
+        return "".join(each.text for each in answers).splitlines(), sum(each.subwords for each in answers)
+
+    return share
 
 
 def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) -> Translate:
