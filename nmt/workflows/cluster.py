@@ -1,0 +1,212 @@
+"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Ray is imported here alone.
+
+Ray decides where and when a call runs. A call whose process or machine dies is made again elsewhere, ``RETRIES`` times;
+one that raises is not, for it would do so again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any, Generic, TypeVar
+
+from nmt.core import log
+from nmt.core.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+RETRIES = 3
+"""How often a call is made again that a process or machine took with it."""
+
+PATIENCE_S = 10.0
+"""For a cluster to answer that it is there."""
+
+
+class NodeFault(InputError):
+    """Something is wrong with a machine of the cluster, and not with what it was given."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+def on_this_node(message: str) -> NodeFault:
+    """A fault of the machine that this process runs on."""
+    return NodeFault(f"node {socket.gethostname()}: {message}")
+
+
+def check_installed() -> None:
+    """Raises InputError where Ray is not installed."""
+    if find_spec("ray") is None:
+        raise InputError("--ray: needs Ray: pip install 'nmt[ray]'")
+
+
+class Cluster:
+    """A cluster that this process is connected to."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    @property
+    def cores(self) -> int:
+        """Of all machines that are there now."""
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    @property
+    def gpus(self) -> int:
+        """Of all machines that are there now."""
+        return int(self._ray.cluster_resources().get("GPU", 0))
+
+    def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
+        """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
+        InputError, and InputError where its process dies again and again."""
+        return self._result(self._remote(function, gpus).remote(argument))
+
+    def unordered(
+        self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
+    ) -> Iterator[tuple[T, R | InputError]]:
+        """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
+        it is there."""
+        remote = self._remote(function, gpus)
+        waiting = {remote.remote(argument): argument for argument in arguments}
+        while waiting:
+            (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
+            argument = waiting.pop(done)
+            try:
+                yield argument, self._result(done)
+            except InputError as error:
+                yield argument, error
+
+    def ordered(self, function: Callable[[T], R], arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
+        """The results of calls with each argument, in order; at most ``ahead`` are begun before the first of them is
+        taken. Raises as ``call``."""
+        remote = self._remote(function, 0)
+        waiting: deque[Any] = deque()
+        for argument in arguments:
+            waiting.append(remote.remote(argument))
+            if len(waiting) > ahead:
+                yield self._result(waiting.popleft())
+        while waiting:
+            yield self._result(waiting.popleft())
+
+    def _remote(self, function: Callable[[T], R], gpus: int) -> Any:
+        # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU
+        return self._ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES, max_calls=0)(function)
+
+    def _result(self, reference: Any) -> Any:
+        exceptions = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except exceptions.RayTaskError as error:
+            if isinstance(error.cause, InputError):
+                raise error.cause from None
+            if isinstance(error.cause, ImportError) or "failed to import" in str(error):
+                raise NodeFault(f"--ray: a node cannot import nmt: install this version on all: {_last(error)}") from None
+            raise
+        except exceptions.RayError as error:
+            raise InputError(
+                f"the process that worked on it was ended {RETRIES + 1} times, perhaps for lack of memory "
+                f"({type(error).__name__})"
+            ) from None
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """A cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS names or that
+    `ray start` has started here, else a new one of this machine's cores, which ends with the context. A connection that
+    the program has already is used as it is. Raises InputError for one that does not answer."""
+    check_installed()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers; read at the import
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    if ray.is_initialized():
+        yield Cluster(ray)
+        return
+    found = _running() if address == "auto" else address
+    with ExitStack() as stack:
+        if found is None:
+            # a token and a folder of its own, for what is started here is nobody else's
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+            folder = stack.enter_context(
+                TemporaryDirectory(prefix="nmt-ray-", dir=_short_folder(), ignore_cleanup_errors=True)
+            )
+            stack.callback(ray.shutdown)
+            _begin(ray, "auto", address="local", include_dashboard=False, _temp_dir=folder)
+        else:
+            _check_answers(found)
+            stack.callback(ray.shutdown)
+            _begin(ray, found, address=found)
+        cluster = Cluster(ray)
+        if found is None:
+            log.info(f"--ray auto: no cluster is running; started one on this machine, cores: {cluster.cores}")
+        else:
+            log.info(f"Ray cluster: {found}, cores: {cluster.cores}, GPUs: {cluster.gpus}")
+        yield cluster
+
+
+def _begin(ray: Any, name: str, **options: Any) -> None:
+    environment = {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}
+    try:
+        ray.init(
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level=logging.CRITICAL,
+            runtime_env={"env_vars": environment},
+            **options,
+        )
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
+        raise InputError(f"--ray {name}: Ray cannot be used: {_last(error)}") from None
+
+
+def _running() -> str | None:
+    """Where a cluster is running that `ray start` has noted here, or the one that RAY_ADDRESS names."""
+    if named := os.environ.get("RAY_ADDRESS"):
+        return None if named in ("auto", "local") else named
+    noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
+    try:
+        address = noted.read_text(encoding="utf-8").strip()
+        _check_answers(address)
+    except (OSError, InputError):  # none, or one that is over
+        return None
+    return address
+
+
+def _check_answers(address: str) -> None:
+    """Raises InputError for an address where no cluster answers; Ray itself would take minutes to find out."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 1 << 16):
+        raise InputError(f"--ray {address}: is none of auto, HOST:PORT, ray://HOST:PORT")
+    advice = "see that it runs there (ray start --head) and that the port is right (6379; for ray:// 10001)"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE_S).close()
+    except OSError as error:
+        raise InputError(f"--ray {address}: cannot be reached: {error.strerror or error}; {advice}") from None
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return
+    import grpc
+
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE_S)
+        except grpc.FutureTimeoutError:
+            raise InputError(f"--ray {address}: something answers there that is no Ray cluster; {advice}") from None
+
+
+def _short_folder() -> str:
+    """Where temporary files go; names of sockets inside must not be longer than a hundred bytes."""
+    return gettempdir() if len(gettempdir()) < 20 else "/tmp"
+
+
+def _last(error: BaseException) -> str:
+    """The last line of what Ray says, which has what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
