@@ -16,11 +16,12 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from nmt.core import log
 from nmt.core.errors import InputError
 
+S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -85,19 +86,19 @@ class Cluster:
             except InputError as error:
                 yield argument, error
 
-    def ordered(self, function: Callable[[T], R], arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
-        """The results of calls with each argument, in order; at most ``ahead`` are begun before the first of them is
-        taken. Raises as ``call``."""
-        remote = self._remote(function, 0)
+    def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
+        """The results of calls with ``shared`` and each argument, in order; at most ``ahead`` are begun before the first
+        of them is taken. Raises as ``call``."""
+        remote, everywhere = self._remote(function, 0), self._ray.put(shared)
         waiting: deque[Any] = deque()
         for argument in arguments:
-            waiting.append(remote.remote(argument))
+            waiting.append(remote.remote(everywhere, argument))
             if len(waiting) > ahead:
                 yield self._result(waiting.popleft())
         while waiting:
             yield self._result(waiting.popleft())
 
-    def _remote(self, function: Callable[[T], R], gpus: int) -> Any:
+    def _remote(self, function: Callable[..., Any], gpus: int) -> Any:
         # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU
         return self._ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES, max_calls=0)(function)
 
@@ -109,11 +110,13 @@ class Cluster:
             if isinstance(error.cause, InputError):
                 raise error.cause from None
             if isinstance(error.cause, ImportError) or "failed to import" in str(error):
-                raise NodeFault(f"--ray: a node cannot import nmt: install this version on all: {_last(error)}") from None
+                raise NodeFault(
+                    f"--ray: a node cannot import nmt: install this version on all: {_last(error)}"
+                ) from None
             raise
         except exceptions.RayError as error:
             raise InputError(
-                f"the process that worked on it was ended {RETRIES + 1} times, perhaps for lack of memory "
+                f"--ray: the process that worked on it was ended {RETRIES + 1} times, perhaps for lack of memory "
                 f"({type(error).__name__})"
             ) from None
 
