@@ -44,9 +44,7 @@ def translate(
     ray: Ray = None,
     field: Annotated[
         str | None,
-        typer.Option(
-            "--field", metavar="NAME", help="With --ray: where JSONL and Parquet have the text. Default: text."
-        ),
+        typer.Option("--field", metavar="NAME", help="With --ray: where records have the text. Default: text."),
     ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,

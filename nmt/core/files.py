@@ -20,8 +20,8 @@ def refuse_overwriting(output: Path | None, *inputs: Path | None) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A new file to fill, beside ``path``, which is then brought to disk and takes its place; after an error nothing has
-    changed. What a killed process leaves is called as ``partial_files`` says."""
+    """A new file to fill, beside ``path``, which is then brought to disk and takes its place; after an error nothing
+    has changed. What a killed process leaves, ``partial_files`` finds."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.partial-{os.getpid()}-", dir=path.parent)
     partial = Path(name)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator

@@ -6,13 +6,14 @@ one that raises is not, for it would do so again.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import secrets
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -69,7 +70,8 @@ class Cluster:
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
         """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
         InputError, and InputError where its process dies again and again."""
-        return self._result(self._remote(function, gpus).remote(argument))
+        result: R = self._result(self._remote(function, gpus).remote(argument))
+        return result
 
     def unordered(
         self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
@@ -87,8 +89,8 @@ class Cluster:
                 yield argument, error
 
     def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
-        """The results of calls with ``shared`` and each argument, in order; at most ``ahead`` are begun before the first
-        of them is taken. Raises as ``call``."""
+        """The results of calls with ``shared`` and each argument, in order; at most ``ahead`` are begun before the
+        first of them is taken. Raises as ``call``."""
         remote, everywhere = self._remote(function, 0), self._ray.put(shared)
         waiting: deque[Any] = deque()
         for argument in arguments:
@@ -136,6 +138,7 @@ def connected(address: str) -> Iterator[Cluster]:
         return
     found = _running() if address == "auto" else address
     with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(_Chatter()))
         if found is None:
             # a token and a folder of its own, for what is started here is nobody else's
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -154,6 +157,15 @@ def connected(address: str) -> Iterator[Cluster]:
         else:
             log.info(f"Ray cluster: {found}, cores: {cluster.cores}, GPUs: {cluster.gpus}")
         yield cluster
+
+
+class _Chatter(io.TextIOBase):
+    """What Ray prints of processes that die, whatever it is told: for who has asked for more."""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            log.detail(f"Ray: {text.strip()}")
+        return len(text)
 
 
 def _begin(ray: Any, name: str, **options: Any) -> None:

@@ -1,7 +1,7 @@
 """What the translations in a folder were made with, so that no two models or options are mixed when work is taken up
 again. ``.manifest.json``:
 
-    {"format": 1, "made_with": {"model": …, "search": {"beam": 5, …}, …}, "shards": {"a.txt": {"size": …, "mtime_ns": …}}}
+    {"format": 1, "made_with": {"model": …, "search": {…}, …}, "shards": {"a.txt": {"size": …, "mtime_ns": …}, …}}
 
 It is written before any translation. A translation is whole or not there, so what is there is done.
 """

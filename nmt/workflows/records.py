@@ -180,9 +180,10 @@ def _kind_of(value: object) -> str:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    ending = path.suffix.lower()
+    opened: Any = gzip.open if ending == ".gz" else lzma.open if ending == ".xz" else open
     try:
-        with cast(BinaryIO, opened(path, "rb")) as stream:
+        with opened(path, "rb") as stream:
             yield stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
         raise InputError("the compressed file is damaged or cut short; fetch it again") from None

@@ -65,9 +65,9 @@ def translate_shards(
     precision: str,
     ray: str,
 ) -> None:
-    """Writes for each shard that ``input`` stands for a file of the same name into the folder ``output``: the lines that
-    ``translate`` writes, or the records with the translation of their ``field`` in one more. ``ray`` is an address; see
-    ``nmt.workflows.cluster.connected``.
+    """Writes for each shard that ``input`` stands for a file of the same name into the folder ``output``: the lines
+    that ``translate`` writes, or the records with the translation of their ``field`` in one more. ``ray`` is an
+    address; see ``nmt.workflows.cluster.connected``.
 
     A shard whose translation is there is not translated again; see ``nmt.workflows.manifest``. One that cannot be
     translated does not keep others from it. Raises InputError for it at the end, and at once for a fault of a machine.
@@ -103,11 +103,17 @@ def translate_shards(
             with connected(ray) as cluster:
                 job = _settled(cluster, job)
                 manifest.begun(_made_with(job, experiment), remaining).save(output)
-                _share_out(cluster, job, remaining, total=len(shards))
+                failed = _share_out(cluster, job, remaining, total=len(shards))
+            remove_leftovers(output, shards)
+            if failed:
+                raise InputError(
+                    f"{len(failed)} of {len(shards)} shards could not be translated, {failed[0].path} the first (see "
+                    "the warnings); the others are done: mend these and run it again"
+                )
 
 
-def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: int) -> None:
-    """Has each shard translated, and tells of it."""
+def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: int) -> list[Shard]:
+    """Has each shard translated, and tells of it. Gives those that could not be."""
     failed: list[Shard] = []
     lines = 0
     with log.progress(total=total, description="translate", unit="shards", initial=total - len(shards)) as bar:
@@ -127,11 +133,7 @@ def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: in
             bar.update(1)
     done = len(shards) - len(failed)
     log.info(f"{job.output}: {done:,} shards translated, {lines:,} lines")
-    if failed:
-        raise InputError(
-            f"{len(failed)} of {total} shards could not be translated, {failed[0].path} the first (see the warnings); "
-            "the others are done: mend these and run it again"
-        )
+    return failed
 
 
 def translate_one(task: tuple[Job, Shard]) -> Tally:
@@ -143,6 +145,8 @@ def translate_one(task: tuple[Job, Shard]) -> Tally:
         here = Shard.of(shard.path)
     except OSError as error:
         raise on_this_node(f"{shard.path}: cannot be read: {error.strerror}; {_SHARED}") from None
+    if not (job.output / FILE).exists():
+        raise on_this_node(f"{job.output}: is not the folder that it is elsewhere; {_SHARED}")
     if here != shard:
         raise InputError("has changed since this run began; run it again")
     try:
