@@ -9,8 +9,11 @@ from __future__ import annotations
 import io
 import logging
 import os
+import platform
 import secrets
 import socket
+import sys
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -19,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, TypeVar
 
+import nmt
 from nmt.core import log
 from nmt.core.errors import InputError
 
@@ -70,7 +74,7 @@ class Cluster:
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
         """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
         InputError, and InputError where its process dies again and again."""
-        result: R = self._result(self._remote(function, gpus).remote(argument))
+        result: R = self._result(self._begun(self._remote(function, gpus), argument))
         return result
 
     def unordered(
@@ -79,7 +83,7 @@ class Cluster:
         """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
         it is there."""
         remote = self._remote(function, gpus)
-        waiting = {remote.remote(argument): argument for argument in arguments}
+        waiting = {self._begun(remote, argument): argument for argument in arguments}
         while waiting:
             (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
             argument = waiting.pop(done)
@@ -94,15 +98,24 @@ class Cluster:
         remote, everywhere = self._remote(function, 0), self._ray.put(shared)
         waiting: deque[Any] = deque()
         for argument in arguments:
-            waiting.append(remote.remote(everywhere, argument))
+            waiting.append(self._begun(remote, everywhere, argument))
             if len(waiting) > ahead:
                 yield self._result(waiting.popleft())
         while waiting:
             yield self._result(waiting.popleft())
 
     def _remote(self, function: Callable[..., Any], gpus: int) -> Any:
-        # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU
-        return self._ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES, max_calls=0)(function)
+        # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU; since that
+        # may then be another one of the machine, all stay in sight
+        in_sight = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}} if gpus else None
+        asked = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
+        return self._ray.remote(**asked)(function)
+
+    def _begun(self, remote: Any, *arguments: Any) -> Any:
+        try:
+            return remote.remote(*arguments)
+        except ImportError as error:  # of Ray's own server, behind a ray:// address
+            raise _cannot_import(error) from None
 
     def _result(self, reference: Any) -> Any:
         exceptions = self._ray.exceptions
@@ -112,9 +125,7 @@ class Cluster:
             if isinstance(error.cause, InputError):
                 raise error.cause from None
             if isinstance(error.cause, ImportError) or "failed to import" in str(error):
-                raise NodeFault(
-                    f"--ray: a node cannot import nmt: install this version on all: {_last(error)}"
-                ) from None
+                raise _cannot_import(error) from None
             raise
         except exceptions.RayError as error:
             raise InputError(
@@ -129,7 +140,7 @@ def connected(address: str) -> Iterator[Cluster]:
     `ray start` has started here, else a new one of this machine's cores, which ends with the context. A connection that
     the program has already is used as it is. Raises InputError for one that does not answer."""
     check_installed()
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers; read at the import
+    _prepare_import()
     import ray
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -146,17 +157,25 @@ def connected(address: str) -> Iterator[Cluster]:
                 TemporaryDirectory(prefix="nmt-ray-", dir=_short_folder(), ignore_cleanup_errors=True)
             )
             stack.callback(ray.shutdown)
-            _begin(ray, "auto", address="local", include_dashboard=False, _temp_dir=folder)
+            _begin(ray, address="local", include_dashboard=False, _temp_dir=folder)
         else:
             _check_answers(found)
             stack.callback(ray.shutdown)
-            _begin(ray, found, address=found)
+            _begin(ray, address=found)
         cluster = Cluster(ray)
         if found is None:
             log.info(f"--ray auto: no cluster is running; started one on this machine, cores: {cluster.cores}")
         else:
             log.info(f"Ray cluster: {found}, cores: {cluster.cores}, GPUs: {cluster.gpus}")
         yield cluster
+
+
+def _prepare_import() -> None:
+    """Sets what Ray reads when it is imported."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers
+    has_token = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if has_token or (Path.home() / ".ray" / "auth_token").exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # else it connects without
 
 
 class _Chatter(io.TextIOBase):
@@ -168,18 +187,33 @@ class _Chatter(io.TextIOBase):
         return len(text)
 
 
-def _begin(ray: Any, name: str, **options: Any) -> None:
-    environment = {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}
+def _begin(ray: Any, *, address: str, **options: Any) -> None:
     try:
-        ray.init(
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.CRITICAL,
-            runtime_env={"env_vars": environment},
-            **options,
-        )
+        with _mute(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(address, log_to_driver=False, configure_logging=False, logging_level=logging.CRITICAL, **options)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        raise InputError(f"--ray {name}: Ray cannot be used: {_last(error)}") from None
+        if address == "local":
+            raise InputError(f"--ray auto: no cluster can be started here: {_last(error)}") from None
+        raise InputError(
+            f"--ray {address}: cannot be used: {_last(error)}; see that it has the same versions of Python "
+            f"({platform.python_version()}) and Ray ({ray.__version__}), and that RAY_AUTH_TOKEN is its token if it "
+            "asks for one"
+        ) from None
+
+
+@contextmanager
+def _mute() -> Iterator[None]:
+    """Inside it nothing comes to stderr, not even from libraries: what they would say, an error says in a line."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _running() -> str | None:
@@ -214,6 +248,10 @@ def _check_answers(address: str) -> None:
             grpc.channel_ready_future(channel).result(timeout=PATIENCE_S)
         except grpc.FutureTimeoutError:
             raise InputError(f"--ray {address}: something answers there that is no Ray cluster; {advice}") from None
+
+
+def _cannot_import(error: Exception) -> NodeFault:
+    return NodeFault(f"--ray: a node cannot import nmt ({_last(error)}); install nmt {nmt.__version__} on all nodes")
 
 
 def _short_folder() -> str:
