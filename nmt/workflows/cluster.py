@@ -124,7 +124,7 @@ class Cluster:
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, InputError):
                 raise error.cause from None
-            if isinstance(error.cause, ImportError) or "failed to import" in str(error):
+            if "ModuleNotFoundError" in str(error):  # of what Ray has to unpack before it calls
                 raise _cannot_import(error) from None
             raise
         except exceptions.RayError as error:
@@ -156,11 +156,11 @@ def connected(address: str) -> Iterator[Cluster]:
             folder = stack.enter_context(
                 TemporaryDirectory(prefix="nmt-ray-", dir=_short_folder(), ignore_cleanup_errors=True)
             )
-            stack.callback(ray.shutdown)
+            stack.callback(_end, ray)
             _begin(ray, address="local", include_dashboard=False, _temp_dir=folder)
         else:
             _check_answers(found)
-            stack.callback(ray.shutdown)
+            stack.callback(_end, ray)
             _begin(ray, address=found)
         cluster = Cluster(ray)
         if found is None:
@@ -171,8 +171,11 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _prepare_import() -> None:
-    """Sets what Ray reads when it is imported."""
+    """Sets what Ray reads when it is imported, and not where the program has done that."""
+    if "ray" in sys.modules:
+        return
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     has_token = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
     if has_token or (Path.home() / ".ray" / "auth_token").exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # else it connects without
@@ -200,6 +203,11 @@ def _begin(ray: Any, *, address: str, **options: Any) -> None:
             f"({platform.python_version()}) and Ray ({ray.__version__}), and that RAY_AUTH_TOKEN is its token if it "
             "asks for one"
         ) from None
+
+
+def _end(ray: Any) -> None:
+    with _mute():
+        ray.shutdown()
 
 
 @contextmanager

@@ -35,18 +35,22 @@ SHARDS, LINES = 8, 700
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A cluster of two workers, to which this process is connected."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    import ray
+    environment = {
+        "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setenv("RAY_AUTH_MODE", "token")  # to be as it was in the end: Ray sets it
+        patch.delenv("RAY_AUTH_MODE")
+        import ray
 
-    environment = {"PYTHONPATH": str(ROOT)}
-    ray.init(
-        address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False,
-        runtime_env={"env_vars": environment},
-    )  # fmt: skip
-    yield ray.get_runtime_context().gcs_address
-    ray.shutdown()
-    del os.environ["RAY_AUTH_TOKEN"]
+        ray.init(
+            address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False,
+        )  # fmt: skip
+        yield ray.get_runtime_context().gcs_address
+        ray.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +143,11 @@ def test_what_is_done_is_not_done_again(
     trained: Path, shards: Path, expected: list[bytes], address: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
-    root = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     driver = subprocess.Popen(
         [sys.executable, "-m", "nmt", *OPTIONS, "--ray", address, "--input", shards, "--output", output],
-        cwd=trained, env={**os.environ, **root}, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        cwd=trained, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
-    wait_for(lambda: finished(output) and begun(output))
+    wait_for(lambda: (finished(output) and begun(output)) or driver.poll() is not None)
     driver.kill()
     _, said = driver.communicate()
     assert said.decode().splitlines() == ["model: run/best", f"Ray cluster: {address}, cores: 2, GPUs: 0"]
