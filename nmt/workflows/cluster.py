@@ -51,7 +51,7 @@ def on_this_node(message: str) -> NodeFault:
 
 def check_installed() -> None:
     """Raises InputError where Ray is not installed."""
-    if find_spec("ray") is None:
+    if not all(find_spec(name) for name in ("ray", "grpc")):
         raise InputError("--ray: needs Ray: pip install 'nmt[ray]'")
 
 

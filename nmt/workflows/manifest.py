@@ -52,6 +52,10 @@ class Manifest:
         with whole_file(folder / FILE) as partial:
             partial.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
+    def has_any(self, folder: Path) -> bool:
+        """Whether there is any translation that other ones must go with."""
+        return any((folder / name).exists() for name in self.shards)
+
     def check(self, made_with: Mapping[str, Any], folder: Path) -> None:
         """Raises InputError that names what differs where translations would be made otherwise than those there."""
         before, now = dict(_leaves(self.made_with)), dict(_leaves(made_with))

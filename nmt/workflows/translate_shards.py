@@ -90,7 +90,9 @@ def translate_shards(
     )  # fmt: skip
     _make(output)
     with locked(output.absolute()):
-        manifest = Manifest.load(output) or Manifest()
+        manifest = Manifest.load(output)
+        if manifest is None or not manifest.has_any(output):
+            manifest = Manifest()
         if precision == "auto":  # as the folder was begun, on whatever machine that was
             job = replace(job, precision=manifest.made_with.get("--precision", "auto"))
         if manifest.shards:
@@ -107,8 +109,8 @@ def translate_shards(
             remove_leftovers(output, shards)
             if failed:
                 raise InputError(
-                    f"{len(failed)} of {len(shards)} shards could not be translated, {failed[0].path} the first (see "
-                    "the warnings); the others are done: mend these and run it again"
+                    f"{len(failed)} of {len(shards)} shards could not be translated, {failed[0].path} the first; mend "
+                    "what the warnings say and run it again: what is done is not done again"
                 )
 
 

@@ -193,6 +193,14 @@ def test_a_shard_that_cannot_be_translated_keeps_none_from_it(
     assert one == rows[0]
 
 
+def test_what_has_come_to_nothing_binds_nobody(trained: Path, address: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "Hund"}\n')
+    with pytest.raises(InputError, match=r"^1 of 1 shards could not be translated, .*a\.jsonl the first; mend"):
+        translate(trained, tmp_path / "a.jsonl", tmp_path / "out")
+    translate(trained, tmp_path / "a.jsonl", tmp_path / "out", field="body")
+    assert (tmp_path / "out" / "a.jsonl").exists()
+
+
 def die(argument: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return argument

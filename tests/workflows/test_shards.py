@@ -14,6 +14,7 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line
+from nmt.workflows import cluster
 from nmt.workflows.answering import Wanted
 from nmt.workflows.manifest import FILE, Manifest, remove_leftovers
 from nmt.workflows.output import OutputFormat
@@ -147,8 +148,10 @@ def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"^--output {tmp_path}: was begun {message}; go on as it was begun"):
             found.check({**made_with, **change}, tmp_path)
     assert found.remaining([a, b, c], tmp_path) == [a, b, c]
+    assert not found.has_any(tmp_path)
     write(tmp_path, "a.txt")
     assert found.remaining([a, b, c], tmp_path) == [b, c]
+    assert found.has_any(tmp_path)
     with pytest.raises(InputError, match="a.txt: has changed since .* was made of it; delete that"):
         found.remaining([Shard(a.path, 7, 1), b], tmp_path)
     write(tmp_path, "c.txt")
@@ -253,6 +256,12 @@ def test_of_many_warnings_the_first_are_told() -> None:
         tally.add(10, 0, [str(number) for number in range(first, first + 10)])
     assert tally.warnings == [str(number) for number in range(WARNINGS)]
     assert (tally.lines, tally.unsaid) == (50, 50 - WARNINGS)
+
+
+def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"^--ray: needs Ray: pip install 'nmt\[ray\]'$"):
+        cluster.check_installed()
 
 
 def test_the_gpu_that_is_given_is_one_of_those_in_sight() -> None:
