@@ -15,7 +15,7 @@ import socket
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import nmt
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.training.interruption import terminated_as_interrupted
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -39,9 +40,6 @@ PATIENCE_S = 10.0
 
 class NodeFault(InputError):
     """Something is wrong with a machine of the cluster, and not with what it was given."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 def on_this_node(message: str) -> NodeFault:
@@ -79,18 +77,23 @@ class Cluster:
 
     def unordered(
         self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
-    ) -> Iterator[tuple[T, R | InputError]]:
+    ) -> Generator[tuple[T, R | InputError], None, None]:
         """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
-        it is there."""
+        it is there. Who takes no more, and closes it, cancels the rest."""
         remote = self._remote(function, gpus)
         waiting = {self._begun(remote, argument): argument for argument in arguments}
-        while waiting:
-            (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
-            argument = waiting.pop(done)
-            try:
-                yield argument, self._result(done)
-            except InputError as error:
-                yield argument, error
+        try:
+            while waiting:
+                (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
+                argument = waiting.pop(done)
+                try:
+                    result: R | InputError = self._result(done)
+                except InputError as error:
+                    result = error
+                yield argument, result
+        finally:
+            for reference in waiting:
+                self._ray.cancel(reference)
 
     def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
         """The results of calls with ``shared`` and each argument, in order; at most ``ahead`` are begun before the
@@ -127,11 +130,13 @@ class Cluster:
             if "ModuleNotFoundError" in str(error):  # of what Ray has to unpack before it calls
                 raise _cannot_import(error) from None
             raise
-        except exceptions.RayError as error:
+        except (exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.OutOfMemoryError) as error:
             raise InputError(
                 f"--ray: the process that worked on it was ended {RETRIES + 1} times, perhaps for lack of memory "
                 f"({type(error).__name__})"
             ) from None
+        except exceptions.RayError as error:
+            raise InputError(f"--ray: {type(error).__name__}: {_last(error)}") from None
 
 
 @contextmanager
@@ -162,6 +167,7 @@ def connected(address: str) -> Iterator[Cluster]:
             _check_answers(found)
             stack.callback(_end, ray)
             _begin(ray, address=found)
+        stack.enter_context(terminated_as_interrupted())  # in place of Ray's own way, with a traceback
         cluster = Cluster(ray)
         if found is None:
             log.info(f"--ray auto: no cluster is running; started one on this machine, cores: {cluster.cores}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,19 +121,20 @@ def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: in
     lines = 0
     with log.progress(total=total, description="translate", unit="shards", initial=total - len(shards)) as bar:
         tasks = [(job, shard) for shard in shards]
-        for (_, shard), found in cluster.unordered(translate_one, tasks, gpus=_gpus(job)):
-            if isinstance(found, NodeFault):
-                raise found
-            if isinstance(found, InputError):
-                log.warning(f"{shard.path}: {found}")
-                failed.append(shard)
-                continue
-            for warning in found.warnings:
-                log.warning(f"{shard.path}: {warning}")
-            if found.unsaid:
-                log.warning(f"{shard.path}: {found.unsaid:,} more lines have such warnings")
-            lines += found.lines
-            bar.update(1)
+        with closing(cluster.unordered(translate_one, tasks, gpus=_gpus(job))) as results:
+            for (_, shard), found in results:
+                if isinstance(found, NodeFault):
+                    raise found
+                if isinstance(found, InputError):
+                    log.warning(f"{shard.path}: {found}")
+                    failed.append(shard)
+                    continue
+                for warning in found.warnings:
+                    log.warning(f"{shard.path}: {warning}")
+                if found.unsaid:
+                    log.warning(f"{shard.path}: {found.unsaid:,} more lines have such warnings")
+                lines += found.lines
+                bar.update(1)
     done = len(shards) - len(failed)
     log.info(f"{job.output}: {done:,} shards translated, {lines:,} lines")
     return failed

@@ -224,6 +224,21 @@ def test_a_fault_of_a_node_stays_one(address: str) -> None:
         here.call(lose, 7)
 
 
+def linger(argument: int) -> int:
+    time.sleep(0 if argument == 0 else 30)
+    return argument
+
+
+def test_who_takes_no_more_cancels_the_rest(address: str) -> None:
+    with connected("auto") as here:
+        results = here.unordered(linger, [0, 1, 2, 3])
+        assert next(results) == (0, 0)
+        results.close()
+        begun = time.monotonic()
+        assert here.call(linger, 0) == 0
+        assert time.monotonic() - begun < 20
+
+
 def square(factor: int, argument: int) -> int:
     time.sleep(0.05 * (argument % 3 == 0))
     return factor * argument**2
