@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -39,7 +40,11 @@ def address() -> Iterator[str]:
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "PYTHONPATH": str(ROOT),
     }  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        # not pytest's own: names of sockets inside must be short
+        TemporaryDirectory(prefix="nmt-ray-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+    ):
         for name, value in environment.items():
             patch.setenv(name, value)
         patch.setenv("RAY_AUTH_MODE", "token")  # to be as it was in the end: Ray sets it
@@ -48,6 +53,7 @@ def address() -> Iterator[str]:
 
         ray.init(
             address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False,
+            _temp_dir=folder,
         )  # fmt: skip
         yield ray.get_runtime_context().gcs_address
         ray.shutdown()
@@ -225,7 +231,8 @@ def test_a_fault_of_a_node_stays_one(address: str) -> None:
 
 
 def linger(argument: int) -> int:
-    time.sleep(0 if argument == 0 else 30)
+    for _ in range(300 * argument):
+        time.sleep(0.1)
     return argument
 
 
