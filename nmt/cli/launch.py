@@ -6,7 +6,6 @@ import _thread
 import os
 import re
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -16,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import FrameType
 from typing import IO
 
 import typer
 
 import nmt
 from nmt.core.errors import InputError
+from nmt.training.interruption import terminated_as_interrupted
 
 FAREWELL = 60.0
 """Seconds that the others have to end after this process has come to its end, or has been interrupted."""
@@ -57,7 +56,7 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
     }
     with ExitStack() as stack:
         files = [stack.enter_context(TemporaryFile()) for _ in range(1, count)]
-        stack.enter_context(_terminated_as_interrupted())
+        stack.enter_context(terminated_as_interrupted())
         stack.enter_context(_environment(shared | {"RANK": "0", "LOCAL_RANK": "0"}))
         others: list[_Other] = []
         missed, patience = threading.Event(), 0.0
@@ -180,20 +179,6 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Has SIGTERM raise KeyboardInterrupt, so that nobody is left behind; training has a way of its own with it."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _cores() -> int:

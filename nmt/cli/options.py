@@ -95,6 +95,17 @@ BatchTokens: TypeAlias = Annotated[
     ),
 ]
 
+Ray: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Share the work out over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto: one that runs here, else the "
+        "cores of this machine.",
+        show_default=False,
+    ),
+]
+
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 
 Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Config, Overrides, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Config, Overrides, Quiet, Ray, Verbose, set_verbosity
 
 
 def prepare(
     config: Config,
     force: Annotated[bool, typer.Option("--force", help="Prepare again even where nothing has changed.")] = False,
+    ray: Ray = None,
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -28,4 +29,4 @@ def prepare(
 
     from nmt.workflows import prepare as workflow
 
-    workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force)
+    workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force, ray=ray)

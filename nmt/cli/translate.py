@@ -16,6 +16,7 @@ from nmt.cli.options import (
     Model,
     Overrides,
     Quiet,
+    Ray,
     UsePrecision,
     Verbose,
     check_model,
@@ -28,10 +29,22 @@ from nmt.core.errors import InputError
 def translate(
     model: Model = None,
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text to translate; left out, stdin.")
+        Path | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE",
+            help="Text to translate; left out, stdin. With --ray a file, a folder, or a pattern in quotes.",
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout. With --ray a folder."),
+    ] = None,
+    ray: Ray = None,
+    field: Annotated[
+        str | None,
+        typer.Option("--field", metavar="NAME", help="With --ray: where records have the text. Default: text."),
     ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
@@ -138,7 +151,8 @@ def translate(
 ) -> None:
     """Translate text, line by line.
 
-    One sentence per line; every line in gives one line out, and --format tsv one for each translation."""
+    One sentence per line; every line in gives one line out, and --format tsv one for each translation. With --ray many
+    files on many machines: text, JSONL and Parquet, each to a file of the same name in a folder."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if alignment and format_ != "jsonl":
         raise InputError("--alignment: needs --format jsonl; nmt align writes alignments in other formats")
@@ -158,6 +172,33 @@ def translate(
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])
+    if ray is not None:
+        without = {"--prefix": prefix, "--constraints": constraints, "--workers": workers}
+        for option, value in without.items():
+            if value is not None:
+                raise InputError(f"{option}: cannot be had together with --ray; leave it out")
+        if input_ is None or output is None:
+            missing = "--input" if input_ is None else "--output"
+            raise InputError(f"--ray: needs {missing}: shards are read from files and written to a folder")
+        from nmt.workflows.translate_shards import translate_shards
+
+        translate_shards(
+            model,
+            changes,
+            input=input_,
+            output=output,
+            field=field,
+            ensemble=ensemble or [],
+            format=format_,
+            alignment=alignment,
+            engine=engine,
+            device=device,
+            precision=precision,
+            ray=ray,
+        )
+        return
+    if field is not None:
+        raise InputError("--field: is for the JSONL and Parquet that --ray reads; without it the input is text")
     from nmt.workflows import translate as workflow
 
     workflow.translate(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nmt.core.errors import InputError
@@ -12,3 +16,41 @@ def refuse_overwriting(output: Path | None, *inputs: Path | None) -> None:
     for path in inputs:
         if output is not None and path is not None and output.exists() and path.exists() and output.samefile(path):
             raise InputError(f"--output {output}: is an input file of this command; write to another file")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A new file to fill, beside ``path``, which is then brought to disk and takes its place; after an error nothing
+    has changed. What a killed process leaves, ``partial_files`` finds."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.partial-{os.getpid()}-", dir=path.parent)
+    partial = Path(name)
+    try:
+        os.fchmod(descriptor, 0o666 & ~umask())  # mkstemp lets nobody else read
+        yield partial
+        os.fsync(descriptor)
+        partial.replace(path)
+        sync_entry(path.parent)
+    finally:
+        os.close(descriptor)
+        partial.unlink(missing_ok=True)
+
+
+def partial_files(path: Path) -> list[Path]:
+    """What ``whole_file`` has beside ``path``: of a process at work, or of one that was killed."""
+    return [each for each in path.parent.iterdir() if each.name.startswith(f".{path.name}.partial-")]
+
+
+def sync_entry(path: Path) -> None:
+    """Bring one file, or the names in one folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def umask() -> int:
+    """The process' umask, which tempfile does not heed."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

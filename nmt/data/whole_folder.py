@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import sync_entry, umask
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def made_whole(folder: Path) -> Iterator[Path]:
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
     try:
         yield partial
-        partial.chmod(0o777 & ~_umask())
+        partial.chmod(0o777 & ~umask())
         _sync(partial)
         _replace(folder, partial)
     finally:
@@ -70,16 +70,7 @@ def _remove_leftovers(folder: Path) -> None:
 def _sync(folder: Path) -> None:
     """Bring a folder and all in it to disk."""
     for path in [*folder.rglob("*"), folder]:
-        _sync_entry(path)
-
-
-def _sync_entry(path: Path) -> None:
-    """Bring one file, or the names in one folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_entry(path)
 
 
 def _replace(folder: Path, partial: Path) -> None:
@@ -94,13 +85,6 @@ def _replace(folder: Path, partial: Path) -> None:
         if replaced is not None:
             (replaced / folder.name).rename(folder)
         raise
-    _sync_entry(folder.parent)
+    sync_entry(folder.parent)
     if replaced is not None:
         shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _umask() -> int:
-    """The process' umask, which mkdtemp does not heed."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

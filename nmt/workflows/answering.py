@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from nmt.core.errors import InputError
 from nmt.core.lines import Line
-from nmt.workflows.output import OutputFormat, aligned, document_lines, json_lines, text_lines, tsv_lines
+from nmt.workflows.output import (
+    OutputFormat,
+    aligned,
+    document_lines,
+    json_lines,
+    json_result,
+    text_lines,
+    tsv_lines,
+)
 from nmt.workflows.translation import Translation
 from nmt.workflows.translator import Translator
 
@@ -32,24 +42,44 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Values:
+    """What came of texts that stand in records."""
+
+    values: tuple[Any, ...]
+    """What a record gets, of each text: the translation, or in ``jsonl`` a list of all with what is known of them."""
+    warnings: tuple[str, ...]
+    subwords: int
+
+
+@dataclass(frozen=True)
 class Wanted:
     """What is written of a translation."""
 
     format: OutputFormat = "text"
     alignment: bool = False
 
+    def check(self, n_best: int) -> None:
+        """Raises InputError where one line is to hold several translations."""
+        if self.format == "text" and n_best > 1:
+            raise InputError(
+                "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"
+            )
+
     def answer(self, translator: Translator, window: Window) -> Answer:
         """Translates a window."""
-        found = translator.candidates(
-            [line.text for line in window.lines],
-            prefixes=window.prefixes,
-            constraints=window.constraints,
-            first_line=window.lines[0].number,
+        found, warnings, subwords = _found(translator, window)
+        return Answer(self._written(translator, window.lines, found), warnings, subwords)
+
+    def values(self, translator: Translator, lines: Sequence[Line]) -> Values:
+        """Translates texts that stand in records, each as what its record gets."""
+        found, warnings, subwords = _found(translator, Window(lines))
+        if self.format != "jsonl":
+            return Values(tuple(best.text for best, *_ in found), warnings, subwords)
+        alignments = aligned(translator, found) if self.alignment else [None] * len(found)
+        results = (
+            json_result(line.text, each, known) for line, each, known in zip(lines, found, alignments, strict=True)
         )
-        warnings = [line.warning for line in window.lines if line.warning is not None]
-        warnings += translator.cuts([best for best, *_ in found], first_line=window.lines[0].number)
-        subwords = sum(len(translation.tokens) for each in found for translation in each)
-        return Answer(self._written(translator, window.lines, found), tuple(warnings), subwords)
+        return Values(tuple(result["translations"] for result in results), warnings, subwords)
 
     def _written(self, translator: Translator, lines: Sequence[Line], found: Sequence[tuple[Translation, ...]]) -> str:
         if self.format != "jsonl":
@@ -60,3 +90,17 @@ class Wanted:
         if not self.alignment:
             return "".join(json_lines(line, each, None) for line, each in zip(lines, found, strict=True))
         return "".join(json_lines(*each) for each in zip(lines, found, aligned(translator, found), strict=True))
+
+
+def _found(translator: Translator, window: Window) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
+    """The translations of a window, what is to be said of its lines, and how many subwords the translations have."""
+    first_line = window.lines[0].number
+    found = translator.candidates(
+        [line.text for line in window.lines],
+        prefixes=window.prefixes,
+        constraints=window.constraints,
+        first_line=first_line,
+    )
+    warnings = [line.warning for line in window.lines if line.warning is not None]
+    warnings += translator.cuts([best for best, *_ in found], first_line=first_line)
+    return found, tuple(warnings), sum(len(translation.tokens) for each in found for translation in each)

@@ -10,6 +10,8 @@ The folder is made beside its place, brought to disk and renamed: it is there wh
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +35,15 @@ from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark
 from nmt.data.report import FIRST_LINES, CorpusTally, LineCount, Report, SideTally, ValidReport
 from nmt.data.sample import PairSample
 from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
-from nmt.data.tokenizer import TokenizerPair, load_tokenizers, train_tokenizers
+from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
 from nmt.data.whole_folder import locked, made_whole
+from nmt.workflows.cluster import Cluster, connected
 
 # Raise it when the same input and config would give other files than before.
 _FORMAT = 1
+
+_AHEAD = 3
+"""Blocks for each core of a cluster that are tokenised before the first of them is written."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class PreparedData:
     key: str
 
 
-def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False) -> PreparedData:
+def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ray: str | None = None) -> PreparedData:
     """Make the prepared folder, or find that it is up to date: made from the same bytes with the same config.
 
     Any number of processes may call this for the same folder at once; one does the work.
@@ -73,6 +79,8 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False) ->
         run: Run directory, whose `prepared` is the folder unless the config names one.
         seed: Draws the pairs that subwords are learned from. At least 0.
         force: Make it again in any case.
+        ray: Address of a Ray cluster that tokenises (see `nmt.workflows.cluster.connected`); None: threads do. What is
+            made is the same.
 
     Raises:
         InputError: A fault of the corpora or the config; the folder is then as it was.
@@ -89,8 +97,8 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False) ->
             raise InputError(f"data.prepared: {folder} has to be made again but its parent is read-only; name another")
         _refuse_foreign(folder)
         try:
-            with made_whole(folder) as partial:
-                report = _build(config, seed, partial)
+            with _tokenising(config, ray) as tokenise, made_whole(folder) as partial:
+                report = _build(config, seed, partial, tokenise)
                 (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
         except OSError as error:  # those of reading are InputErrors by now
@@ -119,7 +127,7 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
 # ------------------------------------------------------------------------------------------------ making the folder
 
 
-def _build(config: DataConfig, seed: int, partial: Path) -> Report:
+def _build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> Report:
     """Fill the folder but for report and state."""
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:
         scratch = Path(name)
@@ -134,15 +142,9 @@ def _build(config: DataConfig, seed: int, partial: Path) -> Report:
         if config.filters.duplicates:
             mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
         tokenizers.save(partial)
-        workers = config.workers or _cores()
-        with ThreadPoolExecutor(workers) as executor:
-            try:
-                encode = _Encoder(tokenizers, executor, ahead=workers + 1)
-                tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
-                valid = None if config.valid is None else _store_valid(config, config.valid, encode, partial / "valid")
-            except BaseException:
-                executor.shutdown(cancel_futures=True)
-                raise
+        encode = _Encoder(tokenizers, tokenise)
+        tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
+        valid = None if config.valid is None else _store_valid(config, config.valid, encode, partial / "valid")
     report = Report(
         corpora=tuple(tally.report() for tally in tallies),
         valid=valid,
@@ -196,33 +198,87 @@ class _Encoded(NamedTuple):
     target_words: npt.NDArray[np.int64]
 
 
-class _Encoder:
-    """Tokenises blocks in threads, a bounded number ahead, in order. SentencePiece runs outside Python's lock."""
+class _Texts(NamedTuple):
+    """The sides of consecutive pairs."""
 
-    def __init__(self, tokenizers: TokenizerPair, executor: ThreadPoolExecutor, *, ahead: int) -> None:
+    sources: list[str]
+    targets: list[str]
+
+
+_Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Encoded]]
+"""Tokenises texts, a bounded number of blocks ahead, in order."""
+
+
+@contextlib.contextmanager
+def _tokenising(config: DataConfig, ray: str | None) -> Iterator[_Tokenise]:
+    """Tokenises in threads, or on the cluster of an address."""
+    if ray is None:
+        with ThreadPoolExecutor(config.workers or _cores()) as executor:
+            try:
+                yield functools.partial(_in_threads, executor, (config.workers or _cores()) + 1)
+            except BaseException:
+                executor.shutdown(cancel_futures=True)
+                raise
+    else:
+        with connected(ray) as cluster:
+            yield functools.partial(_on_cluster, cluster)
+
+
+def _in_threads(
+    executor: ThreadPoolExecutor, ahead: int, tokenizers: TokenizerPair, blocks: Iterator[_Texts]
+) -> Iterator[_Encoded]:
+    """SentencePiece runs outside Python's lock."""
+    waiting: deque[Future[_Encoded]] = deque()
+    for block in blocks:
+        waiting.append(executor.submit(_encode, tokenizers, block))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _on_cluster(cluster: Cluster, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
+    models = (tokenizers.source.model,) if tokenizers.joint else (tokenizers.source.model, tokenizers.target.model)
+    return cluster.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(cluster.cores, 1))
+
+
+def _encode_with(models: tuple[bytes, ...], block: _Texts) -> _Encoded:
+    return _encode(_tokenizers(models), block)
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
+    """Of this process, which gets many blocks."""
+    source, target = Tokenizer(models[0]), Tokenizer(models[-1])
+    return TokenizerPair(source, source if len(models) == 1 else target)
+
+
+def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
+    return _Encoded(
+        Ragged.of(tokenizers.source.encode_batch(block.sources)),
+        Ragged.of(tokenizers.target.encode_batch(block.targets)),
+        _count_words(block.sources),
+        _count_words(block.targets),
+    )
+
+
+class _Encoder:
+    """Every block with its tokens, in order."""
+
+    def __init__(self, tokenizers: TokenizerPair, tokenise: _Tokenise) -> None:
         self.tokenizers = tokenizers
-        self._executor = executor
-        self._ahead = ahead
+        self._tokenise = tokenise
 
     def __call__(self, blocks: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Encoded]]:
-        """Every block with its tokens."""
-        waiting: deque[tuple[_Rows, Future[_Encoded]]] = deque()
-        for block in blocks:
-            waiting.append((block, self._executor.submit(self._encode, block)))
-            if len(waiting) > self._ahead:
-                first, future = waiting.popleft()
-                yield first, future.result()
-        while waiting:
-            first, future = waiting.popleft()
-            yield first, future.result()
+        begun: deque[_Rows] = deque()
 
-    def _encode(self, block: _Rows) -> _Encoded:
-        return _Encoded(
-            Ragged.of(self.tokenizers.source.encode_batch(block.sources)),
-            Ragged.of(self.tokenizers.target.encode_batch(block.targets)),
-            _count_words(block.sources),
-            _count_words(block.targets),
-        )
+        def texts() -> Iterator[_Texts]:
+            for block in blocks:
+                begun.append(block)
+                yield _Texts(block.sources, block.targets)
+
+        for encoded in self._tokenise(self.tokenizers, texts()):
+            yield begun.popleft(), encoded
 
 
 class _Rows(NamedTuple):

@@ -63,8 +63,8 @@ def translate(
     if engine != "nmt" and workers is not None:
         raise InputError(f"--workers: --engine {engine} shares out its work by itself; leave it out")
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
-    if format == "text" and translator.search.n_best > 1:
-        raise InputError("--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more")
+    wanted = Wanted(format, alignment)
+    wanted.check(translator.search.n_best)
     if alignment:
         translator.check_method("attention")
     with ExitStack() as stack:
@@ -77,7 +77,6 @@ def translate(
         interactive = input is None and sys.stdin.isatty()
         size = SHARED_LINES if workers is not None and workers > 1 else WINDOW_LINES
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
-        wanted = Wanted(format, alignment)
         loading = Loading(str(translator.trained.checkpoint), overrides, device, precision, ensemble)
         count, after = (_usual_workers(translator, engine), AFTER) if workers is None else (workers, 1)
         shared = stack.enter_context(Workers(translator, wanted, loading, count=count, full=size, after=after))

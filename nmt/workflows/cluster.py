@@ -1,0 +1,279 @@
+"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Ray is imported here alone.
+
+Ray decides where and when a call runs. A call whose process or machine dies is made again elsewhere, ``RETRIES`` times;
+one that raises is not, for it would do so again.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import platform
+import secrets
+import socket
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any, TypeVar
+
+import nmt
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.training.interruption import terminated_as_interrupted
+
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+RETRIES = 3
+"""How often a call is made again that a process or machine took with it."""
+
+PATIENCE_S = 10.0
+"""For a cluster to answer that it is there."""
+
+
+class NodeFault(InputError):
+    """Something is wrong with a machine of the cluster, and not with what it was given."""
+
+
+def on_this_node(message: str) -> NodeFault:
+    """A fault of the machine that this process runs on."""
+    return NodeFault(f"node {socket.gethostname()}: {message}")
+
+
+def check_installed() -> None:
+    """Raises InputError where Ray is not installed."""
+    if not all(find_spec(name) for name in ("ray", "grpc")):
+        raise InputError("--ray: needs Ray: pip install 'nmt[ray]'")
+
+
+class Cluster:
+    """A cluster that this process is connected to."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    @property
+    def cores(self) -> int:
+        """Of all machines that are there now."""
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    @property
+    def gpus(self) -> int:
+        """Of all machines that are there now."""
+        return int(self._ray.cluster_resources().get("GPU", 0))
+
+    def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
+        """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
+        InputError, and InputError where its process dies again and again."""
+        result: R = self._result(self._begun(self._remote(function, gpus), argument))
+        return result
+
+    def unordered(
+        self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
+    ) -> Generator[tuple[T, R | InputError], None, None]:
+        """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
+        it is there. Who takes no more, and closes it, cancels the rest."""
+        remote = self._remote(function, gpus)
+        waiting = {self._begun(remote, argument): argument for argument in arguments}
+        try:
+            while waiting:
+                (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
+                argument = waiting.pop(done)
+                try:
+                    result: R | InputError = self._result(done)
+                except InputError as error:
+                    result = error
+                yield argument, result
+        finally:
+            for reference in waiting:
+                self._ray.cancel(reference)
+
+    def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
+        """The results of calls with ``shared`` and each argument, in order; at most ``ahead`` are begun before the
+        first of them is taken. Raises as ``call``."""
+        remote, everywhere = self._remote(function, 0), self._ray.put(shared)
+        waiting: deque[Any] = deque()
+        for argument in arguments:
+            waiting.append(self._begun(remote, everywhere, argument))
+            if len(waiting) > ahead:
+                yield self._result(waiting.popleft())
+        while waiting:
+            yield self._result(waiting.popleft())
+
+    def _remote(self, function: Callable[..., Any], gpus: int) -> Any:
+        # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU; since that
+        # may then be another one of the machine, all stay in sight
+        in_sight = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}} if gpus else None
+        asked = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
+        return self._ray.remote(**asked)(function)
+
+    def _begun(self, remote: Any, *arguments: Any) -> Any:
+        try:
+            return remote.remote(*arguments)
+        except ImportError as error:  # of Ray's own server, behind a ray:// address
+            raise _cannot_import(error) from None
+
+    def _result(self, reference: Any) -> Any:
+        exceptions = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except exceptions.RayTaskError as error:
+            if isinstance(error.cause, InputError):
+                raise error.cause from None
+            if "ModuleNotFoundError" in str(error):  # of what Ray has to unpack before it calls
+                raise _cannot_import(error) from None
+            raise
+        except (exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.OutOfMemoryError) as error:
+            raise InputError(
+                f"--ray: the process that worked on it was ended {RETRIES + 1} times, perhaps for lack of memory "
+                f"({type(error).__name__})"
+            ) from None
+        except exceptions.RayError as error:
+            raise InputError(f"--ray: {type(error).__name__}: {_last(error)}") from None
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """A cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS names or that
+    `ray start` has started here, else a new one of this machine's cores, which ends with the context. A connection that
+    the program has already is used as it is. Raises InputError for one that does not answer."""
+    check_installed()
+    _prepare_import()
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    if ray.is_initialized():
+        yield Cluster(ray)
+        return
+    found = _running() if address == "auto" else address
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(_Chatter()))
+        if found is None:
+            # a token and a folder of its own, for what is started here is nobody else's
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+            folder = stack.enter_context(
+                TemporaryDirectory(prefix="nmt-ray-", dir=_short_folder(), ignore_cleanup_errors=True)
+            )
+            stack.callback(_end, ray)
+            _begin(ray, address="local", include_dashboard=False, _temp_dir=folder)
+        else:
+            _check_answers(found)
+            stack.callback(_end, ray)
+            _begin(ray, address=found)
+        stack.enter_context(terminated_as_interrupted())  # in place of Ray's own way, with a traceback
+        cluster = Cluster(ray)
+        if found is None:
+            log.info(f"--ray auto: no cluster is running; started one on this machine, cores: {cluster.cores}")
+        else:
+            log.info(f"Ray cluster: {found}, cores: {cluster.cores}, GPUs: {cluster.gpus}")
+        yield cluster
+
+
+def _prepare_import() -> None:
+    """Sets what Ray reads when it is imported, and not where the program has done that."""
+    if "ray" in sys.modules:
+        return
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    has_token = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if has_token or (Path.home() / ".ray" / "auth_token").exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # else it connects without
+
+
+class _Chatter(io.TextIOBase):
+    """What Ray prints of processes that die, whatever it is told: for who has asked for more."""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            log.detail(f"Ray: {text.strip()}")
+        return len(text)
+
+
+def _begin(ray: Any, *, address: str, **options: Any) -> None:
+    try:
+        with _mute(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(address, log_to_driver=False, configure_logging=False, logging_level=logging.CRITICAL, **options)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
+        if address == "local":
+            raise InputError(f"--ray auto: no cluster can be started here: {_last(error)}") from None
+        raise InputError(
+            f"--ray {address}: cannot be used: {_last(error)}; see that it has the same versions of Python "
+            f"({platform.python_version()}) and Ray ({ray.__version__}), and that RAY_AUTH_TOKEN is its token if it "
+            "asks for one"
+        ) from None
+
+
+def _end(ray: Any) -> None:
+    with _mute():
+        ray.shutdown()
+
+
+@contextmanager
+def _mute() -> Iterator[None]:
+    """Inside it nothing comes to stderr, not even from libraries: what they would say, an error says in a line."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+def _running() -> str | None:
+    """Where a cluster is running that `ray start` has noted here, or the one that RAY_ADDRESS names."""
+    if named := os.environ.get("RAY_ADDRESS"):
+        return None if named in ("auto", "local") else named
+    noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
+    try:
+        address = noted.read_text(encoding="utf-8").strip()
+        _check_answers(address)
+    except (OSError, InputError):  # none, or one that is over
+        return None
+    return address
+
+
+def _check_answers(address: str) -> None:
+    """Raises InputError for an address where no cluster answers; Ray itself would take minutes to find out."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 1 << 16):
+        raise InputError(f"--ray {address}: is none of auto, HOST:PORT, ray://HOST:PORT")
+    advice = "see that it runs there (ray start --head) and that the port is right (6379; for ray:// 10001)"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE_S).close()
+    except OSError as error:
+        raise InputError(f"--ray {address}: cannot be reached: {error.strerror or error}; {advice}") from None
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return
+    import grpc
+
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE_S)
+        except grpc.FutureTimeoutError:
+            raise InputError(f"--ray {address}: something answers there that is no Ray cluster; {advice}") from None
+
+
+def _cannot_import(error: Exception) -> NodeFault:
+    return NodeFault(f"--ray: a node cannot import nmt ({_last(error)}); install nmt {nmt.__version__} on all nodes")
+
+
+def _short_folder() -> str:
+    """Where temporary files go; names of sockets inside must not be longer than a hundred bytes."""
+    return gettempdir() if len(gettempdir()) < 20 else "/tmp"
+
+
+def _last(error: BaseException) -> str:
+    """The last line of what Ray says, which has what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,113 @@
+"""Shards: files that are translated one by one, each to a file of the same name in another folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from glob import glob
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from nmt.core.errors import InputError
+from nmt.workflows.output import OutputFormat
+
+Kind = Literal["text", "jsonl", "parquet"]
+
+COMPRESSED = (".gz", ".xz")
+"""Endings of compressed text that is read, and written in the same way."""
+
+_KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+_FOREIGN = (".bz2", ".zip", ".zst", ".7z")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file to translate, as it was when it was found."""
+
+    path: Path
+    """Absolute."""
+    size: int
+    """Bytes."""
+    mtime_ns: int
+
+    @property
+    def name(self) -> str:
+        """Also that of its translation."""
+        return self.path.name
+
+    @property
+    def kind(self) -> Kind:
+        """By its ending; what has none of those is text."""
+        return _KINDS.get(_plain(self.path).suffix.lower(), "text")
+
+    @classmethod
+    def of(cls, path: Path) -> Shard:
+        """The shard as it is now. Raises OSError."""
+        about = path.stat()
+        return cls(path.absolute(), about.st_size, about.st_mtime_ns)
+
+
+def find_shards(given: Path) -> list[Shard]:
+    """The shards that a file, a folder or a pattern stands for, by name; hidden files are none.
+
+    Raises InputError where there is none, where two have one name, and for files that cannot be read as what they are
+    called.
+    """
+    given = given.expanduser()
+    if given.is_dir():
+        paths = [path for path in given.iterdir() if path.is_file() and not path.name.startswith(".")]
+        if not paths:
+            raise InputError(f"--input {given}: the folder has no file in it")
+    elif given.is_file():
+        paths = [given]
+    else:
+        paths = [Path(name) for name in glob(str(given), recursive=True) if Path(name).is_file()]
+        if not paths:
+            raise InputError(f"--input {given}: is neither file nor folder, and there is no file that matches it")
+    found: dict[str, Path] = {}
+    for path in sorted(paths):
+        _refuse_foreign(path)
+        if (other := found.setdefault(path.name, path)) is not path:
+            raise InputError(f"--input: {other} and {path} have one name, and so would their translations; rename one")
+    try:
+        return [Shard.of(found[name]) for name in sorted(found)]
+    except OSError as error:
+        raise InputError(f"--input {error.filename}: cannot be read: {error.strerror}") from None
+
+
+def check_wanted(shards: Sequence[Shard], format: OutputFormat, field: str | None) -> None:
+    """Raises InputError for a format that shards of their kind do not have, and for a field where there is none."""
+    records = [shard for shard in shards if shard.kind != "text"]
+    if field is not None and not records:
+        raise InputError("--field: is for JSONL and Parquet, and the input is text; leave it out")
+    for shard in records:
+        if format == "tsv":
+            raise InputError(f"--format tsv: is for text, and {shard.path} holds records; use text or jsonl")
+        if format == "jsonl" and shard.kind == "parquet":
+            raise InputError(f"--format jsonl: {shard.path} gets a column of text; use --format text")
+        if shard.kind == "parquet" and find_spec("pyarrow") is None:
+            raise InputError(f"--input {shard.path}: needs PyArrow: pip install 'nmt[ray]'")
+
+
+def check_output(shards: Sequence[Shard], output: Path) -> None:
+    """Raises InputError where translations would stand among the shards or cannot stand in a folder."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output {output}: is a file; with --ray it is a folder, with a file for each shard")
+    for folder in {shard.path.parent for shard in shards}:
+        if output.exists() and output.samefile(folder):
+            raise InputError(f"--output {output}: is the folder of the input; name another one")
+
+
+def _plain(path: Path) -> Path:
+    """The name without the ending of a compressed file."""
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+
+
+def _refuse_foreign(path: Path) -> None:
+    ending = path.suffix.lower()
+    if ending in _FOREIGN:
+        raise InputError(f"--input {path}: {ending} is not read; unpack it, or use .gz or .xz")
+    if ending in COMPRESSED and _plain(path).suffix.lower() == ".parquet":
+        raise InputError(f"--input {path}: Parquet is compressed inside; unpack it")
