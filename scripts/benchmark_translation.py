@@ -130,7 +130,7 @@ class System:
     def __init__(self, system: str, model: str, overrides: Sequence[str], threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there, system, model, overrides, threads), daemon=True)
+        self._process = context.Process(target=_serve, args=(there, system, model, overrides, threads))
         self._process.start()
         self.failure: str | None = self._here.recv()
 

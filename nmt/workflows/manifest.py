@@ -96,7 +96,7 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
                 path.unlink(missing_ok=True)
 
 
-_LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model"}
+_LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model", "shortlist": "shortlist"}
 """What stands in a manifest as a hash, and what to call it."""
 
 

@@ -26,6 +26,7 @@ from nmt.workflows.manifest import FILE, Manifest, remove_leftovers
 from nmt.workflows.output import OutputFormat
 from nmt.workflows.records import Tally, translate_shard
 from nmt.workflows.shards import Shard, check_output, check_wanted, find_shards
+from nmt.workflows.shortlist import FILE as SHORTLIST
 from nmt.workflows.translator import EngineName, Translator, load
 
 FIELD = "text"
@@ -259,6 +260,8 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
     }
     if job.engine == "ctranslate2":
         made_with["exported"] = _hash(run / "exported" / "ctranslate2" / "model.bin")
+    if experiment.search.shortlist:
+        made_with["shortlist"] = _hash(run / SHORTLIST)
     return made_with
 
 

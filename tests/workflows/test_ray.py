@@ -85,11 +85,12 @@ OPTIONS = ("translate", "run", "--precision", "float32", "--beam", "2", "--devic
 
 
 def translate(trained: Path, input: Path, output: Path, **options: Any) -> None:
+    overrides = ["search.beam=2", *options.pop("overrides", ())]
     arguments: dict[str, Any] = {
         "field": None, "ensemble": [], "format": "text", "alignment": False, "engine": "nmt", "device": "cpu",
         "precision": "float32", "ray": "auto", **options,
     }  # fmt: skip
-    translate_shards.translate_shards(str(trained / "run"), ["search.beam=2"], input=input, output=output, **arguments)
+    translate_shards.translate_shards(str(trained / "run"), overrides, input=input, output=output, **arguments)
 
 
 def made(output: Path) -> list[bytes]:
@@ -175,6 +176,19 @@ def test_what_is_done_is_not_done_again(
     (output / FILE).write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="was begun with another model; go on as it was begun"):
         translate(trained, shards, output)
+
+
+def test_a_shortlist_is_part_of_what_shards_are_made_with(
+    trained: Path, shards: Path, address: str, tmp_path: Path
+) -> None:
+    output, one = tmp_path / "out", shards / "0.txt"
+    for size in ("60", "1"):
+        done = nmt("shortlist", "run", "--size", size, "--frequent", size, folder=trained)
+        assert done.returncode == 0, done.stderr.decode()
+        if size == "60":
+            translate(trained, one, output, overrides=["search.shortlist=true"])
+    with pytest.raises(InputError, match="was begun with another shortlist; go on"):
+        translate(trained, one, output, overrides=["search.shortlist=true"])
 
 
 def test_a_shard_that_cannot_be_translated_keeps_none_from_it(
