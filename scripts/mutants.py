@@ -211,6 +211,20 @@ MUTANTS = (
         ("tests/alignment/test_lexicon.py",),
     ),
     Mutant(
+        "a model in use drops attention out",
+        "nmt/attention/multihead.py",
+        "self.dropout.threshold / 256 if self.training else 0.0",
+        "self.dropout.threshold / 256",
+        (MULTIHEAD, "-k", "fused_kernel"),
+    ),
+    Mutant(
+        "a step of self-attention sees its first key alone",
+        "nmt/attention/multihead.py",
+        "self.causal and query_BHTA.shape[2] > 1",
+        "self.causal",
+        (MULTIHEAD, "-k", "fused_kernel"),
+    ),
+    Mutant(
         "an ensemble means logarithms",
         "nmt/models/ensemble.py",
         "log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))",

@@ -250,7 +250,7 @@ class Together(nn.Module):
             memory.keys_BHSA,
             memory.values_BHSA,
             attn_mask=mask,
-            dropout_p=self.dropout.threshold / 256,
+            dropout_p=self.dropout.threshold / 256 if self.training else 0.0,
             is_causal=is_causal,
             scale=self.scale,
         )

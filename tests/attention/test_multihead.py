@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from nmt.attention import multihead
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import Apart, HeadsAttended, MultiHead, Projected, Together
 from nmt.attention.registry import SCORES
+from nmt.attention.scores.scaled_dot import ScaledDot
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
 B, T, S = 3, 4, 5
@@ -348,3 +350,27 @@ def test_weights_are_float32_in_half_precision(apart: bool) -> None:
     torch.testing.assert_close(half.weights().sum(-1), torch.ones(B, HEADS, T))
     torch.testing.assert_close(half.weights(), exact.weights(), atol=0.03, rtol=0.0)
     torch.testing.assert_close(half.context_BTQ.float(), exact.context_BTQ, atol=0.1, rtol=0.05)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("beams", [1, 2])
+def test_steps_of_a_search_are_the_same_by_the_fused_kernel_and_by_products(
+    beams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float32, where the kernel is used, with a dropout that a model in use must not apply."""
+    torch.manual_seed(5)
+    across, itself = (
+        MultiHead(AttentionConfig(score=ScaledDot()), heads=2, query_size=8, key_size=8, dropout=0.5, causal=causal)
+        for causal in (False, True)
+    )
+    states_BSK, is_pad_BS = torch.randn(3, 5, 8), torch.arange(5) >= torch.tensor([5, 2, 3])[:, None]
+    query_N1Q, before_NHSA = torch.randn(3 * beams, 1, 8), torch.randn(3 * beams, 2, 4, 4)
+    position_N = torch.full((3 * beams,), 4)
+    found = []
+    for fuses in (True, False):
+        monkeypatch.setattr(multihead, "fuses_steps", lambda *_, fuses=fuses: fuses)
+        attended = across.eval()(query_N1Q, position_N[:, None], across.memory(states_BSK, is_pad_BS))
+        step, _ = itself.eval().step(query_N1Q, position_N, Projected(before_NHSA, before_NHSA.flip(2)))
+        found.append([attended.context_BTQ, attended.weights(), step.context_BTQ, step.weights()])
+    for fused, product in zip(*found, strict=True):
+        torch.testing.assert_close(fused, product, atol=1e-6, rtol=1e-5)
