@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -81,19 +82,24 @@ class CTranslate2Engine:
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
         # without end-of-sentence, which counts in ours
         limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, given, strict=True)]
-        found: dict[int, Any] = {}
+        waiting: deque[tuple[int, Any]] = deque()
         for rows in batches:
             started = self._start(
                 [sources[row] for row in rows], [given[row] for row in rows], max(limits[row] for row in rows), config
             )
-            found.update(zip(rows, started, strict=True))
-        results = {row: each.result() for row, each in found.items()}
-        for row, result in results.items():
-            # a batch has one limit of length: the few that are over their own are translated again, by themselves
-            if max(len(self._tokens(pieces)) for pieces in result.hypotheses) > limits[row]:
-                (again,) = self._start([sources[row]], [given[row]], limits[row], config)
-                results[row] = again.result()
-        return [self._hypotheses(results[row], config) for row in range(len(sources))]
+            waiting.extend(zip(rows, started, strict=True))
+        found: dict[int, tuple[Hypothesis, ...]] = {}
+        alone: set[int] = set()
+        while waiting:  # the first batches are looked at while the others are translated
+            row, on_its_way = waiting.popleft()
+            hypotheses = self._hypotheses(on_its_way.result(), config)
+            if row not in alone and max(len(each.tokens) for each in hypotheses) > limits[row]:
+                alone.add(row)
+                # a batch has one limit of length: the few that are over their own are translated again, by themselves
+                waiting.extend((row, again) for again in self._start([sources[row]], [given[row]], limits[row], config))
+            else:
+                found[row] = hypotheses[: config.n_best]
+        return [found[row] for row in range(len(sources))]
 
     def _start(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[list[str]], limit: int, config: SearchConfig
@@ -121,7 +127,7 @@ class CTranslate2Engine:
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             log_prob = score * len(pieces) ** _exponent(config)
             found.append(Hypothesis(self._tokens(pieces), log_prob, ranking.score(log_prob, len(pieces))))
-        return tuple(sorted(found, key=lambda each: -each.score)[: config.n_best])
+        return tuple(sorted(found, key=lambda each: -each.score))
 
     def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
         """Without end-of-sentence, which a hypothesis at the limit of length does not have."""
