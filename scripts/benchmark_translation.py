@@ -76,28 +76,27 @@ def main() -> None:
     for beam in arguments.beam or [1, 5]:
         overrides = [*arguments.overrides, f"search.beam={beam}"]
         wanted = arguments.system or list(SYSTEMS)
-        compare(arguments.model, lines, references, overrides, beam, wanted, arguments.threads, arguments.rounds)
+        with ExitStack() as stack:
+            systems = {name: System(name, arguments.model, overrides, arguments.threads) for name in wanted}
+            for system in systems.values():
+                stack.callback(system.kill)  # where this ends by a fault
+            compare(systems, lines, references, beam, arguments.threads, arguments.rounds)
     print_table()
 
 
 def compare(
-    model: str,
+    systems: dict[str, System],
     lines: Sequence[str],
     references: Sequence[str] | None,
-    overrides: Sequence[str],
     beam: int,
-    wanted: Sequence[str],
     threads: int,
     rounds: int,
 ) -> None:
     """Reports the figures of one beam size."""
-    running = {}
-    for system in wanted:
-        started = System(system, model, overrides, threads)
-        if started.failure is None:
-            running[system] = started
-        else:
+    for system, started in systems.items():
+        if started.failure is not None:
             print(f"{system}: left out: {started.failure}", file=sys.stderr)
+    running = {system: started for system, started in systems.items() if started.failure is None}
     turns: dict[str, list[Turn]] = {system: [] for system in running}
     for number in range(rounds + 1):
         for system, process in running.items():
@@ -140,6 +139,10 @@ class System:
         turn = self._here.recv()
         assert isinstance(turn, Turn)
         return turn
+
+    def kill(self) -> None:
+        """Ends the process, whatever it does."""
+        self._process.kill()
 
     def end(self) -> float:
         """Ends the process; the most memory that it had, in KiB."""
