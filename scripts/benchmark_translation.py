@@ -205,7 +205,7 @@ def _own(
     shared = stack.enter_context(Workers(translator, Wanted(), loading, count=workers, full=1, after=1))
 
     def share(lines: list[str]) -> tuple[list[str], int]:
-        size = min(SHARED_LINES, -(-len(lines) // workers))
+        size = -(-len(lines) // (workers * max(round(len(lines) / (workers * SHARED_LINES)), 1)))
         numbered = [Line(number, text, None) for number, text in enumerate(lines, 1)]
         windows = (Window(numbered[start : start + size]) for start in range(0, len(lines), size))
         answers = [answer for _, answer in shared.answers(windows)]
