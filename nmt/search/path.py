@@ -18,6 +18,9 @@ COMPACT_BELOW = 0.8
 """Finished sentences leave the batch when less than this share of it is still at work: leaving costs a copy of the
 memory, staying costs the steps of idle rows."""
 
+LOOK_EVERY = {"cpu": 1}
+"""Steps between looks at how many are still at work, 8 elsewhere: a GPU is then not waited for at each."""
+
 
 class Chooser(ABC):
     """Picks the next token of each row."""
@@ -72,6 +75,8 @@ def paths(
         if attended_NS is not None:
             attended_NS[row_N] += step.weights_NHS.mean(dim=1).masked_fill(~at_work_N[:, None], 0.0)
         at_work_N = at_work_N & (token_N != eos)
+        if (time + 1) % LOOK_EVERY.get(device.type, 8):
+            continue
         at_work_B = at_work_N.view(-1, count).any(dim=1)
         share = at_work_B.float().mean().item()
         if share == 0.0:

@@ -346,6 +346,7 @@ def test_it_is_the_same_how_many_rows_are_looked_at_together(kind: str, monkeypa
         return SEARCHES[kind](model, padded(SOURCES), rules)
 
     expected = search()
+    monkeypatch.setitem(path.LOOK_EVERY, "cpu", 3)  # as a GPU is asked
     for module in (beam_search, path):
         monkeypatch.setattr(module, "parts", few)
     monkeypatch.setattr(largest_entries, "CACHED", 8)
