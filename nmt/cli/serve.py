@@ -22,6 +22,7 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
+from nmt.core.kernels import keep_few
 from nmt.serving import check_installed
 
 
@@ -92,6 +93,7 @@ def serve(
     from nmt.serving.listening import bind
 
     with bind(host, port) as listening:
+        keep_few()
         from nmt.serving.batcher import Batching
         from nmt.serving.messages import Limits
         from nmt.workflows import serve as workflow

@@ -24,6 +24,7 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
+from nmt.core.kernels import keep_few
 
 
 def translate(
@@ -172,6 +173,7 @@ def translate(
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])
+    keep_few()
     if ray is not None:
         without = {"--prefix": prefix, "--constraints": constraints, "--workers": workers}
         for option, value in without.items():
