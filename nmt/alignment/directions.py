@@ -3,9 +3,9 @@
 With p_ts the weights of the forward model, which translates source to target, and q_st those of the backward one, which
 translates target to source, rows of p being distributions over the source and rows of q over the target:
 
-    intersection … grow-diag-final-and  join the links of both (see `nmt.alignment.symmetrize`); weights (p_ts + q_st) / 2
-    soft-mean                           link where (p_ts + q_st) / 2  is at least a threshold, 0.25 by default
-    soft-product                        link where  p_ts q_st         is at least a threshold, 0.05 by default
+    a heuristic   the links of both, joined as `nmt.alignment.symmetrize` says; the matrix is that of soft-mean
+    soft-mean     link where (p_ts + q_st) / 2 is at least a threshold, 0.25 by default
+    soft-product  link where p_ts q_st         is at least a threshold, 0.05 by default
 
 The product is what Liang, Taskar and Klein 2006 ("Alignment by Agreement", section 3.3) make of the posteriors of two
 directions: each asks for the other's consent, where the mean lets one that is certain answer for both. Both matrices
