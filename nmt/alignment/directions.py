@@ -106,9 +106,7 @@ def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
         raise InputError(f"unknown symmetrization {name!r}: choose one of {', '.join(SYMMETRIZATIONS)}")
     if name not in SOFT:
         if threshold is not None:
-            raise InputError(
-                f"threshold: is for {' and '.join(SOFT)}, not for {name}; leave it out, or choose one of them"
-            )
+            raise InputError(f"threshold: is for {' and '.join(SOFT)}, not for {name}; leave it out")
         return JoinLinks(cast(Heuristic, name))
     threshold = SOFT[name] if threshold is None else threshold
     if not 0 < threshold <= 1:

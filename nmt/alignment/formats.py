@@ -122,7 +122,8 @@ def parse_gold(
         link = (int(match[1]) - base, int(match[3]) - base)
         if min(link) < 0:
             raise InputError(
-                f"{place}: link {token!r} points at word 0, but the first word is {base}: count from {base}"
+                f"{place}: link {token!r} points at word 0, but the file was to count from {base}: "
+                "correct the link, or read the file as one that counts from 0"
             )
         for side, index, length in (("source", link[0], source_length), ("target", link[1], target_length)):
             if length is not None and index >= length:

@@ -148,9 +148,7 @@ def align(
     if gold is not None and target is None:
         raise InputError("--gold holds links of given translations; give --target as well")
     if reverse is None and (symmetrize, threshold) != (None, None):
-        raise InputError(
-            "--symmetrize and --threshold join two models; name the one that reads --target: --reverse MODEL"
-        )
+        raise InputError("--symmetrize and --threshold join two models; give --reverse as well")
     if reverse is not None:
         _check_reverse(target, free_running=free_running, compare=compare, level=level)
     if json and not compare:
