@@ -98,14 +98,18 @@ def test_a_blank_side_gives_an_empty_alignment(name: str, targets: int, sources:
 @pytest.mark.parametrize(
     ("name", "threshold", "message"),
     [
-        ("soft", None, f"unknown symmetrization 'soft': choose one of {', '.join(HEURISTICS)}, soft-mean, soft-product"),
+        (
+            "soft",
+            None,
+            f"unknown symmetrization 'soft': choose one of {', '.join(HEURISTICS)}, soft-mean, soft-product",
+        ),
         ("union", 0.5, "threshold: is for soft-mean and soft-product, not for union; leave it out"),
         ("soft-mean", 0.0, "threshold 0: give one above 0 and at most 1"),
         ("soft-product", 1.5, "threshold 1.5: give one above 0 and at most 1"),
         ("soft-product", float("nan"), "threshold nan: give one above 0 and at most 1"),
     ],
     ids=["name", "not-soft", "zero", "above-one", "nan"],
-)  # fmt: skip
+)
 def test_what_cannot_be_joined_so(name: str, threshold: float | None, message: str) -> None:
     with pytest.raises(InputError) as error:
         join(name, threshold)
