@@ -7,10 +7,10 @@ translates target to source, rows of p being distributions over the source and r
     soft-mean     link where (p_ts + q_st) / 2 is at least a threshold, 0.25 by default
     soft-product  link where p_ts q_st         is at least a threshold, 0.05 by default
 
-The product is what Liang, Taskar and Klein 2006 ("Alignment by Agreement", section 3.3) make of the posteriors of two
-directions: each asks for the other's consent, where the mean lets one that is certain answer for both. Both matrices
-lie between 0 and 1, but their rows need not sum to 1. As with every rule, a target word of which all weights are equal
-gets no link by them, unless the source has but one word.
+The product is what Liang, Taskar and Klein 2006 ("Alignment by Agreement") make of the posteriors of two directions:
+each asks for the other's consent, where the mean lets one that is certain answer for both. Both matrices lie between 0
+and 1, but their rows need not sum to 1. A word of either side whose joined weights are all equal, as nothing is known
+about it, gets no soft link, unless the other side has but one word.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ class Join(ABC):
             raise ValueError("two directions are joined between words")
         if (backward.target_words, backward.source_words) != (forward.source_words, forward.target_words):
             raise ValueError("the two directions are not of the same sentence pair")
-        swapped = tuple(sorted((source, target) for target, source in backward.links))
         weights_TS = self._weights(np.asarray(forward.weights_TS), np.asarray(backward.weights_TS).T)
-        links = self._links(forward.links, swapped, weights_TS)
+        links = self._links(forward.links, _swapped(backward.links), weights_TS)
         return Alignment(forward.source_words, forward.target_words, links, weights_TS)
 
     @abstractmethod
@@ -81,7 +80,9 @@ class _JoinWeights(Join):
     threshold: float
 
     def _links(self, forward: Links, backward: Links, weights_TS: Weights) -> Links:
-        return Threshold(threshold=self.threshold).links(weights_TS)
+        # From both sides: a word of either of which nothing is known has equal weights, and gets no link.
+        rule = Threshold(threshold=self.threshold)
+        return symmetrize(rule.links(weights_TS), _swapped(rule.links(weights_TS.T)), "intersection")
 
 
 class SoftMean(_JoinWeights):
@@ -112,6 +113,10 @@ def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
     if not 0 < threshold <= 1:
         raise InputError(f"threshold {threshold:g}: give one above 0 and at most 1")
     return SoftMean(threshold) if name == "soft-mean" else SoftProduct(threshold)
+
+
+def _swapped(links: Links) -> Links:
+    return tuple(sorted((source, target) for target, source in links))
 
 
 def _mean(forward_TS: Weights, backward_TS: Weights) -> Weights:

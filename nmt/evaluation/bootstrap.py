@@ -161,7 +161,7 @@ def resampled_sums(
     return np.concatenate([times_RN @ counts_NK for times_RN in _draws(len(counts_NK), resamples, seed)])
 
 
-def percentile_interval(values_R: npt.ArrayLike) -> tuple[float, float]:
+def percentile_interval(values_R: npt.NDArray[np.float64]) -> tuple[float, float]:
     """From the 2.5th to the 97.5th percentile of a figure's values on all resamples."""
     low, high = np.percentile(values_R, (2.5, 97.5))
     return float(low), float(high)

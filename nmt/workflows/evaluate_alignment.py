@@ -70,7 +70,7 @@ def evaluation(pairs: Sequence[AlignmentScore], *, resamples: int = RESAMPLES, s
     scores = [AlignmentScore(*map(int, sum_K)) for sum_K in sums_RK.tolist()]
     total = sum(pairs, AlignmentScore())
     estimates = {
-        key: Estimate(rate(total), *percentile_interval([rate(each) for each in scores]))
+        key: Estimate(rate(total), *percentile_interval(np.array([rate(each) for each in scores])))
         for key, rate in _RATES.items()
     }
     return AlignmentEvaluation(total, estimates)

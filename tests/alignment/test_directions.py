@@ -80,10 +80,13 @@ def test_a_case_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", ["soft-mean", "soft-product"])
-def test_a_target_word_of_which_neither_knows_anything_gets_no_soft_link(name: str) -> None:
-    forward = alignment(np.array([[0.5, 0.5], [1.0, 0.0]]), ())
-    backward = alignment(np.array([[0.5, 0.5], [0.5, 0.5]]), (), "ts")
-    assert join(name, 0.01)(forward, backward).links == (((0, 1), (1, 1)) if name == "soft-mean" else ((0, 1),))
+def test_a_word_that_neither_model_can_see_gets_no_soft_link(name: str) -> None:
+    # Nothing looks at it, so its column is 0 in the one matrix; it tells nothing, so its row is even in the other.
+    seen, unseen = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    even = np.array([[0.7, 0.3], [0.5, 0.5]])
+    assert join(name, 0.01)(alignment(unseen, ()), alignment(even, (), "ts")).links == ((0, 0), (0, 1))
+    assert join(name, 0.01)(alignment(even, ()), alignment(unseen, (), "ts")).links == ((0, 0), (1, 0))
+    assert len(join(name, 0.01)(alignment(seen, ()), alignment(seen, (), "ts")).links) == 4
 
 
 @pytest.mark.parametrize("name", SYMMETRIZATIONS)
