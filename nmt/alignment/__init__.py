@@ -3,7 +3,7 @@
 Everything here is a plain function of numpy arrays and records; nothing imports torch. The conventions, everywhere:
 
 - A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
-  distribution over the source and sums to 1.
+  distribution over the source and sums to 1, but where two directions are joined (see `nmt.alignment.directions`).
 - A hard alignment is a tuple of links (source index, target index), counted from 0, sorted, without repeats.
 """
 

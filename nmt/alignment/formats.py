@@ -103,8 +103,10 @@ def parse_gold(
     place: str = "gold line",
     source_length: int | None = None,
     target_length: int | None = None,
+    base: int = 0,
 ) -> Gold:
     """One gold line. `place` ("dev.align:17") names it in errors; lengths, in words, bound the indices where given.
+    `base` is the index that the line gives to the first word.
 
     A link that is written both ways is sure. Raises InputError for a token that is no link or an index out of range.
     """
@@ -115,14 +117,19 @@ def parse_gold(
         if match is None:
             raise InputError(
                 f"{place}: {token!r} is not a link: write 3-4 (sure) or 3p4 (possible), "
-                "source index first, counted from 0"
+                f"source index first, counted from {base}"
             )
-        link = (int(match[1]), int(match[3]))
+        link = (int(match[1]) - base, int(match[3]) - base)
+        if min(link) < 0:
+            raise InputError(
+                f"{place}: link {token!r} points at word 0, but the file was to count from {base}: "
+                "correct the link, or read the file as one that counts from 0"
+            )
         for side, index, length in (("source", link[0], source_length), ("target", link[1], target_length)):
             if length is not None and index >= length:
                 raise InputError(
-                    f"{place}: link {token!r} points at {side} word {index}, but that sentence has {length} words: "
-                    "write the source index first, and count from 0"
+                    f"{place}: link {token!r} points at {side} word {index + base}, but that sentence has {length} "
+                    f"words: write the source index first, and count from {base}"
                 )
         (sure if match[2] == "-" else possible).add(link)
     return Gold(frozenset(sure), frozenset(possible))
@@ -143,8 +150,9 @@ def parse_pharaoh(
     return tuple(sorted(gold.sure))
 
 
-def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None) -> tuple[Gold, ...]:
-    """A gold file, one line per sentence pair; `lengths` holds the (source, target) lengths of the pairs, in words.
+def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, base: int = 0) -> tuple[Gold, ...]:
+    """A gold file, one line per sentence pair; `lengths` holds the (source, target) lengths of the pairs, in words, and
+    `base` is the index that the file gives to the first word.
 
     Raises InputError for a malformed line or index, and when the numbers of lines and pairs differ.
     """
@@ -156,7 +164,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None) -> t
             "give one line per pair, an empty one for a pair without links"
         )
     return tuple(
-        parse_gold(line, place=f"{path}:{number}", source_length=source, target_length=target)
+        parse_gold(line, place=f"{path}:{number}", source_length=source, target_length=target, base=base)
         for number, (line, (source, target)) in enumerate(zip(lines, bounds, strict=True), 1)
     )
 

@@ -35,6 +35,41 @@ def align(
     free_running: Annotated[
         bool, typer.Option("--free-running", help="Align the model's own translations instead of --target.")
     ] = False,
+    reverse: Annotated[
+        str | None,
+        typer.Option(
+            "--reverse",
+            metavar="MODEL",
+            help="A model that translates the target to the source: the alignments of both are joined.",
+        ),
+    ] = None,
+    symmetrize: Annotated[
+        Literal[
+            "intersection",
+            "union",
+            "grow-diag",
+            "grow-diag-final",
+            "grow-diag-final-and",
+            "soft-mean",
+            "soft-product",
+        ]
+        | None,
+        typer.Option(
+            "--symmetrize",
+            help="How they are joined: by their links, or where the mean or the product of their matrices reaches a "
+            "threshold. Default: grow-diag-final-and.",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            help="The least mean or product that makes a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
+            show_default=False,
+        ),
+    ] = None,
     method: Annotated[
         Literal["attention", "gradient", "input-x-gradient"] | None,
         typer.Option(
@@ -95,7 +130,8 @@ def align(
     """Align the words of sentence pairs.
 
     By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
-    without it the model's own translations are aligned. With --compare it says how far the methods agree instead.
+    without it the model's own translations are aligned. With --reverse two models align the pairs, one from each side,
+    and their alignments are joined. With --compare it says how far the methods agree instead.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
@@ -111,6 +147,10 @@ def align(
         raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
     if gold is not None and target is None:
         raise InputError("--gold holds links of given translations; give --target as well")
+    if reverse is None and (symmetrize, threshold) != (None, None):
+        raise InputError("--symmetrize and --threshold join two models; give --reverse as well")
+    if reverse is not None:
+        _check_reverse(target, free_running=free_running, compare=compare, level=level)
     if json and not compare:
         raise InputError("--json is for the report of --compare; add --compare, or use --format jsonl")
     if output is None and format_ in ("npz", "png"):
@@ -131,11 +171,18 @@ def align(
         return
     from nmt.workflows import align as workflow
 
+    joined = None
+    if reverse is not None:
+        from nmt.alignment import directions
+
+        joined = workflow.Reverse(reverse, directions.join(symmetrize or directions.DEFAULT, threshold))
+        check_model(reverse, changes)
     workflow.align(
         model,
         changes,
         source=source,
         target=target,
+        reverse=joined,
         method=method or "attention",
         output=output,
         format=format_ or "pharaoh",
@@ -144,3 +191,14 @@ def align(
         device=device,
         precision=precision,
     )
+
+
+def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, level: str | None) -> None:
+    if free_running:
+        raise InputError("--reverse aligns given pairs, and --free-running the model's own translations; leave one out")
+    if target is None:
+        raise InputError("--reverse aligns given pairs; give --target as well")
+    if compare:
+        raise InputError("--compare is of the methods of one model; leave out --reverse, or --compare")
+    if level == "subword":
+        raise InputError("--level subword: two models are joined between words, as their subwords differ; leave it out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,26 @@ def evaluate(
     ] = None,
     hypothesis: Annotated[
         Path | None, typer.Option("--hypothesis", metavar="FILE", help="Score these translations; needs no model.")
+    ] = None,
+    alignment: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignment", metavar="FILE", help="Score these word alignments, links 0-0 1-2, against --gold; no model."
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None, typer.Option("--gold", metavar="FILE", help="Gold links: 3-4 is sure, 3p4 possible.")
+    ] = None,
+    gold_base: Annotated[
+        int | None,
+        typer.Option(
+            "--gold-base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What --gold calls the first word of a sentence. Default: 0.",
+            show_default=False,
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False,
     by_length: Annotated[
@@ -70,14 +91,41 @@ def evaluate(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Score translations.
+    """Score translations, or word alignments.
 
     BLEU, chrF and TER with their sacreBLEU signatures. With a model, the scores of its own translations, and perplexity
     and token accuracy of the references under teacher forcing, free running and scheduled sampling. Without files it
-    scores the test corpora of the configuration.
+    scores the test corpora of the configuration. With --alignment: AER, precision, recall and F1 of links.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
+    if alignment is None and (gold, gold_base) != (None, None):
+        raise InputError(
+            "--gold and --gold-base judge word alignments; give --alignment as well, or use nmt align --gold"
+        )
+    if alignment is not None:
+        _check_alone(
+            {
+                "MODEL": model is not None,
+                "--reference": reference is not None,
+                "--source": source is not None,
+                "--hypothesis": hypothesis is not None,
+                "--by-length": by_length,
+                "--length-edges": length_edges is not None,
+                "--plot": plot is not None,
+                "--lowercase": lowercase,
+                "--tokenize": tokenize != "13a",
+                "--set and search options": bool(changes),
+                "--device": device != "auto",
+                "--precision": precision != "auto",
+            }
+        )
+        if gold is None:
+            raise InputError("--alignment is judged by gold links; give --gold as well")
+        from nmt.workflows.evaluate_alignment import evaluate_alignment
+
+        evaluate_alignment(alignment, gold, gold_base=gold_base or 0, json=json)
+        return
     if reference is None and (source, hypothesis) != (None, None):
         raise InputError("--reference is missing; name the file with the reference translations")
     if reference is not None and source is None and hypothesis is None:
@@ -111,6 +159,12 @@ def evaluate(
         device=device,
         precision=precision,
     )
+
+
+def _check_alone(given: Mapping[str, bool]) -> None:
+    surplus = [name for name, is_given in given.items() if is_given]
+    if surplus:
+        raise InputError(f"--alignment scores links against --gold alone; leave out {', '.join(surplus)}")
 
 
 def _check_without_model(model: str | None, source: Path | None, by_length: bool) -> None:

@@ -5,7 +5,8 @@ it would vary over other test sets of that kind and size. BLEU, chrF and TER are
 (n-gram matches, lengths, edits), so all resamples together take one matrix product, times_RN @ counts_NK: how often
 each resample has each sentence, by what sacreBLEU counts in it. Counts, formula, draws and default seed are
 sacreBLEU's own, so the figures are those of `sacrebleu --confidence` and `sacrebleu --paired-bs`, but in a fraction of
-their time; only the interval is another one (see `interval`).
+their time; only the interval is another one (see `interval`). Any other rate that is a function of such sums, as the
+alignment error rate is, takes `resampled_sums` and `percentile_interval`.
 
 Shapes: N sentences, R resamples, K counts of a sentence.
 """
@@ -52,8 +53,8 @@ class SentenceCounts:
 
     def resampled(self, *, resamples: int = RESAMPLES, seed: int = SEED) -> npt.NDArray[np.float64]:
         """The score of each resample. Equal seeds draw equal sentences from corpora of equal size."""
-        sums = [times_RN @ self.counts_NK for times_RN in _draws(len(self), resamples, seed)]
-        return np.array([self._score(sum_K) for sums_RK in sums for sum_K in sums_RK.tolist()])
+        sums = resampled_sums(self.counts_NK, resamples=resamples, seed=seed)
+        return np.array([self._score(sum_K) for sum_K in sums.tolist()])
 
     def _score(self, sum_K: list[float]) -> float:
         return float(self.metric._compute_score_from_stats(sum_K).score)
@@ -111,8 +112,7 @@ def interval(counts: SentenceCounts, *, resamples: int = RESAMPLES, seed: int = 
 
     Unlike sacreBLEU's mean ± half a width it need not be symmetric, and it ends within the scores that occur.
     """
-    low, high = np.percentile(counts.resampled(resamples=resamples, seed=seed), (2.5, 97.5))
-    return Estimate(counts.score(), float(low), float(high))
+    return Estimate(counts.score(), *percentile_interval(counts.resampled(resamples=resamples, seed=seed)))
 
 
 def compare(a: SentenceCounts, b: SentenceCounts, *, resamples: int = RESAMPLES, seed: int = SEED) -> PairedComparison:
@@ -129,10 +129,10 @@ def compare(a: SentenceCounts, b: SentenceCounts, *, resamples: int = RESAMPLES,
         raise ValueError(f"{len(a)} sentences of one system, {len(b)} of the other")
     score_a, score_b = a.score(), b.score()
     difference_R = a.resampled(resamples=resamples, seed=seed) - b.resampled(resamples=resamples, seed=seed)
-    low, high = np.percentile(difference_R, (2.5, 97.5))
+    low, high = percentile_interval(difference_R)
     distance_R = np.abs(difference_R)
     greater = int(np.sum(distance_R - distance_R.mean() > abs(score_a - score_b))) if distance_R.any() else resamples
-    return PairedComparison(score_a, score_b, float(low), float(high), (1 + greater) / (1 + resamples))
+    return PairedComparison(score_a, score_b, low, high, (1 + greater) / (1 + resamples))
 
 
 def paired_bootstrap(
@@ -152,6 +152,19 @@ def paired_bootstrap(
         for hypotheses in (hypotheses_a, hypotheses_b)
     )
     return compare(a, b, resamples=resamples, seed=seed)
+
+
+def resampled_sums(
+    counts_NK: npt.NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED
+) -> npt.NDArray[np.float64]:
+    """The sums of the counts over each resample, (R, K). There must be a sentence."""
+    return np.concatenate([times_RN @ counts_NK for times_RN in _draws(len(counts_NK), resamples, seed)])
+
+
+def percentile_interval(values_R: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """From the 2.5th to the 97.5th percentile of a figure's values on all resamples."""
+    low, high = np.percentile(values_R, (2.5, 97.5))
+    return float(low), float(high)
 
 
 def _draws(sentences: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.int64]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
 
 from nmt.alignment import Method
+from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter, PharaohWriter, read_gold
 from nmt.alignment.plot import PngWriter
@@ -19,6 +21,7 @@ from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
 
 if TYPE_CHECKING:
+    from nmt.workflows.both_directions import BothDirections
     from nmt.workflows.translator import Translator
 
 Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png"]
@@ -27,12 +30,21 @@ WINDOW_PAIRS = 1000
 """Pairs that are held in memory and aligned together."""
 
 
+@dataclass(frozen=True)
+class Reverse:
+    """A model that translates the target to the source, and how its alignment is joined to the forward one's."""
+
+    model: str
+    join: Join
+
+
 def align(
     model: str | None,
     overrides: Sequence[str],
     *,
     source: Path,
     target: Path | None,
+    reverse: Reverse | None,
     method: Method,
     output: Path | None,
     format: Format,
@@ -42,25 +54,34 @@ def align(
     precision: str,
 ) -> AlignmentScore | None:
     """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
+    With ``reverse`` both models align the given pairs, at level ``word``; ``overrides`` hold for both.
 
     With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
     be read, do not have the same lines, or hold links outside their sentences, and for a method that the model does not
     admit.
     """
+    assert reverse is None or (target is not None and level == "word")
     meet_files(source, target, gold)
     refuse_overwriting(output, source, target, gold)
     from nmt.workflows.translator import load  # only now: torch takes a second to import
 
     translator = load(model, device=device, precision=precision, overrides=overrides)
     translator.check_method(method)
+    both = None if reverse is None else _with(translator, reverse, overrides, device=device, precision=precision)
+    if both is not None:
+        both.check_method(method)
     wanted = gold_of(gold, source, target)
     total = AlignmentScore()
     with ExitStack() as stack:
         writer = _writer(stack, format, output, wanted)
         for window in stack.enter_context(closing(windows(translator, source, target))):
-            alignments = translator.align(
-                window.sources, window.targets, level=level, method=method, first_line=window.first + 1
-            )
+            first_line = window.first + 1
+            if both is None:
+                alignments = translator.align(
+                    window.sources, window.targets, level=level, method=method, first_line=first_line
+                )
+            else:
+                alignments = both.align(window.sources, window.targets, method=method, first_line=first_line)
             for number, alignment in enumerate(alignments, window.first):
                 writer.write(alignment)
                 if wanted is not None:
@@ -69,6 +90,16 @@ def align(
         return None
     print(total.line(), file=sys.stderr)
     return total
+
+
+def _with(
+    forward: Translator, reverse: Reverse, overrides: Sequence[str], *, device: str, precision: str
+) -> BothDirections:
+    from nmt.workflows.both_directions import BothDirections
+    from nmt.workflows.translator import load
+
+    backward = load(reverse.model, device=device, precision=precision, overrides=overrides)
+    return BothDirections(forward, backward, reverse.join)
 
 
 def meet_files(*paths: Path | None) -> None:

@@ -1,0 +1,55 @@
+"""Two models, one of each direction, that align together.
+
+import nmt
+from nmt.alignment.directions import join
+from nmt.workflows.both_directions import BothDirections
+
+both = BothDirections(nmt.load("runs/de-en"), nmt.load("runs/en-de"), join("grow-diag-final-and"))
+(alignment,) = both.align(["Der Hund schläft."], ["The dog sleeps."])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nmt.alignment import Method
+from nmt.alignment.directions import Join
+from nmt.alignment.formats import Alignment
+from nmt.core.errors import InputError
+from nmt.workflows.locate import run_of
+from nmt.workflows.translator import Translator
+
+
+class BothDirections:
+    """Aligns sentence pairs with a model that translates source to target and one that translates target to source."""
+
+    def __init__(self, forward: Translator, backward: Translator, join: Join) -> None:
+        """Raises InputError where both are of one run, which translates but one way."""
+        forward_run, backward_run = (run_of(each.trained.checkpoint) for each in (forward, backward))
+        if forward_run == backward_run:
+            raise InputError(
+                f"{backward.trained.checkpoint}: is of the same run as the forward model; "
+                "name one that translates the target to the source"
+            )
+        self.forward = forward
+        self.backward = backward
+        self.join = join
+
+    def check_method(self, method: Method) -> None:
+        """Raises InputError for a method that one of the models or its precision does not admit."""
+        for each in (self.forward, self.backward):
+            each.check_method(method)
+
+    def align(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        method: Method = "attention",
+        first_line: int = 1,
+    ) -> list[Alignment]:
+        """One alignment between words for each pair. Raises InputError for what `Translator.align` of either model
+        raises it for; the subwords of both may differ."""
+        forward = self.forward.align(sources, targets, method=method, first_line=first_line)
+        backward = self.backward.align(targets, sources, method=method, first_line=first_line)
+        return [self.join(one, other) for one, other in zip(forward, backward, strict=True)]

@@ -1,0 +1,76 @@
+"""Scores of a file of word alignments against gold links, with bootstrap intervals; no model is needed."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.alignment.error_rate import AlignmentScore, score_pair
+from nmt.alignment.formats import read_gold, read_pharaoh
+from nmt.core.errors import InputError
+from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, percentile_interval, resampled_sums
+
+_RATES: Mapping[str, Callable[[AlignmentScore], float]] = {
+    "aer": lambda score: score.aer,
+    "precision": lambda score: score.precision,
+    "recall": lambda score: score.recall,
+    "f1": lambda score: score.f1,
+}
+
+_NAMES = {"aer": "AER", "precision": "precision", "recall": "recall", "f1": "F1 (sure)"}
+
+
+@dataclass(frozen=True)
+class AlignmentEvaluation:
+    """What a file of alignments is worth."""
+
+    score: AlignmentScore
+    estimates: Mapping[str, Estimate]
+    """Of `aer`, `precision`, `recall` and `f1`: fractions, with 95 % intervals."""
+
+    def lines(self) -> list[str]:
+        """A table for people, in per cent."""
+        rows = [("", "rate", "95% interval")]
+        for key, each in self.estimates.items():
+            rows.append((_NAMES[key], f"{100 * each.value:.1f}", f"{100 * each.low:.1f} to {100 * each.high:.1f}"))
+        lines = [f"{name:9}  {rate:>5}  {interval:>14}" for name, rate, interval in rows]
+        return [*lines, f"{self.score.sentences} sentences, {self.score.predicted} links, {self.score.sure} sure"]
+
+    def tree(self) -> dict[str, Any]:
+        """For JSON, not rounded, with stable keys: each rate with its `value`, `low` and `high`, and the counts."""
+        return self.score.as_dict() | {key: asdict(each) for key, each in self.estimates.items()}
+
+
+def evaluate_alignment(hypothesis: Path, gold: Path, *, gold_base: int, json: bool) -> AlignmentEvaluation:
+    """Prints how good the links of a Pharaoh file are.
+
+    Raises InputError for files that cannot be read, hold what is no link, or do not have equally many lines, or none.
+    """
+    predicted = list(read_pharaoh(hypothesis))
+    wanted = read_gold(gold, base=gold_base)
+    if len(predicted) != len(wanted):
+        raise InputError(
+            f"{hypothesis} has {len(predicted)} lines, but {gold} has {len(wanted)}: they must go together line by line"
+        )
+    if not predicted:
+        raise InputError(f"{hypothesis}: holds no line to score")
+    found = evaluation([score_pair(links, each) for links, each in zip(predicted, wanted, strict=True)])
+    print(json_format.dumps(found.tree(), indent=1) if json else "\n".join(found.lines()))
+    return found
+
+
+def evaluation(pairs: Sequence[AlignmentScore], *, resamples: int = RESAMPLES, seed: int = SEED) -> AlignmentEvaluation:
+    """The rates over all of at least one sentence pair, and their percentile intervals over resamples of the pairs."""
+    sums_RK = resampled_sums(np.array([astuple(each) for each in pairs], np.float64), resamples=resamples, seed=seed)
+    scores = [AlignmentScore(*map(int, sum_K)) for sum_K in sums_RK.tolist()]
+    total = sum(pairs, AlignmentScore())
+    estimates = {
+        key: Estimate(rate(total), *percentile_interval(np.array([rate(each) for each in scores])))
+        for key, rate in _RATES.items()
+    }
+    return AlignmentEvaluation(total, estimates)
