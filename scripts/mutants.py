@@ -529,8 +529,8 @@ MUTANTS = (
     Mutant(
         "attention weights of heads together are not dropped",
         "nmt/attention/multihead.py",
-        "            weights_SGT = self.dropout(weights_SGT)\n",
-        "",
+        "self.dropout(scores_SGT.softmax(dim=0))",
+        "scores_SGT.softmax(dim=0)",
         (MULTIHEAD, "-k", "dropout"),
     ),
     Mutant(
