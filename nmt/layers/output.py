@@ -103,7 +103,8 @@ class OutputLayer(nn.Module):
             return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1).to(wide)
 
         parts = [
-            checkpoint(part, readout, gold, use_reentrant=False)
+            # without gradients there is nothing to compute anew, and the first checkpoint imports for a second
+            checkpoint(part, readout, gold, use_reentrant=False) if torch.is_grad_enabled() else part(readout, gold)
             for readout, gold in zip(torch.split(readout_ND, chunk), torch.split(gold_N, chunk), strict=True)
         ]
         smoothed, log_p, is_best = zip(*parts, strict=True)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workflows.forking import Forks
+
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
 
 
@@ -54,14 +56,23 @@ def nmt(
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs the command line in another process."""
     root = Path(__file__).parents[2]
+    command, everything = list(map(str, arguments)), dict(os.environ)
+    for name in ("PYTEST_CURRENT_TEST", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):  # the latter set by nmt in this process
+        everything.pop(name, None)
+    everything |= {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **(environment or {})}
+    if stdin is not None and environment is None and (done := _FORKS.run(command, folder, stdin, everything)):
+        return done
     return subprocess.run(
-        [sys.executable, "-m", "nmt", *map(str, arguments)],
+        [sys.executable, "-m", "nmt", *command],
         cwd=folder,
         input=stdin,
         capture_output=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **(environment or {})},
+        env=everything,
     )
+
+
+_FORKS = Forks()
 
 
 @pytest.fixture(scope="session")
