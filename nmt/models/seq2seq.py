@@ -127,8 +127,8 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
 class Step(Generic[S]):
     """One step of a model.
 
-    Its logits are formed when they are asked for, some rows at a time: those of a whole batch are gone from a CPU's
-    cache before all are read.
+    Its logits are formed when they are asked for, some rows at a time: those of a whole batch take much memory, and are
+    gone from a CPU's cache before all are read.
     """
 
     vocabulary: int

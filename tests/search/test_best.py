@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nmt.search.best import CACHED, PARTS, SHORT, largest, parts
+from nmt.search.best import PARTS, SHORT, TOGETHER, largest, parts
 
 
 @pytest.mark.parametrize("vocabulary", [5, SHORT, SHORT + 1, SHORT + PARTS - 1, 3000])
@@ -45,10 +45,10 @@ def test_few_allowed_entries_are_found_among_impossible_ones() -> None:
 
 def test_parts_hold_every_row_once_and_whole_groups() -> None:
     cpu = torch.device("cpu")
-    for rows, vocabulary, together in ((7, 8000, 1), (1200, 8000, 5), (10, 4 * CACHED, 5), (3, 7, 1)):
+    for rows, vocabulary, together in ((7, 8000, 1), (1200, 8000, 5), (10, 4 * TOGETHER, 5), (3, 7, 1)):
         found = list(parts(rows, vocabulary, cpu, together=together))
         assert [row for part in found for row in range(part.start, part.stop)] == list(range(rows))
         assert all(part.start % together == 0 for part in found)
         largest_part = max(part.stop - part.start for part in found)
-        assert largest_part == together or largest_part * vocabulary <= CACHED
+        assert largest_part == together or largest_part * vocabulary <= TOGETHER
     assert list(parts(1200, 8000, torch.device("cuda"))) == [slice(0, 1200)]

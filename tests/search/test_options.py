@@ -349,7 +349,7 @@ def test_it_is_the_same_how_many_rows_are_looked_at_together(kind: str, monkeypa
     monkeypatch.setitem(path.LOOK_EVERY, "cpu", 3)  # as a GPU is asked
     for module in (beam_search, path):
         monkeypatch.setattr(module, "parts", few)
-    monkeypatch.setattr(largest_entries, "CACHED", 8)
+    monkeypatch.setattr(largest_entries, "TOGETHER", 8)
     found = search()
     assert seen[0] >= 3  # a part for each sentence, or for each row
     for hypotheses, others in zip(found, expected, strict=True):
