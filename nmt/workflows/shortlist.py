@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ import safetensors.numpy
 from nmt.alignment.lexicon import learn
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import whole_file
 from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
 from nmt.search.decode import decode
@@ -48,10 +48,9 @@ def shortlist(
     if data.valid is not None:
         _compare(trained, found, [data.valid.source(row).tolist() for row in range(min(len(data.valid), COMPARED))])
     path = run / FILE
-    beside = path.with_name(f".{FILE}.unfinished")
     tensors = {"always": found.always_A, "offsets": found.offsets_X1, "targets": found.targets_T}
-    safetensors.numpy.save_file(tensors, beside, {"vocabulary": trained.tokenizers.fingerprint})
-    os.replace(beside, path)
+    with whole_file(path) as partial:
+        safetensors.numpy.save_file(tensors, partial, {"vocabulary": trained.tokenizers.fingerprint})
     log.info(f"wrote {path}; use it with nmt translate --shortlist")
     return path
 
