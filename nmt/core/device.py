@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.kernels import keep_half
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 
@@ -62,7 +62,7 @@ def compute(device: str, precision: str) -> Compute:
     """
     chosen = _device(device)
     _keep_memory()
-    _forget_kernels()
+    keep_half()
     return Compute(chosen, _precision(precision, chosen))
 
 
@@ -115,15 +115,6 @@ def _cpu_has_bfloat16() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _forget_kernels() -> None:
-    """Has oneDNN, which makes a kernel for each shape of matrices that it meets, keep fewer of them.
-
-    By its own default it keeps 1,024, and batches of sentences have ever new shapes: in a long training those come to
-    several GiB. Far fewer than half of them would cost speed, because kernels are then made again and again.
-    """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
 
 
 def _keep_memory() -> None:

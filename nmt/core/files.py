@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -47,6 +48,15 @@ def sync_entry(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def content_hash(path: Path) -> bytes:
+    """SHA-256 of a file. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.digest()
 
 
 def umask() -> int:

@@ -29,6 +29,7 @@ import sentencepiece
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import content_hash
 from nmt.data.config import CorpusConfig, DataConfig
 from nmt.data.corpus import PairBlock, open_bytes, read_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
@@ -413,11 +414,7 @@ def _key(config: DataConfig, seed: int) -> str:
 
 def _content_hash(path: Path) -> bytes:
     open_bytes(path).close()  # the same errors as for reading the text
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.digest()
+    return content_hash(path)
 
 
 def _find(folder: Path, key: str) -> PreparedData | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -16,6 +15,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import content_hash
 from nmt.data.whole_folder import locked
 from nmt.experiment import Experiment
 from nmt.training import folders
@@ -277,11 +277,7 @@ def _weights(checkpoint: Path) -> str:
 
 
 def _hash(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
-            while data := file.read(1 << 20):
-                digest.update(data)
+        return content_hash(path).hex()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    return digest.hexdigest()
