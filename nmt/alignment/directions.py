@@ -115,6 +115,12 @@ def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
     return SoftMean(threshold) if name == "soft-mean" else SoftProduct(threshold)
 
 
+def turned(alignment: Alignment) -> Alignment:
+    """The same alignment, at level "word", with its target as the source."""
+    links, weights_TS = _swapped(alignment.links), np.asarray(alignment.weights_TS).T
+    return Alignment(alignment.target_words, alignment.source_words, links, weights_TS)
+
+
 def _swapped(links: Links) -> Links:
     return tuple(sorted((source, target) for target, source in links))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,6 +24,10 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.alignment import Method
+    from nmt.alignment.views import View
 
 
 def align(
@@ -94,10 +98,21 @@ def align(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what --compare finds as one JSON object.")] = False,
     format_: Annotated[
-        Literal["pharaoh", "jsonl", "npz", "png"] | None,
+        Literal["pharaoh", "jsonl", "npz", "png", "svg", "html"] | None,
         typer.Option(
             "--format",
-            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png: a heatmap. Default: pharaoh.",
+            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png, svg: a heatmap; html: a page to "
+            "look through all pairs. Default: pharaoh.",
+            show_default=False,
+        ),
+    ] = None,
+    views: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--view",
+            metavar="VIEW",
+            help="What --format html shows, METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, or "
+            "each:HEADS for a view of each head; repeatable. Default: what --method and --heads say.",
             show_default=False,
         ),
     ] = None,
@@ -110,7 +125,7 @@ def align(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="Where to write: a file, for png a folder; left out, stdout."
+            "--output", "-o", metavar="PATH", help="Where to write: a file, for png and svg a folder; left out, stdout."
         ),
     ] = None,
     gold: Annotated[
@@ -153,14 +168,15 @@ def align(
         _check_reverse(target, free_running=free_running, compare=compare, level=level)
     if json and not compare:
         raise InputError("--json is for the report of --compare; add --compare, or use --format jsonl")
-    if output is None and format_ in ("npz", "png"):
-        kind = "a file" if format_ == "npz" else "a folder for the pictures"
+    if output is None and format_ in ("npz", "png", "svg", "html"):
+        kind = "a file" if format_ in ("npz", "html") else "a folder for the pictures"
         raise InputError(f"--format {format_} needs --output, {kind}")
     if compare:
-        unused = {"--method": method, "--format": format_, "--level": level, "--output": output}
+        unused = {"--method": method, "--format": format_, "--view": views, "--level": level, "--output": output}
         for option, value in unused.items():
             if value is not None:
                 raise InputError(f"--compare prints a report on all methods, between words; leave out {option}")
+    asked = _asked_views(views, format_, method, heads, level, reverse=reverse is not None)
     check_model(model, changes)
     if compare:
         from nmt.workflows.compare_alignments import compare as compare_workflow
@@ -177,6 +193,23 @@ def align(
 
         joined = workflow.Reverse(reverse, directions.join(symmetrize or directions.DEFAULT, threshold))
         check_model(reverse, changes)
+    if format_ == "html":
+        from nmt.workflows.view_alignments import view as view_workflow
+
+        assert output is not None
+        view_workflow(
+            model,
+            changes,
+            source=source,
+            target=target,
+            reverse=joined,
+            views=asked,
+            output=output,
+            gold=gold,
+            device=device,
+            precision=precision,
+        )
+        return
     workflow.align(
         model,
         changes,
@@ -191,6 +224,36 @@ def align(
         device=device,
         precision=precision,
     )
+
+
+def _asked_views(
+    texts: list[str] | None,
+    format_: str | None,
+    method: Method | None,
+    heads: str | None,
+    level: str | None,
+    *,
+    reverse: bool,
+) -> list[View]:
+    """What --format html is to show."""
+    from nmt.alignment.views import View, parse_view
+
+    if format_ != "html":
+        if texts:
+            raise InputError("--view chooses what --format html shows; add that, or leave out --view")
+        return []
+    if level == "subword":
+        raise InputError("--level subword: --format html shows words; leave it out, or use --format png")
+    if not texts:
+        return [View(method or "attention")]
+    for option, value in (("--method", method), ("--heads", heads)):
+        if value is not None:
+            raise InputError(f"--view names methods and heads itself; leave out {option}, or --view")
+    views = [parse_view(text) for text in texts]
+    for each in views:
+        if each.side is not None and not reverse:
+            raise InputError(f"--view {each.name}: is of one of two models; give --reverse as well")
+    return views
 
 
 def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, level: str | None) -> None:

@@ -14,7 +14,7 @@ from nmt.alignment import Method
 from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter, PharaohWriter, read_gold
-from nmt.alignment.plot import PngWriter
+from nmt.alignment.plot import PictureWriter
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nmt.workflows.both_directions import BothDirections
     from nmt.workflows.translator import Translator
 
-Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png"]
+Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png", "svg"]
 
 WINDOW_PAIRS = 1000
 """Pairs that are held in memory and aligned together."""
@@ -170,11 +170,11 @@ def _cut(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
 
 
 def _writer(stack: ExitStack, format: Format, output: Path | None, gold: Sequence[Gold] | None) -> AlignmentWriter:
-    if format in ("pharaoh", "jsonl"):
+    if format == "pharaoh" or format == "jsonl":
         stream = sys.stdout if output is None else stack.enter_context(text_file(output))
         return stack.enter_context(PharaohWriter(stream) if format == "pharaoh" else JsonlWriter(stream))
     assert output is not None
-    return stack.enter_context(NpzWriter(output) if format == "npz" else PngWriter(output, gold))
+    return stack.enter_context(NpzWriter(output) if format == "npz" else PictureWriter(output, gold, format=format))
 
 
 def text_file(path: Path) -> TextIO:

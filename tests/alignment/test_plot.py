@@ -12,7 +12,7 @@ import pytest
 
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
-from nmt.alignment.plot import PngWriter, plot
+from nmt.alignment.plot import PictureWriter, plot
 from nmt.core.errors import InputError
 
 pytest.importorskip("matplotlib", reason="pictures need the extra nmt[plot]")
@@ -146,7 +146,7 @@ def test_the_writer_makes_one_picture_per_pair(tmp_path: Path) -> None:
         Alignment(("ab",), ("b",), ((0, 0),), np.array([[0.5, 0.5]]), "subword", ("▁a", "b"), ("▁b",)),
     ]
     gold = [Gold(frozenset({(0, 0)}))] * 3
-    with PngWriter(tmp_path / "new" / "pictures", gold) as writer:
+    with PictureWriter(tmp_path / "new" / "pictures", gold) as writer:
         for alignment in pairs:
             writer.write(alignment)
         with pytest.raises(InputError, match="more than 3 sentence pairs but 3 gold lines"):
@@ -159,7 +159,7 @@ def test_the_writer_makes_one_picture_per_pair(tmp_path: Path) -> None:
     assert (folder / "000003.png").read_bytes() == (tmp_path / "subword.png").read_bytes()
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file: cannot make this folder"):
-        PngWriter(tmp_path / "file")
+        PictureWriter(tmp_path / "file")
 
 
 def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
