@@ -3,7 +3,7 @@
 
 const SOURCE = 0;
 const TARGET = 1;
-const LONG = 40; // words of both sides that ask for more room between the lines
+const GAP = 8; // pixels that a space takes at most
 const TOLD = 5; // words that are named beside a word
 
 const KINDS = {
@@ -22,6 +22,8 @@ const MARKS = {
   wrong: "M-4-4L4 4M-4 4L4-4",
   missed: "M0-5L5 0L0 5L-5 0z",
 };
+
+const ORDER = ["open", "link", "possible", "sure", "missed", "wrong"]; // what is drawn first is covered by what follows
 
 const at = (id) => document.getElementById(id);
 const meta = JSON.parse(at("meta").textContent);
@@ -161,10 +163,15 @@ function pages() {
 
 function show() {
   state.page = Math.min(Math.max(0, state.page), pages() - 1);
+  const focused = focusedWord();
   const first = state.page * state.size;
   cards = listed.slice(first, first + state.size).map(card);
   at("pairs").dataset.layout = state.layout;
   at("pairs").replaceChildren(...cards.map((each) => each.article));
+  if (state.layout === "lines") {
+    const measured = cards.map(measure); // all at once, as each change of the page would make it be laid out anew
+    cards.forEach((made, place) => arrange(made, measured[place]));
+  }
   for (const pager of document.querySelectorAll(".pager")) {
     pager.querySelector(".page").value = state.page + 1;
     pager.querySelector(".page").max = pages();
@@ -175,6 +182,14 @@ function show() {
     }
   }
   draw();
+  const still = focused && cards.find((made) => made.pair === focused.pair);
+  if (still) go(still, ...focused.word);
+}
+
+function focusedWord() {
+  const word = document.activeElement?.closest(".word");
+  const made = word && cards.find((each) => each.article.contains(word));
+  return made && { pair: made.pair, word: place(word) };
 }
 
 // ---- one pair
@@ -186,7 +201,6 @@ function card(pair) {
   const told = element("p", { class: "told", "aria-live": "polite", dir: "auto" });
   const head = element("header", {}, element("h2", {}, String(pair.number)), facts, told);
   const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head);
-  article.classList.toggle("long", sides[SOURCE].length + sides[TARGET].length > LONG);
   const made = { pair, sides, facts, told, article, kinds: new Map(), weights: null };
   if (state.layout === "matrix") addMatrix(made);
   else addTies(made);
@@ -207,14 +221,53 @@ function word(text, side, place) {
 
 function addTies(made) {
   made.svg = drawing("links");
-  const ties = element("div", { class: "ties" }, made.svg);
-  ["source", "target"].forEach((name, side) => {
-    const line = element("p", { class: `words ${name}`, dir: "auto", role: "group", "aria-label": name });
-    for (const each of made.sides[side]) line.append(each, " ");
-    if (!made.sides[side].length) line.replaceChildren();
-    ties.append(line);
+  made.ties = element("div", { class: "ties" });
+  made.article.append(made.ties);
+  arrange(made, { rows: made.sides.map((words) => words.map(() => 0)), count: 1, directions: ["auto", "auto"] });
+}
+
+// Source and target in rows by turns, as in a score, so that most links are between neighbours.
+function arrange(made, { rows, count, directions }) {
+  const lines = [];
+  for (let row = 0; row < count; row += 1) {
+    ["source", "target"].forEach((name, side) => {
+      const line = element("p", { class: `words ${name}`, dir: directions[side], role: "group", "aria-label": name });
+      made.sides[side].forEach((each, index) => {
+        if (rows[side][index] === row) line.append(...(line.hasChildNodes() ? [" "] : []), each);
+      });
+      lines.push(line);
+    });
+  }
+  made.ties.replaceChildren(made.svg, ...lines);
+}
+
+// How many rows there have to be, and which each word is in: at the same part of either side's width.
+function measure(made) {
+  const room = made.article.firstElementChild.getBoundingClientRect().width;
+  const widths = made.sides.map((words) => words.map((each) => each.getBoundingClientRect().width + GAP));
+  const directions = [...made.ties.querySelectorAll(".words")].map((line) => getComputedStyle(line).direction);
+  const most = Math.max(1, ...widths.map((side) => side.length));
+  for (let count = 1; ; count += 1) {
+    const rows = widths.map((side) => spread(side, count));
+    if (count === most || rows.every((row, side) => fits(widths[side], row, room))) return { rows, count, directions };
+  }
+}
+
+function spread(widths, count) {
+  const total = widths.reduce((sum, width) => sum + width, 0);
+  let before = 0;
+  return widths.map((width) => {
+    before += width;
+    return Math.floor((count * (before - width / 2)) / total);
   });
-  made.article.append(ties);
+}
+
+function fits(widths, rows, room) {
+  const taken = [];
+  widths.forEach((width, index) => {
+    taken[rows[index]] = (taken[rows[index]] ?? 0) + width;
+  });
+  return taken.every((width) => width <= room + GAP);
 }
 
 function addMatrix(made) {
@@ -260,30 +313,38 @@ function draw() {
 function tie(made) {
   const { svg, sides, kinds, weights } = made;
   const origin = svg.parentElement.getBoundingClientRect();
-  const across = state.layout === "columns";
-  const ends = sides.map((words, side) =>
-    words.map((each) => {
-      const box = each.getBoundingClientRect();
-      return across
-        ? [(side === SOURCE ? box.right : box.left) - origin.left, (box.top + box.bottom) / 2 - origin.top]
-        : [(box.left + box.right) / 2 - origin.left, (side === SOURCE ? box.bottom : box.top) - origin.top];
-    }),
-  );
+  const boxes = sides.map((words) => words.map((each) => each.getBoundingClientRect()));
+  const join = state.layout === "columns" ? joinAcross : joinDown;
   svg.replaceChildren();
+  const drawn = [...kinds].sort(([, one], [, other]) => ORDER.indexOf(one) - ORDER.indexOf(other));
   const marks = [];
-  for (const [cell, kind] of kinds) {
-    const source = cell % sides[SOURCE].length;
-    const target = Math.floor(cell / sides[SOURCE].length);
-    const [x1, y1] = ends[SOURCE][source];
-    const [x2, y2] = ends[TARGET][target];
-    const [x, y] = [(x1 + x2) / 2, (y1 + y2) / 2];
-    const bend = across ? `${x} ${y1} ${x} ${y2}` : `${x1} ${y} ${x2} ${y}`;
-    const line = shape(svg, `tie ${kind}`, `M${x1} ${y1}C${bend} ${x2} ${y2}`);
+  for (const [cell, kind] of drawn) {
+    const [source, target] = [cell % sides[SOURCE].length, Math.floor(cell / sides[SOURCE].length)];
+    const { path, middle } = join(boxes[SOURCE][source], boxes[TARGET][target], origin);
+    const line = shape(svg, `tie ${kind}`, path);
     line.dataset.cell = cell;
     if (kind === "link") line.style.strokeWidth = 1.25 + (2.25 * weights[cell]) / 255;
-    if (MARKS[kind]) marks.push([kind, [x, y], cell]);
+    if (MARKS[kind]) marks.push([kind, middle, cell]);
   }
-  for (const [kind, place, cell] of marks) shape(svg, `mark ${kind}`, MARKS[kind], place).dataset.cell = cell;
+  for (const [kind, middle, cell] of marks) shape(svg, `mark ${kind}`, MARKS[kind], middle).dataset.cell = cell;
+}
+
+function joinDown(source, target, origin) {
+  const isBelow = target.top > source.top;
+  const x1 = (source.left + source.right) / 2 - origin.left;
+  const x2 = (target.left + target.right) / 2 - origin.left;
+  const y1 = (isBelow ? source.bottom : source.top) - origin.top;
+  const y2 = (isBelow ? target.top : target.bottom) - origin.top;
+  const y = (y1 + y2) / 2;
+  return { path: `M${x1} ${y1}C${x1} ${y} ${x2} ${y} ${x2} ${y2}`, middle: [(x1 + x2) / 2, y] };
+}
+
+function joinAcross(source, target, origin) {
+  const [x1, x2] = [source.right - origin.left, target.left - origin.left];
+  const y1 = (source.top + source.bottom) / 2 - origin.top;
+  const y2 = (target.top + target.bottom) / 2 - origin.top;
+  const x = (x1 + x2) / 2;
+  return { path: `M${x1} ${y1}C${x} ${y1} ${x} ${y2} ${x2} ${y2}`, middle: [x, (y1 + y2) / 2] };
 }
 
 function fill({ cells, kinds, weights, sides }) {
@@ -354,9 +415,9 @@ function settle(made) {
     const [side, index] = place(each);
     each.setAttribute("aria-pressed", String(pin?.[0] === side && pin?.[1] === index));
   }
-  const focused = document.activeElement?.classList.contains("word") && made.article.contains(document.activeElement);
+  const focused = focusedWord();
   if (pin) look(made, pin);
-  else if (focused) look(made, place(document.activeElement));
+  else if (focused?.pair === made.pair) look(made, focused.word);
   else rest(made);
 }
 
@@ -494,7 +555,7 @@ function follow(pager, top) {
   const to = (page) => {
     state.page = page;
     show();
-    if (!top) at("tools").scrollIntoView();
+    if (!top) scrollTo(0, 0);
   };
   pager.addEventListener("click", (event) => {
     const go = event.target.dataset?.go;
@@ -521,7 +582,7 @@ function begin() {
   show();
   let width = innerWidth;
   new ResizeObserver(() => {
-    if (innerWidth !== width) draw();
+    if (innerWidth !== width) show();
     width = innerWidth;
   }).observe(document.body);
 }
