@@ -184,7 +184,7 @@ def _draw_labels(
     plain: dict[str, Any] = {
         "parse_math": False,
         "usetex": False,
-        "family": [name for name in _FONTS if name in installed],
+        "family": [*(name for name in _FONTS if name in installed), "sans-serif"],
     }
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
