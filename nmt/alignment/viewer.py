@@ -1,7 +1,7 @@
 """Alignments as one HTML file to look through in a browser: words side by side, what each looks at, links and gold.
 
-The page (`nmt/alignment/page`) is in the file, and so are the data, as blocks of JSON that no browser takes for HTML; it
-asks no server for anything. A block is a list of pairs,
+The page (`nmt/alignment/page`) is in the file, and so are the data, as blocks of JSON that no browser takes for HTML;
+it asks no server for anything. A block is a list of pairs,
 
     [source words, target words, [[links, weights] of each view], gold links or null]
 
@@ -35,8 +35,8 @@ _HERE = "<!-- pairs -->\n"
 
 
 class ViewerWriter:
-    """Writes pairs into one file, in bounded memory, whatever their number. Leaving its `with` block completes the file;
-    after an exception nothing is written.
+    """Writes pairs into one file, in bounded memory, whatever their number. Leaving its `with` block completes the
+    file; after an exception nothing is written.
 
     A pair has one alignment, at level "word", for each of ``views``, their names. ``facts`` head the page: what was
     aligned, and by what. ``gold`` holds one record per pair, in order. Raises InputError where the file cannot be
@@ -127,5 +127,5 @@ def _quantized(weights_TS: Weights) -> str:
 
 
 def _json(tree: object) -> str:
-    """JSON that can stand in a script element: without a less-than sign no tag, comment or end of the element begins."""
+    """JSON that can stand in a script element: without a less-than sign nothing begins there, and nothing ends."""
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

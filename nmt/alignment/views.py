@@ -1,10 +1,12 @@
-"""What is looked at side by side: `[forward:|backward:]METHOD[:HEADS]`, or `each:HEADS` for a view of each head.
+"""What is looked at side by side, each view by its name.
 
     attention                what --method attention gives
     attention:layer3.*       by the mean of these heads
     each:layer3.*            each of these heads for itself
     gradient                 what --method gradient gives
-    backward:attention       of two models, what the second finds alone
+    backward:attention       of two models, what the second finds alone; forward: the first
+
+`--view` takes them, and so names them the page.
 """
 
 from __future__ import annotations
@@ -55,5 +57,6 @@ def parse_view(text: str) -> View:
             raise InputError(f"--view {text}: name heads, such as each:layer3.* or each:*")
         return View("attention", heads[0], each=True, side=side)
     if heads and method != "attention":
-        raise InputError(f"--view {text}: heads are those of attention, which {method} does not look at; leave them out")
+        unlooked = f"heads are those of attention, which {method} does not look at"
+        raise InputError(f"--view {text}: {unlooked}; leave them out")
     return View(cast(Method, method), heads[0] if heads else None, side=side)

@@ -41,7 +41,8 @@ def view(
     device: str,
     precision: str,
 ) -> dict[str, AlignmentScore]:
-    """Writes a page of all pairs of lines, or of source lines and their translations by the model, by each of ``views``.
+    """Writes a page of all pairs of lines, or of source lines and their translations by the model, by each of
+    ``views``.
 
     With ``gold`` prints AER, precision and recall of each on stderr, and returns them. Raises InputError for what
     ``nmt.workflows.align.align`` raises it for, and for heads that a model does not have.
@@ -79,8 +80,8 @@ def view(
 
 
 def expanded(views: Sequence[View], models: Models) -> list[View]:
-    """The views, each once, with one for each head where that is asked for. Raises InputError for a method or heads that
-    a model does not have."""
+    """The views, each once, with one for each head where that is asked for. Raises InputError for a method or heads
+    that a model does not have."""
     found: dict[View, None] = {}
     for each in views:
         heads: list[str] = []

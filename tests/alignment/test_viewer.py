@@ -115,10 +115,15 @@ def test_weights_outside_0_to_1_are_cut_and_lone_surrogates_stand_as_question_ma
 def test_after_an_error_nothing_has_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text("before")
-    with pytest.raises(KeyboardInterrupt), ViewerWriter(path, ["x"]) as writer:
-        for _ in range(300):
-            writer.write([alignment(("a",), ("b",))])
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with ViewerWriter(path, ["x"]) as writer:
+            for _ in range(300):
+                writer.write([alignment(("a",), ("b",))])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -224,7 +224,7 @@ def test_gold_tells_right_wrong_and_missed_links_apart(browser: Browser, tmp_pat
     choose(browser, "size", 50)
     rates = []
     for number, ((each,), links) in enumerate(zip(shown, gold, strict=True), 1):
-        expected = {link: "open" for link in links.possible - links.sure} | {link: "missed" for link in links.sure}
+        expected = dict.fromkeys(links.possible - links.sure, "open") | dict.fromkeys(links.sure, "missed")
         for link in each.links:
             expected[link] = "sure" if link in links.sure else "possible" if link in links.possible else "wrong"
         assert drawn(browser, number, len(each.source_words)) == expected
@@ -305,7 +305,8 @@ def test_it_works_without_a_mouse(browser: Browser, tmp_path: Path) -> None:
     assert browser.run(focused) == ["0", "ישן"]
     names = browser.run(
         "return [...document.querySelectorAll('button, input, select, [role=group], article, nav, table')]"
-        ".filter((each) => !(each.ariaLabel || each.labels?.length || each.textContent.trim())).map((each) => each.outerHTML)"
+        ".filter((each) => !(each.ariaLabel || each.labels?.length || each.textContent.trim()))"
+        ".map((each) => each.outerHTML)"
     )
     assert names == []
 
@@ -322,7 +323,7 @@ def test_long_sentences_and_narrow_windows(browser: Browser, tmp_path: Path) -> 
         rows = browser.run("return [...document.querySelectorAll('.words')].map((each) => each.className)")
         assert len(rows) > 4
         assert rows == ["words source", "words target"] * (len(rows) // 2)  # by turns
-        order = "return [...document.querySelectorAll('.word[data-side=\"0\"]')].map((each) => Number(each.dataset.place))"
+        order = "return [...document.querySelectorAll('.source .word')].map((each) => Number(each.dataset.place))"
         assert browser.run(order) == list(range(71))
 
 
