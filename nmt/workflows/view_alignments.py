@@ -84,19 +84,20 @@ def expanded(views: Sequence[View], models: Models) -> list[View]:
     that a model does not have."""
     found: dict[View, None] = {}
     for each in views:
-        heads: list[str] = []
-        for side in _sides(each, models):
-            models[side].check_method(each.method)
-            if each.heads is not None:
-                heads = _heads(each, models[side])
+        asked = [models[side] for side in _sides(each, models)]
+        for model in asked:
+            model.check_method(each.method)
+        heads = [] if each.heads is None else [_heads(each, model) for model in asked]
         if each.each:
-            found |= dict.fromkeys(replace(each, heads=head, each=False) for head in heads)
+            common = [head for head in heads[0] if all(head in names for names in heads)]
+            if not common:
+                raise InputError(
+                    f"--view {each.name}: the two models have no such head in common; ask for those of one, "
+                    f"forward:{each.name} or backward:{each.name}"
+                )
+            found |= dict.fromkeys(replace(each, heads=head, each=False) for head in common)
         else:
             found[each] = None
-    for each in found:
-        for side in _sides(each, models):
-            if each.heads is not None:
-                _heads(each, models[side])  # one of `each` may be known to the other model only
     return list(found)
 
 

@@ -144,7 +144,7 @@ def test_words_light_up_where_they_look_and_stay_text(browser: Browser, tmp_path
 def test_a_click_keeps_a_word_also_in_other_views_and_layouts(browser: Browser, tmp_path: Path) -> None:
     shown = pairs(views=2)
     show(browser, tmp_path, shown)
-    browser.run("document.querySelector(arguments[0]).click()", word(1, 1, 2))
+    browser.click(word(1, 1, 2))
     browser.point(word(1, 1, 0))
     assert lit(browser, 1, 0) == rounded(shown[0][0].weights_TS[2])
     choose(browser, "view", 1)
@@ -154,7 +154,7 @@ def test_a_click_keeps_a_word_also_in_other_views_and_layouts(browser: Browser, 
         layout(browser, name)
         assert lit(browser, 1, 0) == rounded(shown[0][1].weights_TS[2])
     assert browser.run("return document.querySelector('[aria-pressed=true]').textContent") == "&amp;"
-    browser.run("document.querySelector(arguments[0]).click()", word(1, 1, 2))
+    browser.click(word(1, 1, 2))
     browser.point("h1")
     assert lit(browser, 1, 0) == [None] * 4
 

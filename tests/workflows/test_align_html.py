@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
+from nmt.alignment import Method
 from nmt.alignment.formats import read_jsonl
 from nmt.cli import app
 from tests.workflows.runs import CONFIG, nmt, write_corpus
@@ -161,10 +162,7 @@ HTML = ("--format", "html", "-o", "out")
         ),
         (
             [*HTML, "--view", "atention"],
-            (
-                "--view atention: 'atention' is no method; choose one of attention, gradient, input-x-gradient, "
-                "or each:HEADS"
-            ),
+            (f"--view atention: 'atention' is no method; choose one of {', '.join(get_args(Method))}, or each:HEADS"),
         ),
         (
             [*HTML, "--view", "forward:attention"],
@@ -201,6 +199,8 @@ def test_heads_that_a_model_does_not_have_are_said(trained: Path, reverse: Path,
     both = (trained / "run", "--reverse", reverse)
     said = f"error: --view each:layer1.*: fits no head of {trained}/run/best; it has head1"
     assert fault(*both, "--view", "each:layer1.*") == said
+    said = "error: --view each:*: the two models have no such head in common; ask for those of one, "
+    assert fault(*both, "--view", "each:*") == f"{said}forward:each:* or backward:each:*"
     said = f"error: --view attention:head1: fits no head of {reverse}/best; it has {known}"
     assert fault(*both, "--view", "attention:head1") == said
     said = f"error: {trained}/run/best: is of the same run as the forward model; "

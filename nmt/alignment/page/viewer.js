@@ -430,11 +430,16 @@ function listen(made) {
     else settle(made);
   });
   article.addEventListener("pointerleave", () => settle(made));
-  article.addEventListener("focusin", () => settle(made));
+  article.addEventListener("focusin", (event) => {
+    rove(made, ...place(event.target));
+    settle(made);
+  });
   article.addEventListener("focusout", () => setTimeout(settle, 0, made));
   article.addEventListener("click", (event) => {
     const clicked = event.target.closest(".word");
-    if (clicked && getSelection().isCollapsed) keep(made, place(clicked));
+    if (!clicked || !getSelection().isCollapsed) return;
+    keep(made, place(clicked));
+    if (!state.pins.has(pair)) clicked.blur(); // let go of for good, not lit for being in focus
   });
   article.addEventListener("keydown", (event) => {
     const pressed = event.target.closest(".word");
@@ -473,9 +478,14 @@ function press(made, [side, index], key) {
 }
 
 function go(made, side, index) {
-  for (const each of made.sides[side]) each.tabIndex = -1;
-  made.sides[side][index].tabIndex = 0;
   made.sides[side][index].focus();
+}
+
+// Tab comes to one word of a side, the one that had the focus last.
+function rove(made, side, index) {
+  made.sides[side].forEach((each, other) => {
+    each.tabIndex = other === index ? 0 : -1;
+  });
 }
 
 // ---- what is shown
@@ -558,8 +568,8 @@ function follow(pager, top) {
     if (!top) scrollTo(0, 0);
   };
   pager.addEventListener("click", (event) => {
-    const go = event.target.dataset?.go;
-    if (go) to({ first: 0, previous: state.page - 1, next: state.page + 1, last: pages() - 1 }[go]);
+    const where = event.target.dataset.go;
+    if (where) to({ first: 0, previous: state.page - 1, next: state.page + 1, last: pages() - 1 }[where]);
   });
   pager.querySelector(".page").addEventListener("change", (event) => to(Math.round(Number(event.target.value) || 1) - 1));
 }
