@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from json import dumps
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -117,6 +118,47 @@ def align(
         Path | None,
         typer.Option("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
     ] = None,
+    lexicon: Annotated[
+        Path | None,
+        typer.Option(
+            "--lexicon",
+            metavar="FILE",
+            help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
+        ),
+    ] = None,
+    min_count: Annotated[
+        int | None,
+        typer.Option("--min-count", metavar="N", min=1, help="The least count in it. Default: 1.", show_default=False),
+    ] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Its words in lower case.")] = False,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            "--examples",
+            metavar="N",
+            min=0,
+            help="Line numbers that it names for each entry. Default: 3.",
+            show_default=False,
+        ),
+    ] = None,
+    suspects: Annotated[
+        Path | None,
+        typer.Option(
+            "--suspects",
+            metavar="FILE",
+            help="Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as "
+            "FILE.jsonl.",
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            "--min-score",
+            metavar="X",
+            help="The score from which on a pair is suspicious by itself. Default: 4.",
+            show_default=False,
+        ),
+    ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
@@ -131,7 +173,8 @@ def align(
 
     By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
     without it the model's own translations are aligned. With --reverse two models align the pairs, one from each side,
-    and their alignments are joined. With --compare it says how far the methods agree instead.
+    and their alignments are joined. With --compare it says how far the methods agree instead. With --lexicon or
+    --suspects the links themselves are written only where --output or --format is given.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
@@ -156,8 +199,10 @@ def align(
     if output is None and format_ in ("npz", "png"):
         kind = "a file" if format_ == "npz" else "a folder for the pictures"
         raise InputError(f"--format {format_} needs --output, {kind}")
+    _check_reports(output, target, lexicon, suspects, min_count, lowercase, examples, min_score)
     if compare:
         unused = {"--method": method, "--format": format_, "--level": level, "--output": output}
+        unused |= {"--lexicon": lexicon, "--suspects": suspects}
         for option, value in unused.items():
             if value is not None:
                 raise InputError(f"--compare prints a report on all methods, between words; leave out {option}")
@@ -169,8 +214,17 @@ def align(
             model, changes, source=source, target=target, gold=gold, json=json, device=device, precision=precision
         )
         return
+    from nmt.alignment.suspects import MIN_SCORE
     from nmt.workflows import align as workflow
+    from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 
+    lexicon_choice = suspects_choice = None
+    if lexicon is not None:
+        shown = 3 if examples is None else examples
+        lexicon_choice = LexiconChoice(lexicon, min_count=min_count or 1, lowercase=lowercase, examples=shown)
+    if suspects is not None:
+        suspects_choice = SuspectsChoice(suspects, min_score=MIN_SCORE if min_score is None else min_score)
+    only_reports = output is None and (lexicon, suspects) != (None, None)
     joined = None
     if reverse is not None:
         from nmt.alignment import directions
@@ -185,9 +239,11 @@ def align(
         reverse=joined,
         method=method or "attention",
         output=output,
-        format=format_ or "pharaoh",
+        format=format_ or (None if only_reports else "pharaoh"),
         level=level or "word",
         gold=gold,
+        lexicon=lexicon_choice,
+        suspects=suspects_choice,
         device=device,
         precision=precision,
     )
@@ -202,3 +258,26 @@ def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, le
         raise InputError("--compare is of the methods of one model; leave out --reverse, or --compare")
     if level == "subword":
         raise InputError("--level subword: two models are joined between words, as their subwords differ; leave it out")
+
+
+def _check_reports(
+    output: Path | None,
+    target: Path | None,
+    lexicon: Path | None,
+    suspects: Path | None,
+    min_count: int | None,
+    lowercase: bool,
+    examples: int | None,
+    min_score: float | None,
+) -> None:
+    if lexicon is None and (min_count, lowercase, examples) != (None, False, None):
+        raise InputError("--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well")
+    if suspects is None and min_score is not None:
+        raise InputError("--min-score says which pairs are suspicious; give --suspects as well")
+    if min_score is not None and not isfinite(min_score):
+        raise InputError(f"--min-score {min_score}: give a finite number")
+    if suspects is not None and target is None:
+        raise InputError("--suspects looks for mistranslations in given pairs; give --target as well")
+    paths = [path.resolve() for path in (output, lexicon, suspects) if path is not None]
+    if len(set(paths)) < len(paths):
+        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
