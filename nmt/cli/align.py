@@ -5,7 +5,7 @@ from __future__ import annotations
 from json import dumps
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,6 +25,9 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 
 
 def align(
@@ -199,7 +202,11 @@ def align(
     if output is None and format_ in ("npz", "png"):
         kind = "a file" if format_ == "npz" else "a folder for the pictures"
         raise InputError(f"--format {format_} needs --output, {kind}")
-    _check_reports(output, target, lexicon, suspects, min_count, lowercase, examples, min_score)
+    wanted_lexicon = _lexicon(lexicon, min_count=min_count, lowercase=lowercase, examples=examples)
+    wanted_suspects = _suspects(suspects, target, min_score=min_score)
+    written = [path.resolve() for path in (output, lexicon, suspects) if path is not None]
+    if len(set(written)) < len(written):
+        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
     if compare:
         unused = {"--method": method, "--format": format_, "--level": level, "--output": output}
         unused |= {"--lexicon": lexicon, "--suspects": suspects}
@@ -214,16 +221,8 @@ def align(
             model, changes, source=source, target=target, gold=gold, json=json, device=device, precision=precision
         )
         return
-    from nmt.alignment.suspects import MIN_SCORE
     from nmt.workflows import align as workflow
-    from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 
-    lexicon_choice = suspects_choice = None
-    if lexicon is not None:
-        shown = 3 if examples is None else examples
-        lexicon_choice = LexiconChoice(lexicon, min_count=min_count or 1, lowercase=lowercase, examples=shown)
-    if suspects is not None:
-        suspects_choice = SuspectsChoice(suspects, min_score=MIN_SCORE if min_score is None else min_score)
     only_reports = output is None and (lexicon, suspects) != (None, None)
     joined = None
     if reverse is not None:
@@ -242,8 +241,8 @@ def align(
         format=format_ or (None if only_reports else "pharaoh"),
         level=level or "word",
         gold=gold,
-        lexicon=lexicon_choice,
-        suspects=suspects_choice,
+        lexicon=wanted_lexicon,
+        suspects=wanted_suspects,
         device=device,
         precision=precision,
     )
@@ -260,24 +259,30 @@ def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, le
         raise InputError("--level subword: two models are joined between words, as their subwords differ; leave it out")
 
 
-def _check_reports(
-    output: Path | None,
-    target: Path | None,
-    lexicon: Path | None,
-    suspects: Path | None,
-    min_count: int | None,
-    lowercase: bool,
-    examples: int | None,
-    min_score: float | None,
-) -> None:
-    if lexicon is None and (min_count, lowercase, examples) != (None, False, None):
-        raise InputError("--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well")
-    if suspects is None and min_score is not None:
-        raise InputError("--min-score says which pairs are suspicious; give --suspects as well")
-    if min_score is not None and not isfinite(min_score):
-        raise InputError(f"--min-score {min_score}: give a finite number")
-    if suspects is not None and target is None:
+def _lexicon(
+    path: Path | None, *, min_count: int | None, lowercase: bool, examples: int | None
+) -> LexiconChoice | None:
+    if path is None:
+        if (min_count, lowercase, examples) != (None, False, None):
+            raise InputError("--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well")
+        return None
+    from nmt.workflows.corpus_reports import LexiconChoice
+
+    shown = 3 if examples is None else examples
+    return LexiconChoice(path, min_count=min_count or 1, lowercase=lowercase, examples=shown)
+
+
+def _suspects(path: Path | None, target: Path | None, *, min_score: float | None) -> SuspectsChoice | None:
+    if path is None:
+        if min_score is not None:
+            raise InputError("--min-score says which pairs are suspicious; give --suspects as well")
+        return None
+    if target is None:
         raise InputError("--suspects looks for mistranslations in given pairs; give --target as well")
-    paths = [path.resolve() for path in (output, lexicon, suspects) if path is not None]
-    if len(set(paths)) < len(paths):
-        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
+    from nmt.workflows.corpus_reports import SuspectsChoice
+
+    if min_score is None:
+        return SuspectsChoice(path)
+    if not isfinite(min_score):
+        raise InputError(f"--min-score {min_score}: give a finite number")
+    return SuspectsChoice(path, min_score=min_score)
