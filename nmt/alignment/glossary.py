@@ -17,7 +17,8 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import dropwhile, pairwise
 from typing import TypeAlias
 
 from nmt.alignment import Links
@@ -123,21 +124,17 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
 def unit(words: Sequence[str], places: Sequence[int]) -> str:
     """The words at some places as one text, with a gap mark where others stand between. Punctuation at its ends is left
     off, unless there is nothing else."""
-    marks = [_is_mark(words[place]) for place in places]
-    if False in marks:
-        last = len(marks) - marks[::-1].index(False)
-        places = places[marks.index(False) : last]
-    if not places:
-        return ""
+    is_word = [not all(map(_is_mark, words[place])) for place in places]
+    if True in is_word:
+        places = places[is_word.index(True) : len(is_word) - is_word[::-1].index(True)]
     texts = [words[place] for place in places]
-    if False in marks:
-        texts[0] = texts[0][next(at for at, each in enumerate(texts[0]) if not _is_mark(each)) :]
-        texts[-1] = texts[-1][: -next(at for at, each in enumerate(reversed(texts[-1])) if not _is_mark(each)) or None]
-    parts = [texts[0]]
-    for (place, following), text in zip(pairwise(places), texts[1:], strict=True):
-        parts += [GAP, text] if following > place + 1 else [text]
-    return " ".join(parts)
+    if True in is_word:
+        texts[0] = "".join(dropwhile(_is_mark, texts[0]))
+        texts[-1] = texts[-1][: len("".join(dropwhile(_is_mark, reversed(texts[-1]))))]
+    gaps = [f" {GAP} " if following > place + 1 else " " for place, following in pairwise(places)]
+    return "".join(text + gap for text, gap in zip(texts, [*gaps, ""], strict=False))
 
 
-def _is_mark(text: str) -> bool:
-    return all(unicodedata.category(each).startswith("P") and each not in _KEPT for each in text)
+@cache
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("P") and character not in _KEPT
