@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from json import dumps
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +29,7 @@ from nmt.core.errors import InputError
 if TYPE_CHECKING:
     from nmt.alignment import Method
     from nmt.alignment.views import View
+    from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 
 
 def align(
@@ -132,6 +134,47 @@ def align(
         Path | None,
         typer.Option("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
     ] = None,
+    lexicon: Annotated[
+        Path | None,
+        typer.Option(
+            "--lexicon",
+            metavar="FILE",
+            help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
+        ),
+    ] = None,
+    min_count: Annotated[
+        int | None,
+        typer.Option("--min-count", metavar="N", min=1, help="The least count in it. Default: 1.", show_default=False),
+    ] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Its words in lower case.")] = False,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            "--examples",
+            metavar="N",
+            min=0,
+            help="Line numbers that it names for each entry. Default: 3.",
+            show_default=False,
+        ),
+    ] = None,
+    suspects: Annotated[
+        Path | None,
+        typer.Option(
+            "--suspects",
+            metavar="FILE",
+            help="Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as "
+            "FILE.jsonl.",
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            "--min-score",
+            metavar="X",
+            help="The score from which on a pair is suspicious by itself. Default: 4.",
+            show_default=False,
+        ),
+    ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
@@ -146,7 +189,8 @@ def align(
 
     By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
     without it the model's own translations are aligned. With --reverse two models align the pairs, one from each side,
-    and their alignments are joined. With --compare it says how far the methods agree instead.
+    and their alignments are joined. With --compare it says how far the methods agree instead. With --lexicon or
+    --suspects the links themselves are written only where --output or --format is given.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
@@ -171,11 +215,19 @@ def align(
     if output is None and format_ in ("npz", "png", "svg", "html"):
         kind = "a file" if format_ in ("npz", "html") else "a folder for the pictures"
         raise InputError(f"--format {format_} needs --output, {kind}")
+    wanted_lexicon = _lexicon(lexicon, min_count=min_count, lowercase=lowercase, examples=examples)
+    wanted_suspects = _suspects(suspects, target, min_score=min_score)
+    written = [path.resolve() for path in (output, lexicon, suspects) if path is not None]
+    if len(set(written)) < len(written):
+        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
     if compare:
         unused = {"--method": method, "--format": format_, "--view": views, "--level": level, "--output": output}
+        unused |= {"--lexicon": lexicon, "--suspects": suspects}
         for option, value in unused.items():
             if value is not None:
                 raise InputError(f"--compare prints a report on all methods, between words; leave out {option}")
+    if format_ == "html" and (lexicon, suspects) != (None, None):
+        raise InputError("--lexicon and --suspects are not written beside --format html; ask for them by themselves")
     asked = _asked_views(views, format_, method, heads, level, reverse=reverse is not None)
     check_model(model, changes)
     if compare:
@@ -187,6 +239,7 @@ def align(
         return
     from nmt.workflows import align as workflow
 
+    only_reports = output is None and (lexicon, suspects) != (None, None)
     joined = None
     if reverse is not None:
         from nmt.alignment import directions
@@ -218,9 +271,11 @@ def align(
         reverse=joined,
         method=method or "attention",
         output=output,
-        format=format_ or "pharaoh",
+        format=format_ or (None if only_reports else "pharaoh"),
         level=level or "word",
         gold=gold,
+        lexicon=wanted_lexicon,
+        suspects=wanted_suspects,
         device=device,
         precision=precision,
     )
@@ -265,3 +320,32 @@ def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, le
         raise InputError("--compare is of the methods of one model; leave out --reverse, or --compare")
     if level == "subword":
         raise InputError("--level subword: two models are joined between words, as their subwords differ; leave it out")
+
+
+def _lexicon(
+    path: Path | None, *, min_count: int | None, lowercase: bool, examples: int | None
+) -> LexiconChoice | None:
+    if path is None:
+        if (min_count, lowercase, examples) != (None, False, None):
+            raise InputError("--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well")
+        return None
+    from nmt.workflows.corpus_reports import LexiconChoice
+
+    shown = 3 if examples is None else examples
+    return LexiconChoice(path, min_count=min_count or 1, lowercase=lowercase, examples=shown)
+
+
+def _suspects(path: Path | None, target: Path | None, *, min_score: float | None) -> SuspectsChoice | None:
+    if path is None:
+        if min_score is not None:
+            raise InputError("--min-score says which pairs are suspicious; give --suspects as well")
+        return None
+    if target is None:
+        raise InputError("--suspects looks for mistranslations in given pairs; give --target as well")
+    from nmt.workflows.corpus_reports import SuspectsChoice
+
+    if min_score is None:
+        return SuspectsChoice(path)
+    if not isfinite(min_score):
+        raise InputError(f"--min-score {min_score}: give a finite number")
+    return SuspectsChoice(path, min_score=min_score)

@@ -22,6 +22,7 @@ from nmt.data.corpus import open_bytes, read_lines
 
 if TYPE_CHECKING:
     from nmt.workflows.both_directions import BothDirections
+    from nmt.workflows.corpus_reports import CorpusReport, LexiconChoice, SuspectsChoice
     from nmt.workflows.translator import Translator
 
 Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png", "svg"]
@@ -47,13 +48,16 @@ def align(
     reverse: Reverse | None,
     method: Method,
     output: Path | None,
-    format: Format,
+    format: Format | None,
     level: Level,
     gold: Path | None,
+    lexicon: LexiconChoice | None,
+    suspects: SuspectsChoice | None,
     device: str,
     precision: str,
 ) -> AlignmentScore | None:
-    """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
+    """Writes one alignment for each pair of lines, or for each source line and its translation by the model, unless
+    ``format`` is None, and what the alignments of all say together: a lexicon, suspicious pairs.
     With ``reverse`` both models align the given pairs, at level ``word``; ``overrides`` hold for both.
 
     With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
@@ -63,6 +67,9 @@ def align(
     assert reverse is None or (target is not None and level == "word")
     meet_files(source, target, gold)
     refuse_overwriting(output, source, target, gold)
+    for option, choice in (("--lexicon", lexicon), ("--suspects", suspects)):
+        if choice is not None:
+            refuse_overwriting(choice.path, source, target, gold, option=option)
     from nmt.workflows.translator import load  # only now: torch takes a second to import
 
     translator = load(model, device=device, precision=precision, overrides=overrides)
@@ -73,7 +80,8 @@ def align(
     wanted = gold_of(gold, source, target)
     total = AlignmentScore()
     with ExitStack() as stack:
-        writer = _writer(stack, format, output, wanted)
+        writer = None if format is None else _writer(stack, format, output, wanted)
+        reports = _reports(stack, lexicon, suspects, both or translator, source, target)
         for window in stack.enter_context(closing(windows(translator, source, target))):
             first_line = window.first + 1
             if both is None:
@@ -83,9 +91,12 @@ def align(
             else:
                 alignments = both.align(window.sources, window.targets, method=method, first_line=first_line)
             for number, alignment in enumerate(alignments, window.first):
-                writer.write(alignment)
+                if writer is not None:
+                    writer.write(alignment)
                 if wanted is not None:
                     total += score_pair(alignment.links, wanted[number])
+            for report in reports:
+                report.add(window.sources, window.targets, alignments, first_line)
     if wanted is None:
         return None
     print(total.line(), file=sys.stderr)
@@ -175,6 +186,24 @@ def _writer(stack: ExitStack, format: Format, output: Path | None, gold: Sequenc
         return stack.enter_context(PharaohWriter(stream) if format == "pharaoh" else JsonlWriter(stream))
     assert output is not None
     return stack.enter_context(NpzWriter(output) if format == "npz" else PictureWriter(output, gold, format=format))
+
+
+def _reports(
+    stack: ExitStack,
+    lexicon: LexiconChoice | None,
+    suspects: SuspectsChoice | None,
+    model: Translator | BothDirections,
+    source: Path,
+    target: Path | None,
+) -> list[CorpusReport]:
+    from nmt.workflows.corpus_reports import lexicon_report, suspects_report
+
+    reports = []
+    if lexicon is not None:
+        reports.append(stack.enter_context(lexicon_report(lexicon)))
+    if suspects is not None:
+        reports.append(stack.enter_context(suspects_report(suspects, model, _pairs(source, target))))
+    return reports
 
 
 def text_file(path: Path) -> TextIO:
