@@ -1,0 +1,113 @@
+"""What an aligner takes for the tokens of a word: the word, or parts of it.
+
+Word alignment wants whole words, whose translations are sure, and parts of words where a word is rare: *Straßenecke*
+has been seen once, *street corner* often. Several ways to cut the same text find different wrong links and the same right
+ones (Asgari, Sabet, Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word Alignment").
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import sentencepiece
+
+from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.data.words import text_words
+
+_MARK = "\u2581"
+
+_TRAINING_THREADS = 8
+"""The model depends on it; see ``nmt.data.tokenizer``."""
+
+
+class Granularity(ABC):
+    """A way to cut words."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def tokens(self, words: Iterable[str]) -> tuple[list[str], list[int]]:
+        """The tokens of words, and how many each word has: at least one."""
+        tokens: list[str] = []
+        counts: list[int] = []
+        for word in words:
+            found = self._known.get(word)
+            if found is None:
+                found = self._known[word] = self._cut(word)
+            tokens += found
+            counts.append(len(found))
+        return tokens, counts
+
+    def _cut(self, word: str) -> tuple[str, ...]:
+        parts = tuple(token for part in plain_parts(word) for token in self._cut_part(part))
+        return parts or (word,)
+
+    @abstractmethod
+    def _cut_part(self, part: str) -> Sequence[str]: ...
+
+
+class WholeWords(Granularity):
+    """Words without their punctuation, which is tokens of its own."""
+
+    def _cut_part(self, part: str) -> Sequence[str]:
+        return (part,)
+
+
+class Subwords(Granularity):
+    """The most probable pieces of a unigram language model (Kudo 2018)."""
+
+    def __init__(self, model: bytes, *, name: str = "subword model") -> None:
+        """Raises InputError for bytes that are no such model; ``name`` is what they are called."""
+        super().__init__()
+        self._tokenizer = Tokenizer(model, name=name)
+
+    @property
+    def model(self) -> bytes:
+        """As a file."""
+        return self._tokenizer.model
+
+    @cached_property
+    def size(self) -> int:
+        """Entries of the vocabulary, special ones included."""
+        return self._tokenizer.size
+
+    def _cut_part(self, part: str) -> Sequence[str]:
+        ids, spans = self._tokenizer.encode_spans(part)
+        # What is unknown keeps its letters; a mark of a word's beginning that is a piece by itself stands for nothing.
+        found = [
+            part[begin:end] if piece == UNK else text
+            for piece, text, (begin, end) in zip(ids, self._tokenizer.pieces(ids), spans, strict=True)
+        ]
+        return [text for text in found if text != _MARK] or found
+
+    @classmethod
+    def learn(cls, words: Counter[str], size: int) -> Subwords:
+        """At most ``size`` pieces, but all characters, out of words with their frequencies. Raises ValueError where
+        there is nothing to learn from."""
+        counts: Counter[str] = Counter()
+        for word, count in words.items():
+            for part in plain_parts(word):
+                counts[part] += count
+        rows = [f"{part}\t{count}" for part, count in sorted(counts.items()) if "\t" not in part and "\0" not in part]
+        if not rows:
+            raise ValueError("no words")
+        characters = len(set("".join(counts)))
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(rows), input_format="tsv", model_writer=model,
+            model_type="unigram", vocab_size=max(size, characters + 8), hard_vocab_limit=False, character_coverage=1.0,
+            num_threads=_TRAINING_THREADS, minloglevel=2, pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS,
+        )  # fmt: skip
+        return cls(model.getvalue())
+
+
+def plain_parts(word: str) -> list[str]:
+    """The words and signs of a word as the user has it, lower-cased and in one form (NFKC)."""
+    plain = unicodedata.normalize("NFKC", word).lower()
+    return [plain[begin:end] for begin, end in text_words(plain)]

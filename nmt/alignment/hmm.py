@@ -1,0 +1,393 @@
+"""Word alignment by hidden Markov models of both directions that are taught to agree.
+
+A model of one direction explains each target token by the source token it stands for, or by the empty word (Vogel, Ney
+and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
+
+    p(t_1 ... t_T, a_1 ... a_T | s_1 ... s_S) = prod over j of p(a_j | a_j-1) p(t_j | s_a_j)
+
+    p(a_j = i | a_j-1 = i')      (1 - p_0) jump(i - i') / sum over i'' of jump(i'' - i')
+    p(empty word | a_j-1 = i')   p_0; the next jump starts from i' still (Och and Ney 2003, section 2.1.2)
+
+The expected links are products of both directions' posteriors, which each of the two then learns from (Liang, Taskar
+and Klein 2006, "Alignment by Agreement", section 3.2), first with jumps that are all alike (IBM model 1), then with
+those that are learnt. Both learn the same counts of links, but each its own jumps and empty word.
+
+Shapes: B sentence pairs, S source and T target positions, E pairs of a source and a target token seen together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.alignment import Weights
+
+Tokens = npt.NDArray[np.int64]
+"""Numbers of the tokens of a sentence."""
+
+EMPTY_PROBABILITY = 0.02
+"""p_0. Learnt from counts it only grows, with every rare word; 0.1 and more lose a point of AER or two."""
+
+FARTHEST_JUMP = 10
+"""W: longer jumps are as probable as those of this length."""
+
+NEVER_SEEN = 1e-6
+"""p(t | s) of known tokens that were never seen together, and the least that any pair has."""
+
+UNKNOWN = 1e-4
+"""p(t | s) where the training text lacks one of the two: then the neighbours decide."""
+
+SAME_SPELLING = 0.1
+"""p(t | s) of tokens that were never seen together but are spelt alike, such as names."""
+
+_JUMP_SMOOTHING = 1e-4
+_EMPTY_SMOOTHING = 0.01
+
+_NEW_PAIRS = 1 << 24
+
+_CELLS = 1 << 18
+"""Pairs of positions in a batch, padding included: few enough for a CPU's cache."""
+
+_TINY = 1e-30
+_NO_TOKEN = -1
+
+
+@dataclass(frozen=True)
+class Direction:
+    """p(target tokens | source tokens); V target tokens, W the farthest jump."""
+
+    link_E: Tensor
+    """p(t | s) of each pair of tokens."""
+    empty_V1: Tensor
+    """p(t | empty word); the last entry is for unknown tokens."""
+    jump_J: Tensor
+    """Of the 2W + 1 jumps from -W to W, up to a factor."""
+    first_W1: Tensor
+    """Of the first position being the first, the second ... or a later one, up to a factor."""
+
+
+class Posterior(NamedTuple):
+    """What a direction makes of a batch."""
+
+    link_BST: Tensor
+    """p(a_t = s | both sentences); 0 at padding."""
+    empty_BT: Tensor
+    """p(a_t = empty word | both sentences); 0 at padding."""
+    jump_J: Tensor
+    """Expected numbers of jumps."""
+    first_W1: Tensor
+    """Expected numbers of first positions."""
+
+
+def posterior(
+    direction: Direction, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
+) -> Posterior:
+    """By the forward-backward algorithm, scaled at each target position. ``link_BST`` and ``empty_BT`` are emission
+    probabilities; what they hold at padding is not looked at. Lengths are at least 1."""
+    B, S, T = link_BST.shape
+    reach = len(direction.first_W1) - 1
+    place_S = torch.arange(S)
+    is_source_BS, is_target_BT = _within(source_length_B), _within(target_length_B)
+    distance_SS = (place_S - place_S[:, None]).clamp(-reach, reach) + reach
+    jump_BSS = direction.jump_J[distance_SS] * is_source_BS[:, None, :]
+    jump_BSS = jump_BSS / jump_BSS.sum(dim=2, keepdim=True)
+    first_BS = direction.first_W1[place_S.clamp(max=reach)] * is_source_BS
+    first_BS = first_BS / first_BS.sum(dim=1, keepdim=True)
+    link_TBS = (link_BST * is_source_BS[:, :, None] * (1 - EMPTY_PROBABILITY)).permute(2, 0, 1).contiguous()
+    empty_TB1 = empty_BT.T[:, :, None] * EMPTY_PROBABILITY
+
+    linked_TBS, emptied_TBS = torch.empty(T, B, S), torch.empty(T, B, S)
+    scale_TB1 = torch.empty(T, B, 1)
+    stay_BS = jumped_BS = first_BS
+    for time in range(T):
+        linked_BS, emptied_BS = jumped_BS * link_TBS[time], stay_BS * empty_TB1[time]
+        scale_TB1[time] = (linked_BS.sum(dim=1, keepdim=True) + emptied_BS.sum(dim=1, keepdim=True)).clamp(min=_TINY)
+        linked_TBS[time], emptied_TBS[time] = linked_BS / scale_TB1[time], emptied_BS / scale_TB1[time]
+        stay_BS = linked_TBS[time] + emptied_TBS[time]
+        jumped_BS = torch.bmm(stay_BS[:, None], jump_BSS)[:, 0]
+
+    # What is still to come depends on the source position alone, whether it was linked or the empty word came after it.
+    rest_TBS = torch.ones(T, B, S)
+    landed_TBS = torch.empty(T, B, S)
+    for time in range(T - 1, 0, -1):
+        going_on_B1 = is_target_BT[:, time, None]
+        landed_TBS[time] = torch.where(going_on_B1, link_TBS[time] * rest_TBS[time] / scale_TB1[time], 0.0)
+        jumped_BS = torch.bmm(jump_BSS, landed_TBS[time][:, :, None])[:, :, 0]
+        stayed_BS = empty_TB1[time] * rest_TBS[time] / scale_TB1[time]
+        rest_TBS[time - 1] = torch.where(going_on_B1, jumped_BS + stayed_BS, 1.0)
+
+    found_TBS = linked_TBS * rest_TBS * is_target_BT.T[:, :, None]
+    empty_TB = (emptied_TBS * rest_TBS).sum(dim=2) * is_target_BT.T
+    before_BST = (linked_TBS + emptied_TBS)[:-1].permute(1, 2, 0)
+    times_SS = (torch.bmm(before_BST, landed_TBS[1:].transpose(0, 1)) * jump_BSS).sum(dim=0)
+    return Posterior(
+        found_TBS.permute(1, 2, 0),
+        empty_TB.T,
+        torch.zeros_like(direction.jump_J).index_add_(0, distance_SS.flatten(), times_SS.flatten()),
+        torch.zeros_like(direction.first_W1).index_add_(0, place_S.clamp(max=reach), found_TBS[0].sum(dim=0)),
+    )
+
+
+@dataclass(frozen=True)
+class Hmms:
+    """A model of each direction over the same tokens."""
+
+    forward: Direction
+    backward: Direction
+    pair_E: Tokens
+    """The pairs of tokens that have a probability, sorted, each as source x (target tokens) + target."""
+
+    @property
+    def source_tokens(self) -> int:
+        """How many are known, numbered from 0; unknown ones have higher numbers."""
+        return len(self.backward.empty_V1) - 1
+
+    @property
+    def target_tokens(self) -> int:
+        """See ``source_tokens``."""
+        return len(self.forward.empty_V1) - 1
+
+    def posteriors(
+        self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens
+    ) -> list[tuple[Weights, Weights]]:
+        """Of each pair of sentences two matrices (T, S): the probability that a target token stands for a source token,
+        whose rows sum to 1 less that of the empty word, and the same the other way round, whose columns do.
+
+        ``spelt_alike_X`` gives for each source token, unknown ones included, the target token that is spelt like it, or
+        -1. Where a side has no token the matrices have no cell.
+        """
+        found: list[tuple[Weights, Weights]] = [
+            (np.zeros((len(target), len(source)), np.float32),) * 2
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        for batch in _batches(sources, targets, self.source_tokens, self.target_tokens):
+            place_BST = batch.places(self.pair_E, self.source_tokens, self.target_tokens)
+            unseen_BST = self._unseen(batch, spelt_alike_X)
+            link_BST = self._emitted(self.forward, place_BST, unseen_BST)
+            back_BST = self._emitted(self.backward, place_BST, unseen_BST)
+            one_BTS = posterior(*batch.seen_by(self.forward, link_BST)).link_BST.mT.numpy()
+            other_BTS = posterior(*batch.turned.seen_by(self.backward, back_BST.mT)).link_BST.numpy()
+            for place, row in enumerate(batch.rows):
+                T, S = found[row][0].shape
+                found[row] = (one_BTS[place, :T, :S].copy(), other_BTS[place, :T, :S].copy())
+        return found
+
+    def _emitted(self, direction: Direction, place_BST: Tensor, unseen_BST: Tensor) -> Tensor:
+        E = len(self.pair_E)
+        seen_BST = direction.link_E[place_BST.clamp(max=E - 1)] if E else unseen_BST
+        return torch.where(place_BST < E, seen_BST.clamp(min=NEVER_SEEN), unseen_BST)
+
+    def _unseen(self, batch: _Batch, spelt_alike_X: Tokens) -> Tensor:
+        """What pairs of tokens have that were not seen together."""
+        source_BS, target_BT = batch.source_BS, batch.target_BT
+        unknown_BST = (source_BS >= self.source_tokens)[:, :, None] | (target_BT >= self.target_tokens)[:, None]
+        alike_BS = torch.from_numpy(np.append(spelt_alike_X, _NO_TOKEN))[source_BS]
+        alike_BST = (alike_BS[:, :, None] == target_BT[:, None]) & (alike_BS >= 0)[:, :, None]
+        unseen_BST = torch.where(unknown_BST, UNKNOWN, NEVER_SEEN)
+        return torch.where(alike_BST, SAME_SPELLING, unseen_BST)
+
+
+def learn(
+    sources: Sequence[Tokens],
+    targets: Sequence[Tokens],
+    *,
+    source_tokens: int,
+    target_tokens: int,
+    flat_iterations: int = 5,
+    iterations: int = 5,
+    after_iteration: Callable[[], object] = lambda: None,
+) -> Hmms:
+    """The models of sentence pairs: expectation maximisation from equal probabilities, with jumps that are all alike
+    and then with learnt ones.
+
+    Pairs with an empty side teach nothing. Takes some 12 bytes for each pair of a source and a target position.
+    """
+    batches = list(_batches(sources, targets, source_tokens, target_tokens))
+    pair_E = _seen_pairs(sources, targets, target_tokens)
+    # What padding finds is multiplied by 0.
+    places = [
+        batch.places(pair_E, source_tokens, target_tokens).clamp(max=max(len(pair_E) - 1, 0)).to(torch.int32)
+        for batch in batches
+    ]
+    source_E, target_E = (torch.from_numpy(each) for each in np.divmod(pair_E, max(target_tokens, 1)))
+    models = Hmms(_equal(len(pair_E), target_tokens), _equal(len(pair_E), source_tokens), pair_E)
+    for number in range(flat_iterations + iterations):
+        flat = number < flat_iterations
+        find = _flat_posterior if flat else posterior
+        forward, backward = _Counts(models.forward), _Counts(models.backward)
+        for batch, stored_BST in zip(batches, places, strict=True):
+            place_BST = stored_BST.long()
+            one = find(*batch.seen_by(models.forward, models.forward.link_E[place_BST]))
+            other = find(*batch.turned.seen_by(models.backward, models.backward.link_E[place_BST].mT))
+            agreed_BST = one.link_BST * other.link_BST.mT
+            forward.add(one, batch.target_BT, place_BST, agreed_BST)
+            backward.add(other, batch.source_BS, place_BST, agreed_BST)
+        models = Hmms(
+            forward.direction(models.forward, source_E, source_tokens, with_jumps=not flat),
+            backward.direction(models.backward, target_E, target_tokens, with_jumps=not flat),
+            pair_E,
+        )
+        after_iteration()
+    return _pruned(models)
+
+
+def _flat_posterior(
+    direction: Direction, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
+) -> Posterior:
+    """As ``posterior``, where all jumps are alike (IBM model 1); it counts none."""
+    is_source_BS, is_target_BT = (_within(length_B) for length_B in (source_length_B, target_length_B))
+    linked_BST = link_BST * is_source_BS[:, :, None] * ((1 - EMPTY_PROBABILITY) / source_length_B[:, None, None])
+    emptied_BT = empty_BT * EMPTY_PROBABILITY
+    total_BT = (linked_BST.sum(dim=1) + emptied_BT).clamp(min=_TINY)
+    return Posterior(
+        linked_BST / total_BT[:, None] * is_target_BT[:, None],
+        emptied_BT / total_BT * is_target_BT,
+        torch.zeros_like(direction.jump_J),
+        torch.zeros_like(direction.first_W1),
+    )
+
+
+def _equal(pairs: int, tokens: int) -> Direction:
+    """Knows nothing, but that shorter jumps forward are likelier."""
+    jump_J = 1 / (1 + (torch.arange(-FARTHEST_JUMP, FARTHEST_JUMP + 1.0) - 1).abs())
+    probability = 1 / max(tokens, 1)
+    return Direction(
+        torch.full((pairs,), probability),
+        torch.full((tokens + 1,), probability),
+        jump_J,
+        torch.ones(FARTHEST_JUMP + 1),
+    )
+
+
+class _Counts:
+    """What a direction learns from, gathered over all batches."""
+
+    def __init__(self, direction: Direction) -> None:
+        self.link_E = torch.zeros_like(direction.link_E, dtype=torch.float64)
+        self.empty_V1 = torch.zeros_like(direction.empty_V1, dtype=torch.float64)
+        self.jump_J = torch.zeros_like(direction.jump_J)
+        self.first_W1 = torch.zeros_like(direction.first_W1)
+
+    def add(self, found: Posterior, target_BT: Tensor, place_BST: Tensor, agreed_BST: Tensor) -> None:
+        """A batch's expected numbers; ``agreed_BST`` of links, each counted at its place."""
+        self.link_E.index_add_(0, place_BST.flatten(), agreed_BST.flatten().double())
+        self.empty_V1.index_add_(0, target_BT.flatten(), found.empty_BT.flatten().double())
+        self.jump_J.add_(found.jump_J)
+        self.first_W1.add_(found.first_W1)
+
+    def direction(self, before: Direction, given_E: Tensor, given_tokens: int, *, with_jumps: bool) -> Direction:
+        """The most probable model, jumps and empty word smoothed; ``given_E`` is the token that a pair's other token
+        is given."""
+        total_V = torch.zeros(given_tokens, dtype=torch.float64).index_add_(0, given_E, self.link_E)
+        link_E = self.link_E / total_V[given_E].clamp(min=_TINY)
+        # One more for what was never seen; the last is padding's too, whose count is 0.
+        empty_V1 = self.empty_V1 + _EMPTY_SMOOTHING
+        return Direction(
+            link_E.float(),
+            (empty_V1 / empty_V1.sum()).float(),
+            self.jump_J / self.jump_J.sum().clamp(min=_TINY) + _JUMP_SMOOTHING if with_jumps else before.jump_J,
+            self.first_W1 / self.first_W1.sum().clamp(min=_TINY) + _JUMP_SMOOTHING if with_jumps else before.first_W1,
+        )
+
+
+def _pruned(models: Hmms) -> Hmms:
+    """Without the pairs of tokens that are as good as never seen together."""
+    keeps_E = (models.forward.link_E >= NEVER_SEEN) | (models.backward.link_E >= NEVER_SEEN)
+    return Hmms(
+        replace(models.forward, link_E=models.forward.link_E[keeps_E]),
+        replace(models.backward, link_E=models.backward.link_E[keeps_E]),
+        models.pair_E[keeps_E.numpy()],
+    )
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Sentence pairs of like lengths; padding has the number of the first unknown token."""
+
+    rows: tuple[int, ...]
+    source_BS: Tensor
+    target_BT: Tensor
+    source_length_B: Tensor
+    target_length_B: Tensor
+
+    @property
+    def turned(self) -> _Batch:
+        """The other way round."""
+        return _Batch(self.rows, self.target_BT, self.source_BS, self.target_length_B, self.source_length_B)
+
+    def seen_by(self, direction: Direction, link_BST: Tensor) -> tuple[Direction, Tensor, Tensor, Tensor, Tensor]:
+        """What ``posterior`` takes."""
+        empty_BT = direction.empty_V1[self.target_BT.clamp(max=len(direction.empty_V1) - 1)]
+        return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B
+
+    def places(self, pair_E: Tokens, source_tokens: int, target_tokens: int) -> Tensor:
+        """Where each cell's pair of tokens stands among sorted ones, (B, S, T); E where it does not."""
+        source_BS1, target_B1T = self.source_BS.numpy()[:, :, None], self.target_BT.numpy()[:, None]
+        pair_BST = np.where(
+            (source_BS1 < source_tokens) & (target_B1T < target_tokens), source_BS1 * target_tokens + target_B1T, -1
+        )
+        place_BST = np.searchsorted(pair_E, pair_BST)
+        known_E1 = np.append(pair_E, -2)
+        return torch.from_numpy(np.where(known_E1[place_BST] == pair_BST, place_BST, len(pair_E)))
+
+
+def _batches(
+    sources: Sequence[Tokens], targets: Sequence[Tokens], source_tokens: int, target_tokens: int
+) -> Iterator[_Batch]:
+    """All pairs with tokens on both sides, the shortest first."""
+    length_R2 = np.array([(len(source), len(target)) for source, target in zip(sources, targets, strict=True)])
+    order: list[int] = np.lexsort((length_R2[:, 1], length_R2[:, 0])).tolist() if len(length_R2) else []
+    rows: list[int] = []
+    widest, longest = 0, 0
+    for row in order:
+        S, T = length_R2[row].tolist()
+        if not S or not T:
+            continue
+        if rows and (len(rows) + 1) * max(widest, S) * max(longest, T) > _CELLS:
+            yield _batch(rows, sources, targets, source_tokens, target_tokens)
+            rows, widest, longest = [], 0, 0
+        rows.append(row)
+        widest, longest = max(widest, S), max(longest, T)
+    if rows:
+        yield _batch(rows, sources, targets, source_tokens, target_tokens)
+
+
+def _batch(
+    rows: Sequence[int], sources: Sequence[Tokens], targets: Sequence[Tokens], source_tokens: int, target_tokens: int
+) -> _Batch:
+    return _Batch(
+        tuple(rows),
+        *(
+            _padded([side[row] for row in rows], tokens)
+            for side, tokens in ((sources, source_tokens), (targets, target_tokens))
+        ),
+        *(torch.tensor([len(side[row]) for row in rows]) for side in (sources, targets)),
+    )
+
+
+def _padded(sentences: Sequence[Tokens], padding: int) -> Tensor:
+    padded = np.full((len(sentences), max(map(len, sentences))), padding)
+    for row, sentence in enumerate(sentences):
+        padded[row, : len(sentence)] = sentence
+    return torch.from_numpy(padded)
+
+
+def _seen_pairs(sources: Sequence[Tokens], targets: Sequence[Tokens], target_tokens: int) -> Tokens:
+    """All pairs of tokens that share a sentence pair, sorted."""
+    seen, new, count = np.zeros(0, np.int64), [np.zeros(0, np.int64)], 0
+    for source, target in zip(sources, targets, strict=True):
+        new.append((source[:, None] * target_tokens + target).ravel())
+        count += new[-1].size
+        if count > _NEW_PAIRS:
+            seen, new, count = np.unique(np.concatenate([seen, *new])), [], 0
+    return np.unique(np.concatenate([seen, *new]))
+
+
+def _within(length_B: Tensor) -> Tensor:
+    return torch.arange(int(length_B.max())) < length_B[:, None]
