@@ -67,11 +67,14 @@ def in_batches(
     device: torch.device,
     *,
     batch_tokens: int,
+    with_end: bool = True,
 ) -> list[tuple[NDArray[np.float32], ...]]:
     """For each pair of token ids the matrices weights_TS that ``weigh`` gives it, without padding.
 
-    ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S).
+    ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S); without
+    their last row and column where ``with_end`` is false.
     """
+    end = 0 if with_end else 1
     lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
     found: list[tuple[NDArray[np.float32], ...]] = [()] * len(sources)
     for rows in length_batches(lengths, batch_tokens):
@@ -80,6 +83,6 @@ def in_batches(
         weighed = weigh(torch.from_numpy(source_BS).to(device), torch.from_numpy(target_BT).to(device))
         matrices = [weights_BTS.float().cpu().numpy() for weights_BTS in weighed]
         for place, row in enumerate(rows):
-            T, S = target_length_B[place], source_length_B[place]
+            T, S = target_length_B[place] - end, source_length_B[place] - end
             found[row] = tuple(weights_BTS[place, :T, :S].copy() for weights_BTS in matrices)
     return found

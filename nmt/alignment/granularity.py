@@ -1,8 +1,8 @@
 """What an aligner takes for the tokens of a word: the word, or parts of it.
 
 Word alignment wants whole words, whose translations are sure, and parts of words where a word is rare: *Straßenecke*
-has been seen once, *street corner* often. Several ways to cut the same text find different wrong links and the same right
-ones (Asgari, Sabet, Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word Alignment").
+has been seen once, *street corner* often. Several ways to cut the same text find different wrong links and the same
+right ones (Asgari, Sabet, Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word Alignment").
 """
 
 from __future__ import annotations

@@ -1,0 +1,253 @@
+"""An alignment layer: what a trained translation model knows of a pair of sentences, taught to say which words belong
+together.
+
+The translation model is left as it is. With x_s the encoder's state of source piece s and y_t the decoder's readout
+once it has read target piece t (Chen, Liu, Chen, Jiang and Liu 2020, "Accurate Word Alignment Induction from Neural
+Machine Translation": the state that has seen a word aligns it better than the one that predicts it), each side goes
+through a bidirectional GRU of its own, so that every target piece knows the whole sentence (Zenkel, Wuebker and DeNero
+2020, "End-to-End Neural Word Alignment Outperforms GIZA++"), and
+
+    score_ts = q(y)_t . k(x)_s / sqrt(width)
+    p(t stands for s) = softmax over s of score_ts      p(s stands for t) = softmax over t of score_ts
+
+where one more entry, a learnt constant, is the empty word. It learns from links (Garg, Peitz, Nallasamy and Paulik
+2019, "Jointly Learning to Align and Translate with Transformer Models", equation 6), both ways at once.
+
+Shapes: B sentence pairs, S source and T target pieces, X and Y the widths of x and y, W the layer's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from nmt.alignment import Weights
+from nmt.alignment.forced import in_batches
+from nmt.core.device import Compute
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+from nmt.data.batching import length_batches, pad
+from nmt.models.seq2seq import Seq2Seq
+
+WIDTH = 128
+DROPOUT = 0.3
+
+_FORMAT = "nmt alignment layer 1"
+_OUT = -1e4
+"""A score of what is no piece: far below all others, and finite in every precision."""
+
+
+class Piecewise(NamedTuple):
+    """Log-probabilities of links between pieces, the empty word last."""
+
+    forward_BTS1: Tensor
+    backward_BST1: Tensor
+
+
+class AlignmentLayer(nn.Module):
+    """From a model's states to links."""
+
+    def __init__(self, source_size: int, target_size: int, *, width: int = WIDTH, dropout: float = DROPOUT) -> None:
+        super().__init__()
+        self.width = width
+        self.source = _Side(source_size, width, dropout)
+        self.target = _Side(target_size, width, dropout)
+        self.empty = nn.Parameter(torch.zeros(2))
+        """The score of the empty source word, and of the empty target word."""
+
+    def forward(self, states: States) -> Piecewise:
+        """What is padding has probability 0, up to rounding; of its own row nothing is said."""
+        key_BSW = self.source(states.source_BSX, states.source_length_B)
+        query_BTW = self.target(states.target_BTY, states.target_length_B)
+        score_BTS = query_BTW @ key_BSW.mT / math.sqrt(self.width)
+        return Piecewise(
+            _log_probabilities(score_BTS, states.source_length_B, self.empty[0]),
+            _log_probabilities(score_BTS.mT, states.target_length_B, self.empty[1]),
+        )
+
+
+class _Side(nn.Module):
+    """Each piece of a side in its context."""
+
+    def __init__(self, size: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.narrow = nn.Linear(size, width)
+        self.context = nn.GRU(width, width // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, states_BSX: Tensor, length_B: Tensor) -> Tensor:
+        narrow_BSW = self.narrow(self.dropout(states_BSX))
+        packed = nn.utils.rnn.pack_padded_sequence(
+            narrow_BSW, length_B.cpu().clamp(min=1), batch_first=True, enforce_sorted=False
+        )
+        context_BSW, _ = nn.utils.rnn.pad_packed_sequence(
+            self.context(packed)[0], batch_first=True, total_length=states_BSX.shape[1]
+        )
+        summed: Tensor = narrow_BSW + context_BSW
+        return summed
+
+
+def _log_probabilities(score_BTS: Tensor, source_length_B: Tensor, empty: Tensor) -> Tensor:
+    B, T, S = score_BTS.shape
+    is_out_BS = torch.arange(S, device=score_BTS.device) >= source_length_B[:, None]
+    score_BTS = score_BTS.masked_fill(is_out_BS[:, None], _OUT)
+    return torch.cat([score_BTS, empty.expand(B, T, 1)], dim=2).log_softmax(dim=2)
+
+
+class States(NamedTuple):
+    """What a translation model makes of sentence pairs, in float32; the end of a sentence counts as padding."""
+
+    source_BSX: Tensor
+    target_BTY: Tensor
+    source_length_B: Tensor
+    target_length_B: Tensor
+
+
+def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compute: Compute) -> States:
+    """Of padded sentences with end-of-sentence, both without it."""
+    is_pad_BS, is_pad_BT = source_BS == model.pad, target_BT == model.pad
+    with torch.no_grad(), compute.autocast():
+        encoded = model.encoder(model.encoder.embed(source_BS), is_pad_BS)
+        readout_BTY = model.forced(target_BT, model.decoder.memory(encoded)).readout_BTR
+    # What is read out at a place has seen the pieces before it.
+    return States(
+        encoded.states_BSD[:, :-1].float(),
+        readout_BTY[:, 1:].float(),
+        (~is_pad_BS).sum(dim=1) - 1,
+        (~is_pad_BT).sum(dim=1) - 1,
+    )
+
+
+def weights(
+    layer: AlignmentLayer,
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    compute: Compute,
+    *,
+    batch_tokens: int,
+) -> list[tuple[Weights, Weights]]:
+    """Of each pair of piece ids, neither of them empty, the forward and the backward matrix (T, S)."""
+    assert not layer.training
+    assert not model.training
+
+    def weigh(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            found = layer(states(model, source_BS, target_BT, compute))
+        return found.forward_BTS1.exp()[:, :, :-1], found.backward_BST1.exp()[:, :, :-1].mT
+
+    matrices = in_batches(weigh, sources, targets, compute.device, batch_tokens=batch_tokens, with_end=False)
+    return [(forward_TS, backward_TS) for forward_TS, backward_TS in matrices]
+
+
+class Lesson(NamedTuple):
+    """A sentence pair with its links."""
+
+    source: Sequence[int]
+    target: Sequence[int]
+    link_TS: Weights
+    """1 for each link between pieces, 0 elsewhere."""
+
+
+def teach(
+    layer: AlignmentLayer,
+    model: Seq2Seq[Any, Any],
+    lessons: Sequence[Lesson],
+    compute: Compute,
+    *,
+    updates: int,
+    batch_tokens: int,
+    seed: int,
+    rate: float = 1e-3,
+    after_update: Callable[[float], object] = lambda loss: None,
+) -> None:
+    """Teaches the layer, and not the model: AdamW with a rate that rises over the first 100 updates and then falls to
+    0, batches of like length in random order."""
+    layer.train()
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda update: min(1.0, (update + 1) / 100) * (1 - update / updates)
+    )
+    random = np.random.default_rng(seed)
+    lengths = [max(len(each.source), len(each.target)) + 1 for each in lessons]
+    batches: list[list[int]] = []
+    for _ in range(updates):
+        if not batches:
+            batches = [list(rows) for rows in length_batches(lengths, batch_tokens)]
+            random.shuffle(batches)
+        chosen = [lessons[row] for row in batches.pop()]
+        source_BS, _ = pad([each.source for each in chosen])
+        target_BT, _ = pad([each.target for each in chosen])
+        seen = states(
+            model,
+            torch.from_numpy(source_BS).to(compute.device),
+            torch.from_numpy(target_BT).to(compute.device),
+            compute,
+        )
+        link_BTS = torch.zeros(len(chosen), seen.target_BTY.shape[1], seen.source_BSX.shape[1])
+        for place, each in enumerate(chosen):
+            T, S = each.link_TS.shape
+            link_BTS[place, :T, :S] = torch.from_numpy(each.link_TS)
+        loss = guided_loss(layer(seen), link_BTS.to(compute.device), seen)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        after_update(loss.item())
+    layer.eval()
+
+
+def guided_loss(found: Piecewise, link_BTS: Tensor, seen: States) -> Tensor:
+    """The mean over the pieces of either side of the cross-entropy to its links, which share a probability of 1; a
+    piece without links belongs to the empty word."""
+    forward = _cross_entropy(found.forward_BTS1, link_BTS, seen.target_length_B)
+    return forward + _cross_entropy(found.backward_BST1, link_BTS.mT, seen.source_length_B)
+
+
+def _cross_entropy(found_BTS1: Tensor, link_BTS: Tensor, target_length_B: Tensor) -> Tensor:
+    count_BT1 = link_BTS.sum(dim=2, keepdim=True)
+    wanted_BTS1 = torch.cat([link_BTS / count_BT1.clamp(min=1), (count_BT1 == 0).float()], dim=2)
+    loss_BT = -(wanted_BTS1 * found_BTS1).sum(dim=2)
+    is_piece_BT = torch.arange(loss_BT.shape[1], device=loss_BT.device) < target_length_B[:, None]
+    return loss_BT[is_piece_BT].mean()
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
+    """Writes one file; ``model`` names the weights that it goes with. Raises OSError."""
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in layer.state_dict().items()}
+    with whole_file(path) as unfinished:
+        safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT, "model": model})
+
+
+def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
+    """Reads what ``save_layer`` wrote. Raises InputError, which says the ``remedy``, for what is no such file, or
+    damaged, or of another model."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata.get("format") != _FORMAT:
+            raise ValueError("format")
+        width = tensors["source.narrow.bias"].shape[0]
+        sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
+        layer = AlignmentLayer(*sizes, width=width)
+        layer.load_state_dict(tensors)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
+    except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError):
+        raise InputError(f"{path}: is no alignment layer, or damaged; {remedy}") from None
+    if metadata.get("model") != model:
+        raise InputError(f"{path}: was taught on other weights than the model has now; {remedy}")
+    return layer.requires_grad_(False).eval()
