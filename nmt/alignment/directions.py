@@ -43,15 +43,24 @@ class Join(ABC):
 
     def __call__(self, forward: Alignment, backward: Alignment) -> Alignment:
         """The alignment of a pair from that of a forward model and that of a backward one, whose source is the pair's
-        target. Raises ValueError unless both are at level "word" and of the same words.
+        target; links that both have are sure. Raises ValueError unless both are at level "word" and of the same words.
         """
         if (forward.level, backward.level) != ("word", "word"):
             raise ValueError("two directions are joined between words")
         if (backward.target_words, backward.source_words) != (forward.source_words, forward.target_words):
             raise ValueError("the two directions are not of the same sentence pair")
         weights_TS = self._weights(np.asarray(forward.weights_TS), np.asarray(backward.weights_TS).T)
-        links = self._links(forward.links, _swapped(backward.links), weights_TS)
-        return Alignment(forward.source_words, forward.target_words, links, weights_TS)
+        swapped = _swapped(backward.links)
+        links = self._links(forward.links, swapped, weights_TS)
+        return Alignment(
+            forward.source_words,
+            forward.target_words,
+            links,
+            weights_TS,
+            source_spans=forward.source_spans,
+            target_spans=forward.target_spans,
+            sure=frozenset(links) & frozenset(forward.links) & frozenset(swapped),
+        )
 
     @abstractmethod
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights: ...

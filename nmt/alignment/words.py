@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmt.data.tokenizer import EncodedWords
+
 NO_WORD = -1
 """The word index of a piece that belongs to no word, such as end-of-sentence."""
 
@@ -41,20 +43,47 @@ def to_words(
 
     Raises ValueError when the shapes disagree, a word index is out of range, or a weight is negative or not finite.
     """
+    return joined(
+        weights_TS, _membership(target_word_of_piece_T, target_words), _membership(source_word_of_piece_S, source_words)
+    )
+
+
+def joined(
+    weights_TS: ArrayLike, share_IT: NDArray[np.float64], share_JS: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """As `to_words`, where a piece may lie in several words, its weight shared between them: `share_IT` and `share_JS`
+    say how much of each piece each word has, columns that sum to 1, or to 0 for a piece of no word. Then
+
+        mass_ij = sum over pieces t of share_it  sum over pieces s of share_js  weights_ts
+
+    Raises ValueError when the shapes disagree, or a weight is negative or not finite.
+    """
     weights_TS = np.asarray(weights_TS, dtype=np.float64)
-    shape = (len(target_word_of_piece_T), len(source_word_of_piece_S))
+    shape = (share_IT.shape[1], share_JS.shape[1])
     if weights_TS.shape != shape:
         raise ValueError(f"weights of shape {weights_TS.shape} for {shape[0]} target and {shape[1]} source pieces")
     if not (np.isfinite(weights_TS).all() and (weights_TS >= 0).all()):
         raise ValueError("attention weights must be finite and not negative")
-    belongs_IT = _membership(target_word_of_piece_T, target_words)
-    belongs_JS = _membership(source_word_of_piece_S, source_words)
     # The row is rescaled below, so the mean over a target word's pieces needs no division of its own.
-    mass_IJ: NDArray[np.float64] = belongs_IT @ weights_TS @ belongs_JS.T
+    mass_IJ: NDArray[np.float64] = share_IT @ weights_TS @ share_JS.T
     total_I1 = mass_IJ.sum(axis=1, keepdims=True)
-    words_IJ = np.full_like(mass_IJ, 1 / max(source_words, 1))
+    words_IJ = np.full_like(mass_IJ, 1 / max(len(share_JS), 1))
     np.divide(mass_IJ, total_I1, out=words_IJ, where=total_I1 > 0)
     return words_IJ
+
+
+def shares(encoded: EncodedWords) -> NDArray[np.float64]:
+    """How much of each piece, and in a last column of end-of-sentence, each word has: the part of the characters that
+    it covers of all words. A piece that covers none belongs to one word (see `EncodedWords`), end-of-sentence to none.
+    """
+    word_begins, word_ends = np.array(encoded.word_spans, dtype=np.int64).reshape(-1, 2).T
+    piece_begins, piece_ends = np.array(encoded.piece_spans, dtype=np.int64).reshape(-1, 2).T
+    ends, begins = np.minimum.outer(word_ends, piece_ends), np.maximum.outer(word_begins, piece_begins)
+    covered_WP = np.maximum(ends - begins, 0).astype(np.float64)
+    total_P = covered_WP.sum(axis=0)
+    alone_WP = _membership(encoded.word_of_piece, len(encoded.words))
+    share_WP = np.where(total_P > 0, covered_WP / np.maximum(total_P, 1), alone_WP)
+    return np.pad(share_WP, ((0, 0), (0, 1)))
 
 
 def _membership(word_of_piece: Sequence[int], words: int) -> NDArray[np.float64]:

@@ -22,6 +22,7 @@ import sentencepiece
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
 from nmt.data.sampling import SegmentationSampler, make_sampler
+from nmt.data.sentences import Span
 from nmt.data.subword_model import read_model
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
@@ -39,15 +40,19 @@ class EncodedWords(NamedTuple):
 
     Attributes:
         ids: Subword ids, without special ones.
-        words: The white-space words of the text.
+        words: The words of the text.
         word_of_piece: For every id the index of its word. It never decreases; a word may have no piece.
         written: For every id the part of the text that it stands for, without white space around.
+        word_spans: Begin and end of every word in the text.
+        piece_spans: For every id begin and end in the text, white space that it covers counted.
     """
 
     ids: tuple[int, ...]
     words: tuple[str, ...]
     word_of_piece: tuple[int, ...]
     written: tuple[str, ...]
+    word_spans: tuple[Span, ...] = ()
+    piece_spans: tuple[Span, ...] = ()
 
 
 class Tokenizer:
@@ -130,14 +135,15 @@ class Tokenizer:
         encoded = self._processor.encode(cleaned, return_type="offset_mapping")
         return list(encoded["ids"]), [(begin, end) for begin, end in encoded["offsets"]]
 
-    def encode_words(self, text: str) -> EncodedWords:
-        """As `encode`, with the word that each subword lies in.
+    def encode_words(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
+        """As `encode`, with the word that each subword lies in: of the words that are given, in order, or of the
+        white-space words.
 
         A piece belongs to the word that it covers most of, by its place in the text as written; a piece of no width,
         which normalisation has added, or one that covers white space alone, to the word there or the next one.
         """
         cleaned = _clean(text)
-        spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
+        spans = [match.span() for match in re.finditer(r"\S+", cleaned)] if word_spans is None else word_spans
         ids, offsets = self.encode_spans(text)
         word_of_piece: list[int] = []
         word = 0
@@ -153,9 +159,11 @@ class Tokenizer:
             word = best
         return EncodedWords(
             ids=tuple(ids),
-            words=tuple(text.split()),
+            words=tuple(text[begin:end] for begin, end in spans),
             word_of_piece=tuple(word_of_piece),
             written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
+            word_spans=tuple(spans),
+            piece_spans=tuple(offsets),
         )
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -1,0 +1,100 @@
+"""The words of ordinary text, which nobody has tokenised: by a rule for all scripts, in the manner of Unicode's UAX 29.
+
+    word      a run of letters, digits and the marks on them. An apostrophe, hyphen, full stop, middle dot or underscore
+              between two of them belongs to it (don't, E-Mail, z.B, 3.14, l'eau), a comma only between digits (1,000)
+    sign      each other character by itself: punctuation, symbols. What belongs to one sign stays together: an emoji
+              with its modifiers, variation selectors and what zero width joiners bind to it; the two letters of a flag
+    unspaced  scripts without spaces: each character of Han and Hiragana, and each consonant of Thai, Lao, Khmer and
+              Myanmar with its vowels and marks, is a word. Katakana, which mostly spells foreign words,
+              is a run as letters are
+
+White space is in no word, every other character in exactly one. Characters without a width of their own (joiners, soft
+hyphens, marks of direction) go with what comes before them or, at the beginning of a word, with what follows; a zero
+width space begins a new word, as it does for SentencePiece.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from nmt.data.sentences import Span
+
+# One letter for each sort of character, so that the rule is a regular expression over them.
+_SPACE = " "
+_LETTER, _DIGIT, _UNSPACED, _SIGN, _SYMBOL, _FLAG = "L", "N", "U", "P", "S", "F"
+_MARK, _JOINER, _STACKER, _PREPOSED, _BREAK = "M", "Z", "V", "O", "B"
+_LINK, _COMMA = "-", ","
+
+_WORD = re.compile(
+    r"""
+    [MZVB]*                                               # what has nothing before it to go with
+    (?:
+        [LN][LNMZV]*(?:(?:-|(?<=N),(?=N))[LN][LNMZV]*)*
+      | O?U(?:VU|[MZV])*
+      | O[MZV]*
+      | FF?[MZV]*
+      | S(?:ZS|[MZV])*
+      | [P,-][MZV]*
+    )
+    (?:B[MZVB]*(?=[ ]|\Z))?                               # what has nothing after it
+    | [MZVB]+
+    """,
+    re.VERBOSE,
+)
+
+_LINKS = frozenset("'’-\u2010\u2011.·_")
+_STACKERS = frozenset("\u1039\u17d2")
+"""Put the next letter under the one before."""
+_PREPOSED_VOWELS = frozenset("\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4")
+"""Thai and Lao vowels that are written before their consonant."""
+_FOLLOWERS = frozenset("\u30fc\uff70\uff9e\uff9f\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3")
+"""Letters by their category that only follow others: long vowels and voicing of kana, Thai and Lao vowels."""
+_UNSPACED_RANGES = (
+    (0x2E80, 0x2FDF), (0x3005, 0x3007), (0x3021, 0x3029), (0x3031, 0x3035), (0x3038, 0x303C), (0x3041, 0x309F),
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x1B001, 0x1B11F), (0x1B150, 0x1B152), (0x20000, 0x3FFFF),
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F),
+)  # fmt: skip
+
+
+class _Sorts(dict[int, str]):
+    """The sort of each code point, found when it first occurs."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = _sort(chr(code))
+        return found
+
+
+_SORTS = _Sorts()
+
+
+def text_words(text: str) -> list[Span]:
+    """The words of a text, in order."""
+    return [match.span() for match in _WORD.finditer(text.translate(_SORTS))]
+
+
+def _sort(character: str) -> str:
+    code, category = ord(character), unicodedata.category(character)
+    if character.isspace():
+        return _SPACE
+    if character in _LINKS:
+        return _LINK
+    if character == ",":
+        return _COMMA
+    if character in _STACKERS:
+        return _STACKER
+    if character in _PREPOSED_VOWELS:
+        return _PREPOSED
+    if character == "\u200b":
+        return _BREAK
+    if character == "\u200d":
+        return _JOINER
+    if category[0] == "M" or category == "Cf" or character in _FOLLOWERS or 0x1F3FB <= code <= 0x1F3FF:
+        return _MARK
+    if 0x1F1E6 <= code <= 0x1F1FF:
+        return _FLAG
+    if category == "Nd":
+        return _DIGIT
+    if category[0] in "LN":
+        return _UNSPACED if any(first <= code <= last for first, last in _UNSPACED_RANGES) else _LETTER
+    return _SYMBOL if category == "So" else _SIGN
