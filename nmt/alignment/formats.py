@@ -89,6 +89,24 @@ class Alignment:
             return [(link, scores.get(link)) for link in links]
         return [((source, target), float(self.weights_TS[target, source])) for source, target in links]
 
+    def turned(self) -> Alignment:
+        """The same pair with source and target in each other's place."""
+        scores = {(target, source): score for (source, target), score in self.scored_links() if score is not None}
+        links = tuple(sorted({(target, source) for source, target in self.links}))
+        return Alignment(
+            self.target_words,
+            self.source_words,
+            links,
+            np.asarray(self.weights_TS).T,
+            self.level,
+            self.target_tokens,
+            self.source_tokens,
+            self.target_spans,
+            self.source_spans,
+            tuple(scores[link] for link in links) if len(scores) == len(links) else None,
+            None if self.sure is None else frozenset((target, source) for source, target in self.sure),
+        )
+
     def as_gold(self) -> Gold:
         """The links as those of a gold line."""
         return Gold(frozenset(self.links) if self.sure is None else self.sure, frozenset(self.links))

@@ -48,9 +48,7 @@ def to_words(
     )
 
 
-def joined(
-    weights_TS: ArrayLike, share_IT: NDArray[np.float64], share_JS: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def joined(weights_TS: ArrayLike, share_IT: NDArray[np.float64], share_JS: NDArray[np.float64]) -> NDArray[np.float64]:
     """As `to_words`, where a piece may lie in several words, its weight shared between them: `share_IT` and `share_JS`
     say how much of each piece each word has, columns that sum to 1, or to 0 for a piece of no word. Then
 

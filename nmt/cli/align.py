@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,6 +24,9 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.workflows.align import Format
 
 
 def align(
@@ -94,13 +97,32 @@ def align(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what --compare finds as one JSON object.")] = False,
     format_: Annotated[
-        Literal["pharaoh", "jsonl", "npz", "png"] | None,
+        Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png"] | None,
         typer.Option(
             "--format",
-            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png: a heatmap. Default: pharaoh.",
+            help="pharaoh: hard links 0-0 1-2; gold: sure 3-4, possible 3p4; tsv: a table of links; jsonl, npz: also "
+            "the soft matrix; png: a heatmap. Default: pharaoh.",
             show_default=False,
         ),
     ] = None,
+    base: Annotated[
+        int | None,
+        typer.Option(
+            "--base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What pharaoh, gold and tsv are to call the first word of a sentence. Default: 0.",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        bool,
+        typer.Option(
+            "--text",
+            help="The lines are ordinary text: align its words and punctuation marks, not what white space parts.",
+        ),
+    ] = False,
     level: Annotated[
         Literal["word", "subword"] | None,
         typer.Option(
@@ -117,6 +139,53 @@ def align(
         Path | None,
         typer.Option("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
     ] = None,
+    gold_base: Annotated[
+        int | None,
+        typer.Option(
+            "--gold-base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What --gold calls the first word of a sentence. Default: 0.",
+            show_default=False,
+        ),
+    ] = None,
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            "--links",
+            metavar="FILE",
+            help="Take links from this file, of any format and aligner, instead of a model.",
+        ),
+    ] = None,
+    reverse_links: Annotated[
+        Path | None,
+        typer.Option(
+            "--reverse-links",
+            metavar="FILE",
+            help="Links of the other direction, to be joined with --links; source first, as fast_align and eflomal "
+            "write them.",
+        ),
+    ] = None,
+    links_base: Annotated[
+        int | None,
+        typer.Option(
+            "--links-base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What --links and --reverse-links call the first word of a sentence. Default: 0.",
+            show_default=False,
+        ),
+    ] = None,
+    target_first: Annotated[
+        bool,
+        typer.Option(
+            "--target-first",
+            help="--reverse-links, or --links where they stand alone, put the target first, as nmt align does with a "
+            "model of the other direction.",
+        ),
+    ] = False,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
@@ -131,12 +200,58 @@ def align(
 
     By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
     without it the model's own translations are aligned. With --reverse two models align the pairs, one from each side,
-    and their alignments are joined. With --compare it says how far the methods agree instead.
+    and their alignments are joined. With --compare it says how far the methods agree instead. With --links there is no
+    model: links from files are joined, written in another format, drawn and judged.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
     if source is None:
         raise InputError("--source is missing; name the file with the source sentences")
+    if gold is None and gold_base is not None:
+        raise InputError("--gold-base is of the links of --gold; give --gold as well")
+    if base is not None and format_ in ("jsonl", "npz", "png"):
+        raise InputError(f"--base: {format_} always counts from 0; leave it out, or use pharaoh, gold or tsv")
+    if output is None and format_ in ("npz", "png"):
+        kind = "a file" if format_ == "npz" else "a folder for the pictures"
+        raise InputError(f"--format {format_} needs --output, {kind}")
+    if links is not None:
+        without = {
+            "MODEL": model is not None,
+            "--free-running": free_running,
+            "--reverse": reverse is not None,
+            "--method": method is not None,
+            "--heads": heads is not None,
+            "--compare": compare,
+            "--json": json,
+            "--level": level is not None,
+            "--set and search options": bool(changes),
+            "--device": device != "auto",
+            "--precision": precision != "auto",
+        }
+        surplus = [option for option, is_given in without.items() if is_given]
+        if surplus:
+            raise InputError(f"--links takes links from a file, without a model; leave out {', '.join(surplus)}")
+        if target is None:
+            raise InputError("--links are of given pairs; give --target as well")
+        _align_links(
+            links,
+            reverse_links,
+            links_base=links_base,
+            target_first=target_first,
+            symmetrize=symmetrize,
+            threshold=threshold,
+            source=source,
+            target=target,
+            output=output,
+            format_=format_ or "pharaoh",
+            base=base or 0,
+            gold=gold,
+            gold_base=gold_base or 0,
+            text=text,
+        )
+        return
+    if reverse_links is not None or links_base is not None or target_first:
+        raise InputError("--reverse-links, --links-base and --target-first go with links from a file; give --links")
     if heads is not None:
         if method not in (None, "attention"):
             raise InputError(f"--heads are those of attention, which --method {method} does not look at; leave it out")
@@ -153,11 +268,8 @@ def align(
         _check_reverse(target, free_running=free_running, compare=compare, level=level)
     if json and not compare:
         raise InputError("--json is for the report of --compare; add --compare, or use --format jsonl")
-    if output is None and format_ in ("npz", "png"):
-        kind = "a file" if format_ == "npz" else "a folder for the pictures"
-        raise InputError(f"--format {format_} needs --output, {kind}")
     if compare:
-        unused = {"--method": method, "--format": format_, "--level": level, "--output": output}
+        unused = {"--method": method, "--format": format_, "--level": level, "--output": output, "--base": base}
         for option, value in unused.items():
             if value is not None:
                 raise InputError(f"--compare prints a report on all methods, between words; leave out {option}")
@@ -166,7 +278,16 @@ def align(
         from nmt.workflows.compare_alignments import compare as compare_workflow
 
         compare_workflow(
-            model, changes, source=source, target=target, gold=gold, json=json, device=device, precision=precision
+            model,
+            changes,
+            source=source,
+            target=target,
+            gold=gold,
+            gold_base=gold_base or 0,
+            text=text,
+            json=json,
+            device=device,
+            precision=precision,
         )
         return
     from nmt.workflows import align as workflow
@@ -188,8 +309,51 @@ def align(
         format=format_ or "pharaoh",
         level=level or "word",
         gold=gold,
+        gold_base=gold_base or 0,
+        base=base or 0,
+        text=text,
         device=device,
         precision=precision,
+    )
+
+
+def _align_links(
+    links: Path,
+    reverse_links: Path | None,
+    *,
+    links_base: int | None,
+    target_first: bool,
+    symmetrize: str | None,
+    threshold: float | None,
+    source: Path,
+    target: Path,
+    output: Path | None,
+    format_: Format,
+    base: int,
+    gold: Path | None,
+    gold_base: int,
+    text: bool,
+) -> None:
+    if reverse_links is None and (symmetrize, threshold) != (None, None):
+        raise InputError("--symmetrize and --threshold join two files of links; give --reverse-links as well")
+    from nmt.alignment import directions
+    from nmt.workflows import align_links as workflow
+
+    reverse = None
+    if reverse_links is not None:
+        join = directions.join(symmetrize or directions.DEFAULT, threshold)
+        reverse = workflow.ReverseLinks(workflow.LinkFile(reverse_links, links_base, target_first), join)
+    workflow.align_links(
+        workflow.LinkFile(links, links_base, target_first and reverse is None),
+        reverse=reverse,
+        source=source,
+        target=target,
+        output=output,
+        format=format_,
+        base=base,
+        gold=gold,
+        gold_base=gold_base,
+        text=text,
     )
 
 

@@ -25,6 +25,7 @@ from nmt.data.sampling import SegmentationSampler, make_sampler
 from nmt.data.sentences import Span
 from nmt.data.subword_model import read_model
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.data.words import white_space_words
 
 _MARK = "\u2581"
 _SPACE = re.compile(r"\s")
@@ -143,7 +144,7 @@ class Tokenizer:
         which normalisation has added, or one that covers white space alone, to the word there or the next one.
         """
         cleaned = _clean(text)
-        spans = [match.span() for match in re.finditer(r"\S+", cleaned)] if word_spans is None else word_spans
+        spans = white_space_words(cleaned) if word_spans is None else word_spans
         ids, offsets = self.encode_spans(text)
         word_of_piece: list[int] = []
         word = 0

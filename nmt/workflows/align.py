@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -13,18 +13,36 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
 from nmt.alignment import Method
 from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
-from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter, PharaohWriter, read_gold
+from nmt.alignment.formats import (
+    AlignmentWriter,
+    GoldWriter,
+    JsonlWriter,
+    Level,
+    NpzWriter,
+    PharaohWriter,
+    read_gold,
+)
+from nmt.alignment.link_files import TsvWriter
 from nmt.alignment.plot import PngWriter
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
+from nmt.data.words import text_words, white_space_words
 
 if TYPE_CHECKING:
     from nmt.workflows.both_directions import BothDirections
     from nmt.workflows.translator import Translator
 
-Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png"]
+Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png"]
+
+_LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
+    "pharaoh": PharaohWriter,
+    "gold": GoldWriter,
+    "tsv": TsvWriter,
+    "jsonl": lambda stream, _: JsonlWriter(stream),
+}
+"""Formats of text; those with indices of their own choice count from a base."""
 
 WINDOW_PAIRS = 1000
 """Pairs that are held in memory and aligned together."""
@@ -52,9 +70,14 @@ def align(
     gold: Path | None,
     device: str,
     precision: str,
+    base: int = 0,
+    gold_base: int = 0,
+    text: bool = False,
 ) -> AlignmentScore | None:
     """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
-    With ``reverse`` both models align the given pairs, at level ``word``; ``overrides`` hold for both.
+    With ``reverse`` both models align the given pairs, at level ``word``; ``overrides`` hold for both. ``text``: the
+    words are those of ordinary text, not white-space words. Indices are written from ``base`` on, where the format lets
+    one choose.
 
     With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
     be read, do not have the same lines, or hold links outside their sentences, and for a method that the model does not
@@ -70,18 +93,18 @@ def align(
     both = None if reverse is None else _with(translator, reverse, overrides, device=device, precision=precision)
     if both is not None:
         both.check_method(method)
-    wanted = gold_of(gold, source, target)
+    wanted = gold_of(gold, source, target, base=gold_base, text=text)
     total = AlignmentScore()
     with ExitStack() as stack:
-        writer = _writer(stack, format, output, wanted)
+        writer = open_writer(stack, format, output, wanted, base=base)
         for window in stack.enter_context(closing(windows(translator, source, target))):
             first_line = window.first + 1
             if both is None:
                 alignments = translator.align(
-                    window.sources, window.targets, level=level, method=method, first_line=first_line
+                    window.sources, window.targets, level=level, method=method, first_line=first_line, text=text
                 )
             else:
-                alignments = both.align(window.sources, window.targets, method=method, first_line=first_line)
+                alignments = both.align(window.sources, window.targets, method=method, first_line=first_line, text=text)
             for number, alignment in enumerate(alignments, window.first):
                 writer.write(alignment)
                 if wanted is not None:
@@ -108,11 +131,15 @@ def meet_files(*paths: Path | None) -> None:
         open_bytes(path).close()
 
 
-def gold_of(gold: Path | None, source: Path, target: Path | None) -> tuple[Gold, ...] | None:
-    """The gold links of each pair of lines, checked against the sentences; None without both files."""
+def gold_of(
+    gold: Path | None, source: Path, target: Path | None, *, base: int = 0, text: bool = False
+) -> tuple[Gold, ...] | None:
+    """The gold links of each pair of lines, which count from ``base``, checked against the sentences; None without both
+    files. ``text`` as in ``align``."""
     if gold is None or target is None:
         return None
-    return read_gold(gold, [(len(each.split()), len(other.split())) for each, other in _pairs(source, target)])
+    words = text_words if text else white_space_words
+    return read_gold(gold, [(len(words(one)), len(words(other))) for one, other in pairs(source, target)], base=base)
 
 
 class Window(NamedTuple):
@@ -132,7 +159,7 @@ def windows(
     """
     first = 0
     with log.progress(description=description, unit="pair") as bar:
-        for window in _cut(_pairs(source, target)):
+        for window in _cut(pairs(source, target)):
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
                 translations = [best for best, *_ in translator.sentences(sources)]
@@ -145,7 +172,7 @@ def windows(
         raise InputError(f"{source}: holds no line to {description}")
 
 
-def _pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
+def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
     """The lines of both files; of one alone with blank others."""
     if target is None:
         for line in read_lines(source):
@@ -169,10 +196,13 @@ def _cut(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
         yield window
 
 
-def _writer(stack: ExitStack, format: Format, output: Path | None, gold: Sequence[Gold] | None) -> AlignmentWriter:
-    if format in ("pharaoh", "jsonl"):
+def open_writer(
+    stack: ExitStack, format: Format, output: Path | None, gold: Sequence[Gold] | None, *, base: int = 0
+) -> AlignmentWriter:
+    """Writes alignments in a format to ``output``, of text also to stdout, until ``stack`` is left."""
+    if format in _LINES:
         stream = sys.stdout if output is None else stack.enter_context(text_file(output))
-        return stack.enter_context(PharaohWriter(stream) if format == "pharaoh" else JsonlWriter(stream))
+        return stack.enter_context(_LINES[format](stream, base))
     assert output is not None
     return stack.enter_context(NpzWriter(output) if format == "npz" else PngWriter(output, gold))
 

@@ -49,8 +49,8 @@ class BothDirections:
         first_line: int = 1,
         text: bool = False,
     ) -> list[Alignment]:
-        """One alignment between words for each pair; ``text`` as in `Translator.align`. Raises InputError for what `Translator.align` of either model
-        raises it for; the subwords of both may differ."""
+        """One alignment between words for each pair; ``text`` as in `Translator.align`. Raises InputError for what that
+        of either model raises it for; the subwords of both may differ."""
         forward = self.forward.align(sources, targets, method=method, first_line=first_line, text=text)
         backward = self.backward.align(targets, sources, method=method, first_line=first_line, text=text)
         return [self.join(one, other) for one, other in zip(forward, backward, strict=True)]

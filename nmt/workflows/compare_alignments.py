@@ -68,9 +68,12 @@ def compare(
     json: bool,
     device: str,
     precision: str,
+    gold_base: int = 0,
+    text: bool = False,
 ) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
     model admits. Prints how far the methods' soft alignments agree and, with ``gold``, the error rates of their links.
+    ``text`` as in ``nmt.workflows.align``.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
@@ -78,14 +81,14 @@ def compare(
     from nmt.workflows.translator import load  # only now: torch takes a second to import
 
     translator = load(model, device=device, precision=precision, overrides=overrides)
-    wanted = gold_of(gold, source, target)
+    wanted = gold_of(gold, source, target, base=gold_base, text=text)
     methods = translator.methods
     scores = dict.fromkeys(methods, AlignmentScore())
     agreements = dict.fromkeys(combinations(methods, 2), Agreement())
     sentences = 0
     with closing(windows(translator, source, target)) as all_pairs:
         for window in all_pairs:
-            found = translator.align_by(methods, window.sources, window.targets, first_line=window.first + 1)
+            found = translator.align_by(methods, window.sources, window.targets, first_line=window.first + 1, text=text)
             sentences += len(window.sources)
             if wanted is not None:
                 for method in methods:

@@ -29,9 +29,9 @@ from nmt.alignment.unknown import copied, with_copies
 from nmt.alignment.words import NO_WORD, joined, shares, to_words
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.text_words import text_words
 from nmt.data.tokenizer import EncodedWords, Tokenizer
 from nmt.data.vocabulary import EOS, UNK
+from nmt.data.words import text_words
 from nmt.evaluation.consensus import consensus
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
@@ -257,7 +257,7 @@ class Translator:
     ) -> list[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
-        With ``text`` the words are those of ordinary text, without the punctuation (see ``nmt.data.text_words``).
+        With ``text`` the words are those of ordinary text, without the punctuation (see ``nmt.data.words``).
 
         ``method`` says where the soft matrix comes from; gradients take far longer than attention. Raises InputError
         for a method that the model does not admit, for different numbers of sources and targets, and for a side of more

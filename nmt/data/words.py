@@ -1,4 +1,6 @@
-"""The words of ordinary text, which nobody has tokenised: by a rule for all scripts, in the manner of Unicode's UAX 29.
+"""The words of a line: what white space parts, or those of ordinary text, which nobody has tokenised.
+
+The latter are found by a rule for all scripts, in the manner of Unicode's UAX 29:
 
     word      a run of letters, digits and the marks on them. An apostrophe, hyphen, full stop, middle dot or underscore
               between two of them belongs to it (don't, E-Mail, z.B, 3.14, l'eau), a comma only between digits (1,000)
@@ -66,10 +68,16 @@ class _Sorts(dict[int, str]):
 
 
 _SORTS = _Sorts()
+_BETWEEN_SPACES = re.compile(r"\S+")
+
+
+def white_space_words(text: str) -> list[Span]:
+    """The words of a line whose tokens are parted by white space, as `str.split` finds them."""
+    return [match.span() for match in _BETWEEN_SPACES.finditer(text)]
 
 
 def text_words(text: str) -> list[Span]:
-    """The words of a text, in order."""
+    """The words of ordinary text, in order."""
     return [match.span() for match in _WORD.finditer(text.translate(_SORTS))]
 
 
