@@ -26,7 +26,7 @@ from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
 from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
-from nmt.alignment.words import NO_WORD, joined, shares, to_words
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords, Tokenizer
@@ -416,7 +416,7 @@ def _between_words(
     weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool
 ) -> NDArray[np.float64]:
     if text:
-        return joined(weights_TS, shares(target), shares(source))
+        return to_words_of_parts(weights_TS, parts(target), parts(source))
     return to_words(
         weights_TS,
         [*target.word_of_piece, NO_WORD],
