@@ -29,6 +29,8 @@ from nmt.data.words import white_space_words
 
 _MARK = "\u2581"
 _SPACE = re.compile(r"\s")
+# All that normalisation may read as white space though Python does not is among these.
+_ODD = re.compile(r"[^\w\s!-~]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # The learned model depends on the number of threads, through the order of floating-point sums: one for all machines.
 _TRAINING_THREADS = 8
@@ -45,7 +47,8 @@ class EncodedWords(NamedTuple):
         word_of_piece: For every id the index of its word. It never decreases; a word may have no piece.
         written: For every id the part of the text that it stands for, without white space around.
         word_spans: Begin and end of every word in the text.
-        piece_spans: For every id begin and end in the text, white space that it covers counted.
+        piece_spans: For every id begin and end in the text. Of what SentencePiece takes for white space at either end
+            it covers at most what `str.isspace` takes for it, too.
     """
 
     ids: tuple[int, ...]
@@ -146,9 +149,10 @@ class Tokenizer:
         cleaned = _clean(text)
         spans = white_space_words(cleaned) if word_spans is None else word_spans
         ids, offsets = self.encode_spans(text)
+        pieces = self._without_separators(cleaned, offsets)
         word_of_piece: list[int] = []
         word = 0
-        for begin, end in offsets:
+        for begin, end in pieces:
             while word < len(spans) - 1 and spans[word][1] <= begin:
                 word += 1
             best = max(
@@ -164,8 +168,29 @@ class Tokenizer:
             word_of_piece=tuple(word_of_piece),
             written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
             word_spans=tuple(spans),
-            piece_spans=tuple(offsets),
+            piece_spans=tuple(pieces),
         )
+
+    def _without_separators(self, cleaned: str, spans: list[Span]) -> list[Span]:
+        """The spans without what parts words for SentencePiece at either end, such as a zero width space: it may stand
+        at the end of a word, but be the mark with which the next one begins."""
+        if not _ODD.search(cleaned):
+            return spans
+        normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
+        separators = {
+            place
+            for number, character in enumerate(normalized)
+            if character == _MARK
+            for place in range(offsets[number], offsets[number + 1])
+        }
+        stripped: list[Span] = []
+        for begin, end in spans:
+            while begin < end and begin in separators:
+                begin += 1
+            while begin < end and end - 1 in separators:
+                end -= 1
+            stripped.append((begin, end))
+        return stripped
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of subwords: words with a space between, always one line.
