@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -151,6 +152,8 @@ def _linked(sentences: Alignment, found: PairLinks, file: LinkFile) -> Alignment
 def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
     """Raises InputError for links outside of the sentences, and for words that are not theirs."""
     words = (sentences.source_words, sentences.target_words)
+    if found.alignment is not None and (found.alignment.source_words, found.alignment.target_words) != words:
+        _refuse_words(found.place)
     for link in found.links:
         for side, index, own in zip(("source", "target"), link, words, strict=True):
             if index >= len(own):
@@ -160,10 +163,12 @@ def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
                     f"{found.place}: link '{named[0] + base}-{named[1] + base}' points at {side} word {index + base}, "
                     f"but that sentence has {len(own)} words, counted from {base}"
                 )
-    if any((words[0][link[0]], words[1][link[1]]) != named for link, named in found.words.items()) or (
-        found.alignment is not None and (found.alignment.source_words, found.alignment.target_words) != words
-    ):
-        raise InputError(
-            f"{found.place}: names other words than the two sentences have; "
-            "give the files that were aligned, and --text and --target-first as they were"
-        )
+    if any((words[0][source], words[1][target]) != named for (source, target), named in found.words.items()):
+        _refuse_words(found.place)
+
+
+def _refuse_words(place: str) -> NoReturn:
+    raise InputError(
+        f"{place}: names other words than the two sentences have; "
+        "give the files that were aligned, and --text and --target-first as they were"
+    )
