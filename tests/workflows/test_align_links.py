@@ -1,4 +1,4 @@
-"""`nmt align --links`: links that are there already. The command line runs in this process, without PyTorch in another."""
+"""`nmt align --links`: links that are there already. The command line runs in this process."""
 
 from __future__ import annotations
 
@@ -104,8 +104,10 @@ def test_links_that_put_the_target_first(run: Run) -> None:
     code, _, err = run(*GIVEN, "--reverse-links", "j")
     assert (code, err) == (
         2,
-        "error: j:1: names other words than the two sentences have; "
-        "give the files that were aligned, and --text and --target-first as they were\n",
+        (
+            "error: j:1: names other words than the two sentences have; "
+            "give the files that were aligned, and --text and --target-first as they were\n"
+        ),
     )
 
 
@@ -151,11 +153,14 @@ def test_gold_links_judge_and_text_has_other_words(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--links", "out"], "out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0"),
+        (
+            ["--links", "out"],
+            "out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0",
+        ),
         (
             ["--links", "out", "--links-base", "1"],
-            "out:2: link '0-1' points at word 0, but the file was to count from 1: correct the link, or read the file "
-            "as one that counts from 0",
+            ("out:2: link '0-1' points at word 0, but the file was to count from 1: correct the link, or read the file "
+            "as one that counts from 0"),
         ),
         (["--links", "short"], "short has 1 pairs, but s has more: they must go together one by one"),
         (["--links", "long"], "s has 4 pairs, but long has more: they must go together one by one"),
@@ -172,13 +177,15 @@ def test_gold_links_judge_and_text_has_other_words(run: Run) -> None:
             "--symmetrize and --threshold join two files of links; give --reverse-links as well",
         ),
         (["--format", "npz"], "--format npz needs --output, a file"),
-        (["--format", "jsonl", "--base", "1"], "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold "
-         "or tsv"),
+        (
+            ["--format", "jsonl", "--base", "1"],
+            "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold or tsv",
+        ),
         (["--gold-base", "1"], "--gold-base is of the links of --gold; give --gold as well"),
         (
             ["run", "--reverse", "x", "--method", "gradient", "--beam", "2"],
-            "--links takes links from a file, without a model; leave out MODEL, --reverse, --method, --set and search "
-            "options",
+            ("--links takes links from a file, without a model; leave out MODEL, --reverse, --method, --set and search "
+            "options"),
         ),
     ],
     ids=[
