@@ -146,9 +146,23 @@ class Tokenizer:
         A piece belongs to the word that it covers most of, by its place in the text as written; a piece of no width,
         which normalisation has added, or one that covers white space alone, to the word there or the next one.
         """
+        return self._in_words(text, *self.encode_spans(text), word_spans)
+
+    def sample_words(
+        self, text: str, *, alpha: float, seed: int, word_spans: Sequence[Span] | None = None
+    ) -> EncodedWords:
+        """As `sample`, with the word that each subword lies in, as `encode_words` has it."""
+        if self._sampler is None:
+            return self.encode_words(text, word_spans)
+        normalized, offsets = self._processor.normalize(_clean(text), with_offsets=True)
+        ids, spans = self._sampler.sample_spans(normalized, strength=alpha, seed=seed)
+        return self._in_words(text, ids, [(offsets[begin], offsets[end]) for begin, end in spans], word_spans)
+
+    def _in_words(
+        self, text: str, ids: Sequence[int], offsets: list[Span], word_spans: Sequence[Span] | None
+    ) -> EncodedWords:
         cleaned = _clean(text)
         spans = white_space_words(cleaned) if word_spans is None else word_spans
-        ids, offsets = self.encode_spans(text)
         pieces = self._without_separators(cleaned, offsets)
         word_of_piece: list[int] = []
         word = 0

@@ -112,6 +112,51 @@ def test_text_words_share_a_piece_by_the_characters_that_it_covers(
             assert stop == pytest.approx(sum(each <= word for each in characters) / len(characters))
 
 
+SAMPLED = ["unigram", "bpe", "bytes"]
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@settings(max_examples=100)
+@given(case=lines(), seed=st.integers(0, 99))
+@example(case=(WORDS, " ".join(WORDS)), seed=0)
+def test_a_sampled_segmentation_has_its_places(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str], seed: int
+) -> None:
+    _, line = case
+    tokenizer = tokenizers[kind].source
+    for words in (None, text_words(line)):
+        found = tokenizer.sample_words(line, alpha=0.3, seed=seed, word_spans=words)
+        best = tokenizer.encode_words(line, words)
+        assert list(found.ids) == tokenizer.sample(line, alpha=0.3, seed=seed)
+        assert (found.words, found.word_spans) == (best.words, best.word_spans)
+        # A word begins with the same character, whatever pieces it is cut into.
+        for each in set(found.word_of_piece) | set(best.word_of_piece) if words is None else ():
+            begins = [
+                next(span[0] for span, word in zip(one.piece_spans, one.word_of_piece, strict=True) if word == each)
+                for one in (found, best)
+            ]
+            assert begins[0] == begins[1]
+        covered = [{place for span in one.piece_spans for place in range(*span)} for one in (found, best)]
+        assert covered[0] == covered[1]
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@settings(max_examples=100)
+@given(case=lines())
+@example(case=(WORDS, " ".join(WORDS)))
+def test_the_likeliest_sample_lies_where_sentencepiece_says(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+) -> None:
+    _, line = case
+    tokenizer = tokenizers[kind].source
+    found = tokenizer.sample_words(line, alpha=0 if kind == "bpe" else 1e7, seed=1)
+    best = tokenizer.encode_words(line)
+    if found.ids == best.ids:  # of two that are equally probable another one may be drawn
+        assert found == best
+    else:
+        assert kind != "bpe"
+
+
 @pytest.mark.parametrize("option", ["add_dummy_prefix=false", "treat_whitespace_as_suffix=true"])
 def test_without_the_leading_marker(pairs: list[tuple[str, str]], option: str) -> None:
     """A model of the user's own need not put U+2581 in front of the first word, or of any."""
