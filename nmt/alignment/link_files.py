@@ -98,6 +98,8 @@ class PairLinks:
     scores: dict[Link, float] = field(default_factory=dict)
     words: dict[Link, tuple[str, str]] = field(default_factory=dict)
     """The words of links, where the file names them."""
+    places: dict[Link, str] = field(default_factory=dict)
+    """Where the file says so of a link, if it has a line of its own."""
     alignment: Alignment | None = None
     """Where the file holds words and matrices."""
 
@@ -113,6 +115,7 @@ class PairLinks:
             Gold(frozenset(map(_turned, self.gold.sure)), frozenset(map(_turned, self.gold.possible))),
             {_turned(link): score for link, score in self.scores.items()},
             {_turned(link): (target, source) for link, (source, target) in self.words.items()},
+            {_turned(link): place for link, place in self.places.items()},
             None if self.alignment is None else self.alignment.turned(),
         )
 
@@ -155,9 +158,7 @@ def _is_archive(path: Path) -> bool:
 
 def _refuse_base(path: Path, format: str, base: int | None) -> None:
     if base:
-        raise InputError(
-            f"{path}: is a {format} file, which always counts from 0; do not say that it counts from {base}"
-        )
+        raise InputError(f"{path}: a file of {format} always counts from 0; do not say that it counts from {base}")
 
 
 def _of_alignment(place: str, alignment: Alignment) -> PairLinks:
@@ -197,6 +198,7 @@ class _Table:
         self._possible: set[Link] = set()
         self._scores: dict[Link, float] = {}
         self._words: dict[Link, tuple[str, str]] = {}
+        self._places: dict[Link, str] = {}
 
     def add(self, place: str, row: dict[str, str], base: int) -> None:
         if not (row["source"] or row["target"]):
@@ -208,6 +210,7 @@ class _Table:
         self._sure |= gold.sure
         self._possible |= gold.possible
         self._words[link] = (row["source_word"], row["target_word"])
+        self._places[link] = place
         if row["score"]:
             try:
                 self._scores[link] = float(row["score"])
@@ -215,7 +218,8 @@ class _Table:
                 raise InputError(f"{place}: score {row['score']!r} is no number") from None
 
     def pair(self) -> PairLinks:
-        return PairLinks(self._place, Gold(frozenset(self._sure), frozenset(self._possible)), self._scores, self._words)
+        gold = Gold(frozenset(self._sure), frozenset(self._possible))
+        return PairLinks(self._place, gold, self._scores, self._words, self._places)
 
 
 def _number(place: str, row: dict[str, str], column: str) -> int:

@@ -160,15 +160,16 @@ def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
                 base = file.base or 0
                 named = link[::-1] if file.target_first else link
                 raise InputError(
-                    f"{found.place}: link '{named[0] + base}-{named[1] + base}' points at {side} word {index + base}, "
+                    f"{found.places.get(link, found.place)}: link '{named[0] + base}-{named[1] + base}' points at {side} word {index + base}, "
                     f"but that sentence has {len(own)} words, counted from {base}"
                 )
-    if any((words[0][source], words[1][target]) != named for (source, target), named in found.words.items()):
-        _refuse_words(found.place)
+    for (source, target), named_words in found.words.items():
+        if (words[0][source], words[1][target]) != named_words:
+            _refuse_words(found.places[source, target])
 
 
 def _refuse_words(place: str) -> NoReturn:
     raise InputError(
         f"{place}: names other words than the two sentences have; "
-        "give the files that were aligned, and --text and --target-first as they were"
+        "give the files that were aligned, and --text, --links-base and --target-first as they were"
     )

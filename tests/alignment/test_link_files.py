@@ -142,7 +142,7 @@ def row(*cells: str) -> str:
         ("0-0\n0-0 x\n", 0, ":2: 'x' is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted"),
         ("1-1\n0-1\n", 1, ":2: link '0-1' points at word 0, but the file was to count from 1"),
         ("{}\n", 0, ":1: not an alignment that nmt align --format jsonl wrote"),
-        ('{"links": []}\n', 1, ": is a jsonl file, which always counts from 0; do not say that it counts from 1"),
+        ('{"links": []}\n', 1, ": a file of jsonl always counts from 0; do not say that it counts from 1"),
         (HEADER + "1\t0\n", 0, ":2: 2 columns, not the 11 that its header names"),
         (row("x", "0", "0"), 0, ":2: pair 'x' is no number from 0 up"),
         (row("0", "0", "0"), 0, ":2: pair 0 after pair 0; rows stand in the order of pairs, from 1"),

@@ -106,9 +106,19 @@ def test_links_that_put_the_target_first(run: Run) -> None:
         2,
         (
             "error: j:1: names other words than the two sentences have; "
-            "give the files that were aligned, and --text and --target-first as they were\n"
+            "give the files that were aligned, and --text, --links-base and --target-first as they were\n"
         ),
     )
+
+
+def test_a_table_of_other_sentences_is_refused_with_its_row(run: Run) -> None:
+    assert run(*GIVEN, "--format", "tsv", "--base", "1", "-o", "tsv")[0] == 0
+    given = ("align", "-s", "s", "-t", "t", "--links", "tsv")
+    code, _, err = run(*given)
+    assert (code, err.split(", but")[0]) == (2, "error: tsv:4: link '3-3' points at source word 3")
+    Path("s").write_text("\n".join(["Er geht, morgen.", *SOURCES[1:]]))
+    code, _, err = run(*given, "--links-base", "1")
+    assert (code, err.split(";")[0]) == (2, "error: tsv:4: names other words than the two sentences have")
 
 
 def test_matrices_of_two_files_are_joined(run: Run) -> None:
