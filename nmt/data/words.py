@@ -7,8 +7,8 @@ The latter are found by a rule for all scripts, in the manner of Unicode's UAX 2
     sign      each other character by itself: punctuation, symbols. What belongs to one sign stays together: an emoji
               with its modifiers, variation selectors and what zero width joiners bind to it; the two letters of a flag
     unspaced  scripts without spaces: each character of Han and Hiragana, and each consonant of Thai, Lao, Khmer and
-              Myanmar with its vowels and marks, is a word. Katakana, which mostly spells foreign words,
-              is a run as letters are
+              Myanmar with its vowels and marks, is a word. Katakana, which mostly spells foreign words, is a run as
+              letters are
 
 White space is in no word, every other character in exactly one. Characters without a width of their own (joiners, soft
 hyphens, marks of direction) go with what comes before them or, at the beginning of a word, with what follows; a zero

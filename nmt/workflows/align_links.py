@@ -155,17 +155,17 @@ def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
     if found.alignment is not None and (found.alignment.source_words, found.alignment.target_words) != words:
         _refuse_words(found.place)
     for link in found.links:
+        place = found.places.get(link, found.place)
         for side, index, own in zip(("source", "target"), link, words, strict=True):
             if index >= len(own):
                 base = file.base or 0
-                named = link[::-1] if file.target_first else link
+                one, other = reversed(link) if file.target_first else link
                 raise InputError(
-                    f"{found.places.get(link, found.place)}: link '{named[0] + base}-{named[1] + base}' points at {side} word {index + base}, "
+                    f"{place}: link '{one + base}-{other + base}' points at {side} word {index + base}, "
                     f"but that sentence has {len(own)} words, counted from {base}"
                 )
-    for (source, target), named_words in found.words.items():
-        if (words[0][source], words[1][target]) != named_words:
-            _refuse_words(found.places[source, target])
+        if found.words.get(link, own_words := (words[0][link[0]], words[1][link[1]])) != own_words:
+            _refuse_words(place)
 
 
 def _refuse_words(place: str) -> NoReturn:

@@ -257,7 +257,8 @@ class Translator:
     ) -> list[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
-        With ``text`` the words are those of ordinary text, without the punctuation (see ``nmt.data.words``).
+        With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one of its own (see
+        ``nmt.data.words``).
 
         ``method`` says where the soft matrix comes from; gradients take far longer than attention. Raises InputError
         for a method that the model does not admit, for different numbers of sources and targets, and for a side of more
