@@ -115,10 +115,16 @@ def test_a_table_of_other_sentences_is_refused_with_its_row(run: Run) -> None:
     assert run(*GIVEN, "--format", "tsv", "--base", "1", "-o", "tsv")[0] == 0
     given = ("align", "-s", "s", "-t", "t", "--links", "tsv")
     code, _, err = run(*given)
-    assert (code, err.split(", but")[0]) == (2, "error: tsv:4: link '3-3' points at source word 3")
+    assert (code, err.split(";")[0]) == (2, "error: tsv:2: names other words than the two sentences have")
     Path("s").write_text("\n".join(["Er geht, morgen.", *SOURCES[1:]]))
     code, _, err = run(*given, "--links-base", "1")
     assert (code, err.split(";")[0]) == (2, "error: tsv:4: names other words than the two sentences have")
+    Path("s").write_text("\n".join(["Er geht,", *SOURCES[1:]]))
+    code, _, err = run(*given, "--links-base", "1")
+    assert (code, err) == (
+        2,
+        "error: tsv:4: link '3-3' points at source word 3, but that sentence has 2 words, counted from 1\n",
+    )
 
 
 def test_matrices_of_two_files_are_joined(run: Run) -> None:
