@@ -635,8 +635,8 @@ MUTANTS = (
     Mutant(
         "a request's options stay",
         "nmt/workflows/translator.py",
-        "        other = copy(self)\n",
-        "        other = self\n",
+        "        other = copy(self)\n        other.search",
+        "        other = self\n        other.search",
         ("tests/workflows/test_serve.py",),
     ),
     Mutant(
@@ -785,6 +785,41 @@ MUTANTS = (
         "not is_full or len(waiting)",
         "len(waiting)",
         ("tests/workflows/test_workers.py", "-k", "at_once"),
+    ),
+    Mutant(
+        "a lexicon's group ends at the first target word",
+        "nmt/alignment/glossary.py",
+        "                    sources += new\n",
+        "",
+        ("tests/alignment/test_glossary.py",),
+    ),
+    Mutant(
+        "rare entries of a lexicon change the probabilities",
+        "nmt/alignment/glossary.py",
+        "            of_source[source] += count\n",
+        "            of_source[source] += count if count >= min_count else 0\n",
+        ("tests/alignment/test_glossary.py",),
+    ),
+    Mutant(
+        "lengths count by the source alone",
+        "nmt/alignment/suspects.py",
+        "        m = (l_s + l_t / self.ratio) / 2\n",
+        "        m = l_s\n",
+        ("tests/alignment/test_suspects.py",),
+    ),
+    Mutant(
+        "a reverse model scores the target once more",
+        "nmt/workflows/corpus_reports.py",
+        "backward.score(targets, sources,",
+        "backward.score(sources, targets,",
+        ("tests/workflows/test_align_reports.py",),
+    ),
+    Mutant(
+        "suspicious pairs come as they are found",
+        "nmt/workflows/corpus_reports.py",
+        "sorted(self._found, key=lambda each: (-each.score, each.line))",
+        "self._found",
+        ("tests/workflows/test_align_reports.py",),
     ),
     Mutant(
         "what CTranslate2 finds is ranked as it ranks",

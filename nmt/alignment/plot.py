@@ -6,7 +6,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
+Picture: TypeAlias = Literal["png", "svg"]
+
 _COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
 """From weight 0, the colour of the paper, to weight 1."""
 
@@ -29,6 +31,10 @@ _FRAME_COLOUR = "#555555"
 _GRID_COLOUR = "#e4e4e4"
 _LONGEST_SIDE = 8000
 """Pixels; a sentence of several hundred words is drawn coarser rather than larger."""
+_WHITE = 1 / 512
+"""A weight below has the colour of the paper."""
+_SVG = {"svg.fonttype": "none", "svg.hashsalt": "nmt"}
+"""Text as text, and names that are the same each time."""
 _LABEL_LIMIT = 24
 """Characters of a label; a longer one is cut, for it would take the place of the picture."""
 
@@ -53,14 +59,15 @@ def plot(
     title: str = "",
     gold: Gold | None = None,
     links: Iterable[Link] | None = None,
+    format: Picture = "png",
 ) -> None:
-    """Write the heatmap of one soft alignment as a PNG file.
+    """Write the heatmap of one soft alignment as a PNG file, or as SVG, where text is text.
 
     Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
     weight on a fixed scale from 0 to 1, so that pictures can be compared. `links` are drawn as dots, `gold` as squares:
     solid where sure, dashed where only possible. The picture grows with the sentence and keeps its labels legible.
     Any text can stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's
-    matplotlib style is set aside, and pyplot is not used.
+    matplotlib style is set aside, and pyplot is not used. The same arguments give the same bytes.
 
     Raises InputError when matplotlib is not installed or the file cannot be written, ValueError when the matrix does
     not fit the words.
@@ -80,7 +87,7 @@ def plot(
     cell = float(np.clip(6 / max(rows, columns), 0.23, 0.42))  # inches
     width, height = columns * cell, rows * cell
     bar_height = float(np.clip(height, 1.4, 2.4))
-    with style.context("default"), warnings.catch_warnings():
+    with style.context(["default", _SVG]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = Figure(figsize=(width, height))
         FigureCanvasAgg(figure)
@@ -94,25 +101,28 @@ def plot(
             _draw_legend(axes, marks, below=min(0, 1 - bar_height / height), columns=3 if width > 3.2 else 1)
         try:
             dpi = min(200, _LONGEST_SIDE / (max(width, height) + 4))
-            figure.savefig(path, format="png", dpi=dpi, bbox_inches="tight", pad_inches=0.12)
+            metadata = {"Creator": None, "Date": None} if format == "svg" else None
+            figure.savefig(path, format=format, dpi=dpi, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
         except OSError as error:
             raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
 
 
-class PngWriter(AlignmentWriter):
-    """Writes one picture per alignment into a folder: 000001.png for the first pair, and so on, blank pairs too.
+class PictureWriter(AlignmentWriter):
+    """Writes one picture per alignment into a folder: 000001.png for the first pair, and so on, blank pairs too; or
+    000001.svg.
 
     The folder is made if it is missing. `gold` holds one record per pair, in order. Links and gold are drawn at word
     level only, for they are between words. Raises InputError when the folder cannot be made or gold runs out.
     """
 
-    def __init__(self, folder: Path, gold: Sequence[Gold] | None = None) -> None:
+    def __init__(self, folder: Path, gold: Sequence[Gold] | None = None, *, format: Picture = "png") -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{folder}: cannot make this folder for the pictures: {error.strerror}") from None
         self._folder = folder
         self._gold = gold
+        self._format: Picture = format
         self._number = 0
 
     def write(self, alignment: Alignment) -> None:
@@ -127,33 +137,38 @@ class PngWriter(AlignmentWriter):
             alignment.weights_TS,
             alignment.source_tokens,
             alignment.target_tokens,
-            self._folder / f"{self._number:06d}.png",
+            self._folder / f"{self._number:06d}.{self._format}",
             gold=gold if at_words else None,
             links=alignment.links if at_words else None,
+            format=self._format,
         )
 
 
 def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64]) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     T, S = weights_TS.shape
-    # An image needs a cell; a pair with an empty side shows one white row or column.
-    shown_TS = weights_TS if weights_TS.size else np.zeros((max(T, 1), max(S, 1)))
-    image = axes.imshow(
-        shown_TS,
+    rows, columns = max(T, 1), max(S, 1)  # a pair with an empty side shows one white row or column
+    # Squares rather than an image, which would have pixels in SVG too.
+    dark = [(target, source) for target, source in np.argwhere(weights_TS >= _WHITE).tolist()]
+    cells = PolyCollection(
+        [[(s - 0.5, t - 0.5), (s + 0.5, t - 0.5), (s + 0.5, t + 0.5), (s - 0.5, t + 0.5)] for t, s in dark],
+        array=np.array([weights_TS[cell] for cell in dark]),
         cmap=LinearSegmentedColormap.from_list("weight", _COLOURS),
-        vmin=0,
-        vmax=1,
-        aspect="auto",
-        interpolation="nearest",
+        norm=Normalize(0, 1),
+        antialiaseds=False,
+        linewidths=0,
     )
-    for edge in np.arange(1, shown_TS.shape[1]) - 0.5:
+    axes.add_collection(cells, autolim=False)
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    for edge in np.arange(1, columns) - 0.5:
         axes.axvline(edge, color=_GRID_COLOUR, linewidth=0.5)
-    for edge in np.arange(1, shown_TS.shape[0]) - 0.5:
+    for edge in np.arange(1, rows) - 0.5:
         axes.axhline(edge, color=_GRID_COLOUR, linewidth=0.5)
     for axes_with_frame in (axes, bar_axes):
         axes_with_frame.spines[:].set(color=_FRAME_COLOUR, linewidth=0.8)
-    bar = axes.figure.colorbar(image, cax=bar_axes, ticks=[0, 0.25, 0.5, 0.75, 1])
+    bar = axes.figure.colorbar(cells, cax=bar_axes, ticks=[0, 0.25, 0.5, 0.75, 1])
     bar.outline.set(edgecolor=_FRAME_COLOUR, linewidth=0.8)
     bar.ax.tick_params(labelsize=8, length=2.5, width=0.8, color=_FRAME_COLOUR)
     bar.set_label("attention weight", size=9, labelpad=5)
@@ -169,7 +184,7 @@ def _draw_labels(
     plain: dict[str, Any] = {
         "parse_math": False,
         "usetex": False,
-        "family": [name for name in _FONTS if name in installed],
+        "family": [*(name for name in _FONTS if name in installed), "sans-serif"],
     }
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
@@ -240,7 +255,9 @@ def _label(word: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Control characters, surrogates and the like as a replacement character: fonts have no picture of them."""
+    """Control characters, surrogates and the like as a replacement character: fonts have no picture of them, nor has
+    XML a place."""
     return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in "\ufffe\uffff" else c
+        for c in text
     )

@@ -23,7 +23,7 @@ from nmt.alignment.formats import (
     read_gold,
 )
 from nmt.alignment.link_files import TsvWriter
-from nmt.alignment.plot import PngWriter
+from nmt.alignment.plot import PictureWriter
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
@@ -32,9 +32,10 @@ from nmt.data.words import text_words, white_space_words
 
 if TYPE_CHECKING:
     from nmt.workflows.both_directions import BothDirections
+    from nmt.workflows.corpus_reports import CorpusReport, LexiconChoice, SuspectsChoice
     from nmt.workflows.translator import Translator
 
-Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png"]
+Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png", "svg"]
 
 _LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
     "pharaoh": PharaohWriter,
@@ -65,16 +66,19 @@ def align(
     reverse: Reverse | None,
     method: Method,
     output: Path | None,
-    format: Format,
+    format: Format | None,
     level: Level,
     gold: Path | None,
+    lexicon: LexiconChoice | None,
+    suspects: SuspectsChoice | None,
     device: str,
     precision: str,
     base: int = 0,
     gold_base: int = 0,
     text: bool = False,
 ) -> AlignmentScore | None:
-    """Writes one alignment for each pair of lines, or for each source line and its translation by the model.
+    """Writes one alignment for each pair of lines, or for each source line and its translation by the model, unless
+    ``format`` is None, and what the alignments of all say together: a lexicon, suspicious pairs.
     With ``reverse`` both models align the given pairs, at level ``word``; ``overrides`` hold for both. ``text``: the
     words are those of ordinary text, not white-space words. Indices are written from ``base`` on, where the format lets
     one choose.
@@ -86,6 +90,9 @@ def align(
     assert reverse is None or (target is not None and level == "word")
     meet_files(source, target, gold)
     refuse_overwriting(output, source, target, gold)
+    for option, choice in (("--lexicon", lexicon), ("--suspects", suspects)):
+        if choice is not None:
+            refuse_overwriting(choice.path, source, target, gold, option=option)
     from nmt.workflows.translator import load  # only now: torch takes a second to import
 
     translator = load(model, device=device, precision=precision, overrides=overrides)
@@ -96,7 +103,8 @@ def align(
     wanted = gold_of(gold, source, target, base=gold_base, text=text)
     total = AlignmentScore()
     with ExitStack() as stack:
-        writer = open_writer(stack, format, output, wanted, base=base)
+        writer = None if format is None else open_writer(stack, format, output, wanted, base=base)
+        reports = _reports(stack, lexicon, suspects, both or translator, source, target)
         for window in stack.enter_context(closing(windows(translator, source, target))):
             first_line = window.first + 1
             if both is None:
@@ -106,9 +114,12 @@ def align(
             else:
                 alignments = both.align(window.sources, window.targets, method=method, first_line=first_line, text=text)
             for number, alignment in enumerate(alignments, window.first):
-                writer.write(alignment)
+                if writer is not None:
+                    writer.write(alignment)
                 if wanted is not None:
                     total += score_pair(alignment.links, wanted[number])
+            for report in reports:
+                report.add(window.sources, window.targets, alignments, first_line)
     if wanted is None:
         return None
     print(total.line(), file=sys.stderr)
@@ -204,7 +215,27 @@ def open_writer(
         stream = sys.stdout if output is None else stack.enter_context(text_file(output))
         return stack.enter_context(_LINES[format](stream, base))
     assert output is not None
-    return stack.enter_context(NpzWriter(output) if format == "npz" else PngWriter(output, gold))
+    if format == "png" or format == "svg":
+        return stack.enter_context(PictureWriter(output, gold, format=format))
+    return stack.enter_context(NpzWriter(output))
+
+
+def _reports(
+    stack: ExitStack,
+    lexicon: LexiconChoice | None,
+    suspects: SuspectsChoice | None,
+    model: Translator | BothDirections,
+    source: Path,
+    target: Path | None,
+) -> list[CorpusReport]:
+    from nmt.workflows.corpus_reports import lexicon_report, suspects_report
+
+    reports = []
+    if lexicon is not None:
+        reports.append(stack.enter_context(lexicon_report(lexicon)))
+    if suspects is not None:
+        reports.append(stack.enter_context(suspects_report(suspects, model, pairs(source, target))))
+    return reports
 
 
 def text_file(path: Path) -> TextIO:

@@ -94,6 +94,12 @@ class Translator:
         other.search = search
         return other
 
+    def extracting(self, extraction: Extraction) -> Translator:
+        """The same models with another rule for links, or other heads."""
+        other = copy(self)
+        other.extraction = extraction
+        return other
+
     def translate(
         self,
         texts: Sequence[str],

@@ -6,13 +6,14 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
-from nmt.alignment.plot import PngWriter, plot
+from nmt.alignment.plot import PictureWriter, plot
 from nmt.core.errors import InputError
 
 pytest.importorskip("matplotlib", reason="pictures need the extra nmt[plot]")
@@ -146,7 +147,7 @@ def test_the_writer_makes_one_picture_per_pair(tmp_path: Path) -> None:
         Alignment(("ab",), ("b",), ((0, 0),), np.array([[0.5, 0.5]]), "subword", ("▁a", "b"), ("▁b",)),
     ]
     gold = [Gold(frozenset({(0, 0)}))] * 3
-    with PngWriter(tmp_path / "new" / "pictures", gold) as writer:
+    with PictureWriter(tmp_path / "new" / "pictures", gold) as writer:
         for alignment in pairs:
             writer.write(alignment)
         with pytest.raises(InputError, match="more than 3 sentence pairs but 3 gold lines"):
@@ -159,7 +160,7 @@ def test_the_writer_makes_one_picture_per_pair(tmp_path: Path) -> None:
     assert (folder / "000003.png").read_bytes() == (tmp_path / "subword.png").read_bytes()
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file: cannot make this folder"):
-        PngWriter(tmp_path / "file")
+        PictureWriter(tmp_path / "file")
 
 
 def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,3 +171,26 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"^pictures need matplotlib: pip install 'nmt\[plot\]'$"):
         plot(np.zeros((1, 1)), ["a"], ["x"], tmp_path / "a.png")
+
+
+def test_svg_has_text_as_text_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+    weights = np.zeros((len(ODD), len(ODD) + 1))
+    weights[2, 5] = weights[3, 1] = 1
+    sources, gold = [*ODD, "\ufffe"], Gold(frozenset({(0, 0)}), frozenset({(1, 1)}))
+    for name in ("a.svg", "b.svg"):
+        plot(weights, sources, ODD, tmp_path / name, title="a < b", gold=gold, links=[(0, 1)], format="svg")
+    data = (tmp_path / "a.svg").read_bytes()
+    assert data == (tmp_path / "b.svg").read_bytes()
+    assert b"date>" not in data
+    root = ElementTree.fromstring(data)  # well-formed, whatever the words
+    texts = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"$x_1$", "日本語", "العربية", "nul\N{REPLACEMENT CHARACTER}", "a < b", "source", "gold, sure"} <= set(texts)
+    dark = [each.get("style", "") for each in root.iter("{http://www.w3.org/2000/svg}path")]
+    assert sum("fill: #08306b" in style for style in dark) == 2  # cells of weight 1; white ones are not drawn
+
+
+def test_the_writer_makes_svg(tmp_path: Path) -> None:
+    with PictureWriter(tmp_path, format="svg") as writer:
+        writer.write(Alignment(("a",), ("b",), ((0, 0),), np.ones((1, 1))))
+        writer.write(Alignment((), (), (), np.zeros((0, 0))))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["000001.svg", "000002.svg"]

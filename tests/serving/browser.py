@@ -71,6 +71,10 @@ class Browser:
         mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [move]}
         self._ask("POST", "actions", actions=[mouse])
 
+    def click(self, selector: str) -> None:
+        """Clicks on an element."""
+        self._ask("POST", f"element/{self._find(selector)}/click")
+
     def emulate(self, command: str, **parameters: Any) -> None:
         """A command of the Chrome DevTools protocol."""
         self._ask("POST", "goog/cdp/execute", cmd=command, params=parameters)

@@ -1,0 +1,600 @@
+// Shows the alignments that are in this file. Whatever is text goes into the page as textContent, never as HTML.
+"use strict";
+
+const SOURCE = 0;
+const TARGET = 1;
+const GAP = 8; // pixels that a space takes at most
+const TOLD = 5; // words that are named beside a word
+
+const KINDS = {
+  link: "link",
+  sure: "right, sure",
+  possible: "right, possible",
+  wrong: "wrong",
+  missed: "missed",
+  open: "possible, not linked",
+};
+
+// The shape of each kind, around (0, 0).
+const MARKS = {
+  sure: "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
+  possible: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+  wrong: "M-4-4L4 4M-4 4L4-4",
+  missed: "M0-5L5 0L0 5L-5 0z",
+};
+
+const ORDER = ["open", "link", "possible", "sure", "missed", "wrong"]; // what is drawn first is covered by what follows
+
+const at = (id) => document.getElementById(id);
+const meta = JSON.parse(at("meta").textContent);
+const pairs = [];
+for (const block of document.querySelectorAll("script.pairs")) {
+  for (const [source, target, views, gold] of JSON.parse(block.textContent)) {
+    pairs.push({ number: pairs.length + 1, words: [source, target], views, gold: gold && readGold(gold, source.length) });
+  }
+  block.remove(); // what is on show is all that the document keeps
+}
+
+const state = { page: 0, size: 10, view: 0, layout: "lines", threshold: 0, order: "file", terms: [], pins: new Map() };
+let listed = pairs; // those that pass the filter, in order
+let cards = []; // those on show
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children); // strings become text
+  return made;
+}
+
+function drawing(name) {
+  const svg = at("drawing").content.firstElementChild.cloneNode();
+  svg.setAttribute("class", name);
+  return svg;
+}
+
+function shape(svg, name, path, place) {
+  const made = document.createElementNS(svg.namespaceURI, "path");
+  made.setAttribute("class", name);
+  made.setAttribute("d", path);
+  if (place) made.setAttribute("transform", `translate(${place[0]} ${place[1]})`);
+  svg.append(made);
+  return made;
+}
+
+// ---- numbers. A cell of the matrix is known by its place in it, target * sources + source.
+
+function readGold([sure, possible], sources) {
+  return { sure: new Set(cells(sure, sources)), possible: new Set(cells(possible, sources)) };
+}
+
+function cells(flat, sources) {
+  const found = [];
+  for (let place = 0; place < flat.length; place += 2) found.push(flat[place + 1] * sources + flat[place]);
+  return found;
+}
+
+// Weights in steps of 1 / 255.
+function weights(pair) {
+  return Uint8Array.from(atob(pair.views[state.view][1]), (character) => character.charCodeAt(0));
+}
+
+function links(pair) {
+  if (!state.threshold) return new Set(cells(pair.views[state.view][0], pair.words[SOURCE].length));
+  const found = new Set();
+  weights(pair).forEach((weight, cell) => {
+    if (100 * weight >= 255 * state.threshold) found.add(cell);
+  });
+  return found;
+}
+
+// What each cell is that is linked, or that the gold links.
+function kinds(pair) {
+  const found = new Map();
+  const { gold } = pair;
+  for (const cell of links(pair)) {
+    found.set(cell, !gold ? "link" : gold.sure.has(cell) ? "sure" : gold.possible.has(cell) ? "possible" : "wrong");
+  }
+  for (const cell of gold?.possible ?? []) if (!found.has(cell)) found.set(cell, "open");
+  for (const cell of gold?.sure ?? []) if (!found.has(cell)) found.set(cell, "missed");
+  return found;
+}
+
+function count(found) {
+  const counts = { link: 0, sure: 0, possible: 0, wrong: 0, missed: 0, open: 0 };
+  for (const kind of found.values()) counts[kind] += 1;
+  return counts;
+}
+
+// Och & Ney 2003: 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+function errorRate({ sure, possible, wrong, missed }) {
+  const total = 2 * sure + possible + wrong + missed;
+  return total ? 1 - (2 * sure + possible) / total : 0;
+}
+
+function percent(rate) {
+  return (100 * rate).toFixed(1);
+}
+
+function number(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+// ---- which pairs are on show
+
+function fold(text) {
+  return text.normalize("NFKC").toLowerCase();
+}
+
+function folded(pair) {
+  pair.folded ??= fold(`${pair.words[SOURCE].join(" ")}\n${pair.words[TARGET].join(" ")}`);
+  return pair.folded;
+}
+
+function list() {
+  listed = pairs.filter((pair) => state.terms.every((term) => folded(pair).includes(term)));
+  if (state.order === "longest") {
+    const length = ({ words }) => words[SOURCE].length + words[TARGET].length;
+    listed.sort((one, other) => length(other) - length(one));
+  } else if (state.order !== "file") {
+    const rates = new Map(listed.map((pair) => [pair, errorRate(count(kinds(pair)))]));
+    const sign = state.order === "worst" ? -1 : 1;
+    listed.sort((one, other) => sign * (rates.get(one) - rates.get(other)));
+  }
+  summarize();
+}
+
+function summarize() {
+  const all = number(pairs.length, "pair");
+  let told = listed.length === pairs.length ? all : `${listed.length.toLocaleString("en")} of ${all}`;
+  if (meta.gold && listed.length) {
+    const total = { sure: 0, possible: 0, wrong: 0, missed: 0 };
+    for (const pair of listed) {
+      const counts = count(kinds(pair));
+      for (const kind of Object.keys(total)) total[kind] += counts[kind];
+    }
+    told += `, AER ${percent(errorRate(total))}`;
+  }
+  at("status").textContent = told;
+}
+
+function pages() {
+  return Math.max(1, Math.ceil(listed.length / state.size));
+}
+
+function show() {
+  state.page = Math.min(Math.max(0, state.page), pages() - 1);
+  const focused = focusedWord();
+  const first = state.page * state.size;
+  cards = listed.slice(first, first + state.size).map(card);
+  at("pairs").dataset.layout = state.layout;
+  at("pairs").replaceChildren(...cards.map((each) => each.article));
+  if (state.layout === "lines") {
+    const measured = cards.map(measure); // all at once, as each change of the page would make it be laid out anew
+    cards.forEach((made, place) => arrange(made, measured[place]));
+  }
+  for (const pager of document.querySelectorAll(".pager")) {
+    pager.querySelector(".page").value = state.page + 1;
+    pager.querySelector(".page").max = pages();
+    pager.querySelector(".pages").textContent = `of ${pages().toLocaleString("en")}`;
+    for (const button of pager.querySelectorAll("button")) {
+      const back = ["first", "previous"].includes(button.dataset.go);
+      button.disabled = back ? state.page === 0 : state.page === pages() - 1;
+    }
+  }
+  draw();
+  const still = focused && cards.find((made) => made.pair === focused.pair);
+  if (still) go(still, ...focused.word);
+}
+
+function focusedWord() {
+  const word = document.activeElement?.closest(".word");
+  const made = word && cards.find((each) => each.article.contains(word));
+  return made && { pair: made.pair, word: place(word) };
+}
+
+// ---- one pair
+
+function card(pair) {
+  const sides = pair.words.map((words, side) => words.map((text, place) => word(text, side, place)));
+  for (const words of sides) if (words.length) words[0].tabIndex = 0;
+  const facts = element("span");
+  const told = element("p", { class: "told", "aria-live": "polite", dir: "auto" });
+  const head = element("header", {}, element("h2", {}, String(pair.number)), facts, told);
+  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head);
+  const made = { pair, sides, facts, told, article, kinds: new Map(), weights: null };
+  if (state.layout === "matrix") addMatrix(made);
+  else addTies(made);
+  listen(made);
+  return made;
+}
+
+function word(text, side, place) {
+  const made = element("span", { class: "word", role: "button", tabindex: "-1", "aria-pressed": "false" }, text);
+  made.dataset.side = side;
+  made.dataset.place = place;
+  if (state.terms.length) {
+    const own = fold(text);
+    made.classList.toggle("found", state.terms.some((term) => own.includes(term)));
+  }
+  return made;
+}
+
+function addTies(made) {
+  made.svg = drawing("links");
+  made.ties = element("div", { class: "ties" });
+  made.article.append(made.ties);
+  arrange(made, { rows: made.sides.map((words) => words.map(() => 0)), count: 1, directions: ["auto", "auto"] });
+}
+
+// Source and target in rows by turns, as in a score, so that most links are between neighbours.
+function arrange(made, { rows, count, directions }) {
+  const lines = [];
+  for (let row = 0; row < count; row += 1) {
+    ["source", "target"].forEach((name, side) => {
+      const line = element("p", { class: `words ${name}`, dir: directions[side], role: "group", "aria-label": name });
+      made.sides[side].forEach((each, index) => {
+        if (rows[side][index] === row) line.append(...(line.hasChildNodes() ? [" "] : []), each);
+      });
+      lines.push(line);
+    });
+  }
+  made.ties.replaceChildren(made.svg, ...lines);
+}
+
+// How many rows there have to be, and which each word is in: at the same part of either side's width.
+function measure(made) {
+  const room = made.article.firstElementChild.getBoundingClientRect().width;
+  const widths = made.sides.map((words) => words.map((each) => each.getBoundingClientRect().width + GAP));
+  const directions = [...made.ties.querySelectorAll(".words")].map((line) => getComputedStyle(line).direction);
+  const most = Math.max(1, ...widths.map((side) => side.length));
+  for (let count = 1; ; count += 1) {
+    const rows = widths.map((side) => spread(side, count));
+    if (count === most || rows.every((row, side) => fits(widths[side], row, room))) return { rows, count, directions };
+  }
+}
+
+function spread(widths, count) {
+  const total = widths.reduce((sum, width) => sum + width, 0);
+  let before = 0;
+  return widths.map((width) => {
+    before += width;
+    return Math.floor((count * (before - width / 2)) / total);
+  });
+}
+
+function fits(widths, rows, room) {
+  const taken = [];
+  widths.forEach((width, index) => {
+    taken[rows[index]] = (taken[rows[index]] ?? 0) + width;
+  });
+  return taken.every((width) => width <= room + GAP);
+}
+
+function addMatrix(made) {
+  const [sources, targets] = made.sides;
+  const corner = element("td", { style: "background: none" });
+  const head = element("tr", {}, corner, ...sources.map((each) => element("th", { scope: "col" }, each)));
+  made.cells = [];
+  const rows = targets.map((each) => {
+    const row = element("tr", {}, element("th", { scope: "row" }, each));
+    for (let source = 0; source < sources.length; source += 1) {
+      const cell = element("td");
+      cell.dataset.cell = made.cells.length;
+      made.cells.push(cell);
+      row.append(cell);
+    }
+    return row;
+  });
+  made.matrix = element(
+    "div",
+    { class: "matrix" },
+    element("table", { "aria-label": "Weights in per cent: a row for each target word, a column for each source word" },
+      element("thead", {}, head), element("tbody", {}, ...rows)),
+  );
+  made.article.append(made.matrix);
+}
+
+// Puts links and weights of the view and threshold of now into all cards.
+function draw() {
+  for (const made of cards) {
+    made.weights = weights(made.pair);
+    made.kinds = kinds(made.pair);
+    const counts = count(made.kinds);
+    const linked = counts.link + counts.sure + counts.possible + counts.wrong;
+    const facts = [number(linked, "link")];
+    if (made.pair.gold) facts.push(`${counts.wrong} wrong, ${counts.missed} missed`, `AER ${percent(errorRate(counts))}`);
+    made.facts.textContent = facts.join(" · ");
+    if (made.matrix) fill(made);
+    else tie(made);
+    settle(made);
+  }
+}
+
+function tie(made) {
+  const { svg, sides, kinds, weights } = made;
+  const origin = svg.parentElement.getBoundingClientRect();
+  const boxes = sides.map((words) => words.map((each) => each.getBoundingClientRect()));
+  const join = state.layout === "columns" ? joinAcross : joinDown;
+  svg.replaceChildren();
+  const drawn = [...kinds].sort(([, one], [, other]) => ORDER.indexOf(one) - ORDER.indexOf(other));
+  const marks = [];
+  for (const [cell, kind] of drawn) {
+    const [source, target] = [cell % sides[SOURCE].length, Math.floor(cell / sides[SOURCE].length)];
+    const { path, middle } = join(boxes[SOURCE][source], boxes[TARGET][target], origin);
+    const line = shape(svg, `tie ${kind}`, path);
+    line.dataset.cell = cell;
+    if (kind === "link") line.style.strokeWidth = 1.25 + (2.25 * weights[cell]) / 255;
+    if (MARKS[kind]) marks.push([kind, middle, cell]);
+  }
+  for (const [kind, middle, cell] of marks) shape(svg, `mark ${kind}`, MARKS[kind], middle).dataset.cell = cell;
+}
+
+function joinDown(source, target, origin) {
+  const isBelow = target.top > source.top;
+  const x1 = (source.left + source.right) / 2 - origin.left;
+  const x2 = (target.left + target.right) / 2 - origin.left;
+  const y1 = (isBelow ? source.bottom : source.top) - origin.top;
+  const y2 = (isBelow ? target.top : target.bottom) - origin.top;
+  const y = (y1 + y2) / 2;
+  return { path: `M${x1} ${y1}C${x1} ${y} ${x2} ${y} ${x2} ${y2}`, middle: [(x1 + x2) / 2, y] };
+}
+
+function joinAcross(source, target, origin) {
+  const [x1, x2] = [source.right - origin.left, target.left - origin.left];
+  const y1 = (source.top + source.bottom) / 2 - origin.top;
+  const y2 = (target.top + target.bottom) / 2 - origin.top;
+  const x = (x1 + x2) / 2;
+  return { path: `M${x1} ${y1}C${x} ${y1} ${x} ${y2} ${x2} ${y2}`, middle: [x, (y1 + y2) / 2] };
+}
+
+function fill({ cells, kinds, weights, sides }) {
+  cells.forEach((cell, place) => {
+    const share = weights[place] / 255;
+    const kind = kinds.get(place);
+    const rounded = Math.round(100 * share);
+    cell.style.setProperty("--weight", share.toFixed(3));
+    cell.className = kind ?? "";
+    cell.replaceChildren(rounded ? String(rounded) : "");
+    const [source, target] = [place % sides[SOURCE].length, Math.floor(place / sides[SOURCE].length)];
+    const pair = `${sides[SOURCE][source].textContent} – ${sides[TARGET][target].textContent}`;
+    cell.title = `${pair}: ${percent(share)} %${kind ? `, ${KINDS[kind]}` : ""}`;
+    if (MARKS[kind]) {
+      const svg = drawing("");
+      svg.setAttribute("viewBox", "-6 -6 12 12");
+      shape(svg, `mark ${kind}`, MARKS[kind]);
+      cell.append(svg);
+    }
+  });
+}
+
+// ---- looking at a word
+
+function place(word) {
+  return [Number(word.dataset.side), Number(word.dataset.place)];
+}
+
+// The weight of each word of the other side.
+function others(made, [side, index]) {
+  const sources = made.sides[SOURCE].length;
+  return made.sides[1 - side].map((_, other) => made.weights[side === TARGET ? index * sources + other : other * sources + index]);
+}
+
+function look(made, chosen) {
+  const [side, index] = chosen;
+  const shares = others(made, chosen);
+  const sources = made.sides[SOURCE].length;
+  rest(made);
+  made.sides[side][index].classList.add("chosen");
+  made.sides[1 - side].forEach((each, other) => each.style.setProperty("--weight", (shares[other] / 255).toFixed(3)));
+  const within = (cell) => (side === SOURCE ? cell % sources : Math.floor(cell / sources)) === index;
+  const drawn = made.svg ? [...made.svg.children] : made.cells;
+  for (const each of drawn) each.classList.toggle("on", within(Number(each.dataset.cell)));
+  (made.svg ?? made.matrix).classList.add("some");
+  const named = shares
+    .map((share, other) => ({ share, text: made.sides[1 - side][other].textContent }))
+    .sort((one, other) => other.share - one.share)
+    .filter(({ share }) => share >= 2.55)
+    .slice(0, TOLD)
+    .map(({ share, text }) => `${text} ${Math.round(share / 2.55)} %`);
+  made.told.textContent = `${made.sides[side][index].textContent}: ${named.join(", ") || "no word with 1 % or more"}`;
+}
+
+function rest(made) {
+  for (const each of made.sides.flat()) {
+    each.classList.remove("chosen");
+    each.style.removeProperty("--weight");
+  }
+  (made.svg ?? made.matrix).classList.remove("some");
+  made.told.textContent = "";
+}
+
+// Back to the word that is kept, or that has the focus, or to none.
+function settle(made) {
+  const pin = state.pins.get(made.pair);
+  for (const each of made.sides.flat()) {
+    const [side, index] = place(each);
+    each.setAttribute("aria-pressed", String(pin?.[0] === side && pin?.[1] === index));
+  }
+  const focused = focusedWord();
+  if (pin) look(made, pin);
+  else if (focused?.pair === made.pair) look(made, focused.word);
+  else rest(made);
+}
+
+function listen(made) {
+  const { article, pair } = made;
+  article.addEventListener("pointerover", (event) => {
+    if (state.pins.has(pair)) return;
+    const over = event.target.closest(".word");
+    if (over) look(made, place(over));
+    else settle(made);
+  });
+  article.addEventListener("pointerleave", () => settle(made));
+  article.addEventListener("focusin", (event) => {
+    rove(made, ...place(event.target));
+    settle(made);
+  });
+  article.addEventListener("focusout", () => setTimeout(settle, 0, made));
+  article.addEventListener("click", (event) => {
+    const clicked = event.target.closest(".word");
+    if (!clicked || !getSelection().isCollapsed) return;
+    keep(made, place(clicked));
+    if (!state.pins.has(pair)) clicked.blur(); // let go of for good, not lit for being in focus
+  });
+  article.addEventListener("keydown", (event) => {
+    const pressed = event.target.closest(".word");
+    if (pressed && !event.ctrlKey && !event.altKey && !event.metaKey && press(made, place(pressed), event.key)) {
+      event.preventDefault();
+    }
+  });
+}
+
+function keep(made, chosen) {
+  const pin = state.pins.get(made.pair);
+  if (pin && String(pin) === String(chosen)) state.pins.delete(made.pair);
+  else state.pins.set(made.pair, chosen);
+  settle(made);
+}
+
+// Whether the key meant something.
+function press(made, [side, index], key) {
+  const upright = state.layout === "columns" || (state.layout === "matrix" && side === TARGET);
+  const leftward = !upright && state.layout === "lines" && getComputedStyle(made.sides[side][index].parentElement).direction === "rtl";
+  const [back, on] = upright ? ["ArrowUp", "ArrowDown"] : leftward ? ["ArrowRight", "ArrowLeft"] : ["ArrowLeft", "ArrowRight"];
+  const last = made.sides[side].length - 1;
+  if (key === "Enter" || key === " ") keep(made, [side, index]);
+  else if (key === "Escape") {
+    state.pins.delete(made.pair);
+    settle(made);
+  } else if (key === back) go(made, side, Math.max(0, index - 1));
+  else if (key === on) go(made, side, Math.min(last, index + 1));
+  else if (key === "Home") go(made, side, 0);
+  else if (key === "End") go(made, side, last);
+  else if (key.startsWith("Arrow")) {
+    const shares = others(made, [side, index]);
+    if (shares.length) go(made, 1 - side, shares.indexOf(Math.max(...shares)));
+  } else return false;
+  return true;
+}
+
+function go(made, side, index) {
+  made.sides[side][index].focus();
+}
+
+// Tab comes to one word of a side, the one that had the focus last.
+function rove(made, side, index) {
+  made.sides[side].forEach((each, other) => {
+    each.tabIndex = other === index ? 0 : -1;
+  });
+}
+
+// ---- what is shown
+
+function legend() {
+  const shown = meta.gold ? ["sure", "possible", "wrong", "missed", "open"] : [];
+  at("legend").replaceChildren(
+    ...shown.map((kind) => {
+      const svg = drawing("");
+      svg.setAttribute("viewBox", "0 0 38 16");
+      shape(svg, `tie ${kind}`, "M2 8H36");
+      if (MARKS[kind]) shape(svg, `mark ${kind}`, MARKS[kind], [19, 8]);
+      return element("span", {}, svg, KINDS[kind]);
+    }),
+  );
+}
+
+function tellThreshold() {
+  const told = state.threshold ? `weight at least ${state.threshold} %` : "the alignment's own";
+  at("least").textContent = told;
+  at("threshold").setAttribute("aria-valuetext", told);
+}
+
+function on(id, kind, act) {
+  at(id).addEventListener(kind, (event) => act(event.target.value));
+}
+
+let waiting = 0;
+on("filter", "input", (value) => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    state.terms = fold(value).split(/\s+/).filter(Boolean);
+    state.page = 0;
+    list();
+    show();
+  }, 120);
+});
+on("view", "change", (value) => {
+  state.view = Number(value);
+  relist();
+});
+on("threshold", "input", (value) => {
+  state.threshold = Number(value);
+  tellThreshold();
+  draw();
+});
+on("threshold", "change", relist);
+on("order", "change", (value) => {
+  state.order = value;
+  state.page = 0;
+  list();
+  show();
+});
+on("size", "change", (value) => {
+  const first = state.page * state.size;
+  state.size = Number(value);
+  state.page = Math.floor(first / state.size);
+  show();
+});
+for (const choice of document.querySelectorAll("[name=layout]")) {
+  choice.addEventListener("change", () => {
+    state.layout = choice.value;
+    show();
+  });
+}
+
+// After a change of links, by which pairs may be sorted.
+function relist() {
+  const sorted = state.order === "worst" || state.order === "best";
+  if (sorted) list();
+  else summarize();
+  if (sorted) show();
+  else draw();
+}
+
+function follow(pager, top) {
+  const to = (page) => {
+    state.page = page;
+    show();
+    if (!top) scrollTo(0, 0);
+  };
+  pager.addEventListener("click", (event) => {
+    const where = event.target.dataset.go;
+    if (where) to({ first: 0, previous: state.page - 1, next: state.page + 1, last: pages() - 1 }[where]);
+  });
+  pager.querySelector(".page").addEventListener("change", (event) => to(Math.round(Number(event.target.value) || 1) - 1));
+}
+
+function begin() {
+  document.title = `${meta.facts[0] ?? "Word alignments"} – word alignments`;
+  at("facts").textContent = meta.facts.join(" · ");
+  at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
+  at("views").hidden = meta.views.length < 2;
+  for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
+  const top = document.querySelector(".pager");
+  const bottom = top.cloneNode(true);
+  bottom.setAttribute("aria-label", "Pages, again");
+  document.querySelector("main").append(bottom);
+  follow(top, true);
+  follow(bottom, false);
+  tellThreshold();
+  legend();
+  list();
+  show();
+  let width = innerWidth;
+  new ResizeObserver(() => {
+    if (innerWidth !== width) show();
+    width = innerWidth;
+  }).observe(document.body);
+}
+
+begin();

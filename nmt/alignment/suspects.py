@@ -1,0 +1,167 @@
+"""Which sentence pairs of a corpus are probably no translations of each other.
+
+The score of a pair grows with how improbable its words and its length are:
+
+    score = nll + z² / 2
+
+    nll  the negative log-probability per token of the target given the source; with a model of each direction, the mean
+         of it and that of the source given the target
+    z    how far the lengths l_s and l_t, in characters without white space, are from what is usual in the corpus (Gale
+         & Church 1993, "A Program for Aligning Sentences in Bilingual Corpora", section 3.1):
+
+         z = (l_t - c l_s) / sqrt(v m)       c = sum of l_t / sum of l_s       m = (l_s + l_t / c) / 2
+                                             v = mean over all pairs of (l_t - c l_s)² / m
+
+z² / 2 is, up to a constant, the negative log-probability of a normally distributed z, so that both terms are in nats.
+Here m is the mean of both lengths, where the paper has l_s alone, so that a blank source is no division by zero. A pair
+is suspicious by any of these kinds:
+
+    unlikely  the score is at least a threshold
+    length    |z| is above 3
+    unlinked  of one side, more than 40 % of the words that hold a letter or digit have no link
+    numbers   a digit string of one side is missing in the other; one of a single digit, which is often written out,
+              counts only where the other side has one that is missing too
+    copied    both sides have the same words, two at least, regardless of case
+    blank     one side is blank
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from nmt.alignment.formats import Alignment
+
+Kind: TypeAlias = Literal["unlikely", "length", "unlinked", "numbers", "copied", "blank"]
+
+MIN_SCORE = 4.0
+MAX_Z = 3.0
+MAX_UNLINKED = 0.4
+
+_NUMBER = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)|\d+")
+"""Digits, and what groups thousands among them, which differs between languages."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What lengths are usual in a corpus."""
+
+    ratio: float
+    """c: target characters for each source character."""
+    variance: float
+    """v"""
+
+    def z(self, source: str, target: str) -> float:
+        """How far a pair is from the usual; below 0 where the target is short."""
+        if self.ratio * self.variance == 0:
+            return 0.0
+        l_s, l_t = length(source), length(target)
+        m = (l_s + l_t / self.ratio) / 2
+        return (l_t - self.ratio * l_s) / math.sqrt(self.variance * m) if m else 0.0
+
+
+def usual_lengths(pairs: Iterable[tuple[int, int]]) -> Lengths:
+    """Of the lengths of all pairs, those of two blank sides left out."""
+    counts = Counter((l_s, l_t) for l_s, l_t in pairs if l_s or l_t)
+    source_total = sum(l_s * count for (l_s, _), count in counts.items())
+    target_total = sum(l_t * count for (_, l_t), count in counts.items())
+    if source_total == 0 or target_total == 0:
+        return Lengths(0.0, 0.0)
+    c = target_total / source_total
+    squares = sum(count * 2 * (l_t - c * l_s) ** 2 / (l_s + l_t / c) for (l_s, l_t), count in counts.items())
+    return Lengths(c, squares / counts.total())
+
+
+def length(text: str) -> int:
+    """In characters that are no white space."""
+    return sum(map(len, text.split()))
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A sentence pair that is suspicious."""
+
+    line: int
+    """Its number, from 1."""
+    score: float
+    kinds: tuple[Kind, ...]
+    nll: float
+    z: float
+    source_words: tuple[str, ...]
+    """Those without a link, then the numbers that the other side misses."""
+    target_words: tuple[str, ...]
+    source: str
+    """With single spaces."""
+    target: str
+
+
+def suspect(
+    line: int, alignment: Alignment, *, nll: float, lengths: Lengths, min_score: float = MIN_SCORE
+) -> Suspect | None:
+    """What is suspicious about a sentence pair; None for nothing, and for two blank sides."""
+    source, target = " ".join(alignment.source_words), " ".join(alignment.target_words)
+    if not (source or target):
+        return None
+    z = lengths.z(source, target)
+    score = nll + z * z / 2
+    source_loose, target_loose = unlinked(alignment)
+    source_numbers, target_numbers = missing_numbers(source, target)
+    found: dict[Kind, bool] = {
+        "unlikely": score >= min_score,
+        "length": abs(z) > MAX_Z,
+        "unlinked": unlinked_share(alignment) > MAX_UNLINKED,
+        "numbers": bool(source_numbers or target_numbers),
+        "copied": len(alignment.source_words) > 1 and source.casefold() == target.casefold(),
+        "blank": not (source and target),
+    }
+    kinds = tuple(kind for kind, is_so in found.items() if is_so)
+    if not kinds:
+        return None
+    return Suspect(
+        line,
+        score,
+        kinds,
+        nll,
+        z,
+        source_loose + source_numbers,
+        target_loose + target_numbers,
+        source,
+        target,
+    )
+
+
+def unlinked(alignment: Alignment) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of each side that hold a letter or digit and have no link."""
+    sources, targets = {source for source, _ in alignment.links}, {target for _, target in alignment.links}
+    return (
+        tuple(word for place, word in enumerate(alignment.source_words) if place not in sources and _counts(word)),
+        tuple(word for place, word in enumerate(alignment.target_words) if place not in targets and _counts(word)),
+    )
+
+
+def unlinked_share(alignment: Alignment) -> float:
+    """The part that those are of such words, on the side where it is larger."""
+    sides = zip(unlinked(alignment), (alignment.source_words, alignment.target_words), strict=True)
+    return max(len(loose) / max(sum(map(_counts, words)), 1) for loose, words in sides)
+
+
+def missing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The digit strings of each side that the other misses; none where all of them are single digits of one side."""
+    of_source, of_target = _numbers(source), _numbers(target)
+    missing = tuple((of_source - of_target).elements()), tuple((of_target - of_source).elements())
+    is_told = all(missing) or any(len(number) > 1 for side in missing for number in side)
+    return missing if is_told else ((), ())
+
+
+def _numbers(text: str) -> Counter[str]:
+    # A digit has a value in every script: ٣ is 3.
+    found = ("".join(each for each in number if each.isdecimal()) for number in _NUMBER.findall(text))
+    return Counter("".join(str(int(each)) for each in number) for number in found)
+
+
+def _counts(word: str) -> bool:
+    return any(map(str.isalnum, word))

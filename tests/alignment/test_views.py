@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from nmt.alignment import Method
+from nmt.alignment.views import View, parse_view
+from nmt.core.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "view"),
+    [
+        ("attention", View("attention")),
+        ("input-x-gradient", View("input-x-gradient")),
+        ("attention:layer3.*", View("attention", "layer3.*")),
+        ("each:layer?.head1", View("attention", "layer?.head1", each=True)),
+        ("forward:gradient", View("gradient", side="forward")),
+        ("backward:attention:*", View("attention", "*", side="backward")),
+        ("backward:each:*", View("attention", "*", each=True, side="backward")),
+    ],
+)
+def test_a_view_is_read_and_named_as_it_is_written(text: str, view: View) -> None:
+    assert parse_view(text) == view
+    assert view.name == text
+
+
+CHOICES = f"choose one of {', '.join(get_args(Method))}, or each:HEADS"
+WRITE = "write METHOD or METHOD:HEADS, such as attention:layer3.*"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("atention", f"--view atention: 'atention' is no method; {CHOICES}"),
+        ("layer3.*", f"--view layer3.*: 'layer3.*' is no method; {CHOICES}"),
+        ("", f"--view : '' is no method; {CHOICES}"),
+        ("forward", f"--view forward: '' is no method; {CHOICES}"),
+        ("attention:", f"--view attention:: {WRITE}"),
+        ("attention:layer1:head2", f"--view attention:layer1:head2: {WRITE}"),
+        ("each", "--view each: name heads, such as each:layer3.* or each:*"),
+        (
+            "gradient:layer1.*",
+            "--view gradient:layer1.*: heads are those of attention, which gradient does not look at; leave them out",
+        ),
+    ],
+)
+def test_what_is_no_view_is_said(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_view(text)
+    assert str(caught.value) == message
