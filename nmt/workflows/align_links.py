@@ -5,25 +5,23 @@ It does what fast_align's `atools` does, but knows the sentences, so that a link
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
 from nmt.alignment.directions import Join, JoinLinks
-from nmt.alignment.error_rate import AlignmentScore, score_pair
+from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.alignment.link_files import PairLinks, read_links
-from nmt.core import log
+from nmt.alignment.views import Side, View
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_overwriting
 from nmt.data.words import text_words, white_space_words
-from nmt.workflows.align import Format, gold_of, meet_files, open_writer, pairs
+from nmt.workflows.align import Given, Window, Written, check_files, windows, write_alignments
+from nmt.workflows.aligners import OneWay, Views
 
 
 @dataclass(frozen=True)
@@ -46,107 +44,103 @@ class ReverseLinks:
 
 
 def align_links(
-    links: LinkFile,
-    *,
-    source: Path,
-    target: Path,
-    reverse: ReverseLinks | None,
-    output: Path | None,
-    format: Format,
-    base: int,
-    gold: Path | None,
-    gold_base: int,
-    text: bool,
-) -> AlignmentScore | None:
-    """Writes one alignment for each pair of lines, of links that are there; the rest as in ``nmt.workflows.align``.
+    links: LinkFile, reverse: ReverseLinks | None, views: Sequence[View], given: Given, written: Written
+) -> Mapping[str, AlignmentScore]:
+    """Writes one alignment for each pair of lines and each of ``views``, of links that are there.
 
-    Raises InputError for files that cannot be read, do not have the same lines, are not of these sentences or hold
-    links outside of them, and where matrices are to be joined of which a file has none.
+    Raises InputError for what ``nmt.workflows.align.write_alignments`` raises it for, for a file that is not of these
+    sentences or holds links outside of them, and where matrices are to be joined of which a file has none.
     """
-    meet_files(source, target, gold)
-    refuse_overwriting(output, source, target, links.path, reverse.file.path if reverse else None, gold)
-    wanted = gold_of(gold, source, target, base=gold_base, text=text)
-    total = AlignmentScore()
-    with ExitStack() as stack:
-        alignments = stack.enter_context(closing(_alignments(links, reverse, source, target, text=text)))
-        first = next(alignments)  # meets what is wrong with a file before another one is written
-        writer = open_writer(stack, format, output, wanted, base=base)
-        for number, alignment in enumerate(chain([first], alignments)):
-            writer.write(alignment)
-            if wanted is not None:
-                total += score_pair(alignment.links, wanted[number])
-    if wanted is None:
-        return None
-    print(total.line(), file=sys.stderr)
-    return total
+    assert given.target is not None
+    join = None if reverse is None else reverse.join
+    check_files(given, written, links.path, reverse.file.path if reverse else None)
+    needs_matrices = join is not None and not isinstance(join, JoinLinks)
+    readers: dict[Side, LinkReader] = {"forward": LinkReader(links, given, needs_matrices=needs_matrices)}
+    if reverse is not None:
+        readers["backward"] = LinkReader(reverse.file, given, needs_matrices=needs_matrices, backward=True)
+    return write_alignments(
+        Views(list(dict.fromkeys(views)), {side: OneWay(each) for side, each in readers.items()}, join),
+        given,
+        written,
+        pairs_in_windows=_to_the_end(windows(None, given.source, given.target), list(readers.values())),
+        facts=[str(each.file.path) for each in readers.values()],
+    )
 
 
-def _alignments(
-    links: LinkFile, reverse: ReverseLinks | None, source: Path, target: Path, *, text: bool
-) -> Generator[Alignment, None, None]:
-    """At least one."""
-    files = [links] if reverse is None else [links, reverse.file]
-    words = text_words if text else white_space_words
-    with log.progress(description="align", unit="pair") as bar:
-        for (one, other), found in _together(files, source, target):
-            source_spans, target_spans = words(one), words(other)
-            sentences = Alignment(
-                tuple(one[begin:end] for begin, end in source_spans),
-                tuple(other[begin:end] for begin, end in target_spans),
-                (),
-                np.zeros((len(target_spans), len(source_spans))),
-                source_spans=tuple(source_spans),
-                target_spans=tuple(target_spans),
-            )
-            if reverse is not None and not isinstance(reverse.join, JoinLinks):
-                _check_matrices(found)
-            aligned = [_linked(sentences, each, file) for each, file in zip(found, files, strict=True)]
-            yield aligned[0] if reverse is None else reverse.join(aligned[0], aligned[1].turned())
-            bar.update(1)
+def _to_the_end(
+    pairs_in_windows: Generator[Window, None, None], readers: Sequence[LinkReader]
+) -> Generator[Window, None, None]:
+    """Raises InputError for a file that goes on after the last pair."""
+    try:
+        yield from pairs_in_windows
+    finally:
+        pairs_in_windows.close()
+    for each in readers:
+        each.end()
 
 
-def _together(
-    files: Sequence[LinkFile], source: Path, target: Path
-) -> Iterator[tuple[tuple[str, str], tuple[PairLinks, ...]]]:
-    """Each pair of lines with what each file says of it. Raises InputError where there is none, or not as many."""
-    count = 0
-    readers = [read_links(file.path, base=file.base) for file in files]
-    lines = pairs(source, target)
-    while True:
-        pair, found = next(lines, None), [next(reader, None) for reader in readers]
-        for file, each in zip(files, found, strict=True):
-            if (pair is None) != (each is None):
-                fewer, more = (source, file.path) if pair is None else (file.path, source)
-                raise InputError(f"{fewer} has {count} pairs, but {more} has more: they must go together one by one")
-        if pair is None:
-            break
-        count += 1
-        yield pair, tuple(each for each in found if each is not None)
-    if count == 0:
-        raise InputError(f"{source}: holds no line to align")
+class LinkReader:
+    """The links of a file, as an `Aligner` of the given pairs; as a backward one it aligns target to source."""
 
+    def __init__(self, file: LinkFile, given: Given, *, needs_matrices: bool = False, backward: bool = False) -> None:
+        """Meets what is wrong with the file's beginning before another one is written."""
+        self.file = file
+        self._source = given.source
+        self._words = text_words if given.text else white_space_words
+        self._needs_matrices = needs_matrices
+        self._backward = backward
+        self._count = 0
+        records = read_links(file.path, base=file.base)
+        self._records = chain(list(islice(records, 1)), records)
 
-def _check_matrices(found: Sequence[PairLinks]) -> None:
-    for each in found:
-        if each.alignment is None or each.alignment.level != "word":
+    def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[Alignment]:
+        if self._backward:
+            return [each.turned() for each in self._found(targets, sources)]
+        return self._found(sources, targets)
+
+    def end(self) -> None:
+        """Raises InputError where the file goes on, though no pair is left."""
+        if self._count and next(self._records, None) is not None:
+            self._refuse_count(self._source, self.file.path)
+
+    def _found(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
+        """Of the next pairs, source to target."""
+        records = list(islice(self._records, len(sources)))
+        alignments = [self._linked(*each) for each in zip(sources, targets, records, strict=False)]
+        self._count += len(records)
+        if len(records) < len(sources):
+            self._refuse_count(self.file.path, self._source)
+        return alignments
+
+    def _refuse_count(self, fewer: Path, more: Path) -> NoReturn:
+        raise InputError(f"{fewer} has {self._count} pairs, but {more} has more: they must go together one by one")
+
+    def _linked(self, source: str, target: str, found: PairLinks) -> Alignment:
+        """The sentences with the links of a file, and its matrix. Where it has none: the score of each link, 1 where
+        there is none either, and 0 elsewhere."""
+        if self._needs_matrices and (found.alignment is None or found.alignment.level != "word"):
             raise InputError(
-                f"{each.place}: holds no matrix between words, as soft-mean and soft-product need; "
+                f"{found.place}: holds no matrix between words, as soft-mean and soft-product need; "
                 "choose another --symmetrize"
             )
-
-
-def _linked(sentences: Alignment, found: PairLinks, file: LinkFile) -> Alignment:
-    """The sentences with the links of a file, and its matrix. Where it has none: the score of each link, 1 where there
-    is none either, and 0 elsewhere."""
-    found = found.turned() if file.target_first else found
-    _check(sentences, found, file)
-    if found.alignment is not None and found.alignment.level == "word":
-        weights_TS = np.asarray(found.alignment.weights_TS)
-    else:
-        weights_TS = np.zeros_like(sentences.weights_TS)
-        for source, target in found.links:
-            weights_TS[target, source] = found.scores.get((source, target), 1.0)
-    return replace(sentences, links=found.links, weights_TS=weights_TS, sure=found.gold.sure)
+        found = found.turned() if self.file.target_first else found
+        source_spans, target_spans = self._words(source), self._words(target)
+        sentences = Alignment(
+            tuple(source[begin:end] for begin, end in source_spans),
+            tuple(target[begin:end] for begin, end in target_spans),
+            (),
+            np.zeros((len(target_spans), len(source_spans))),
+            source_spans=tuple(source_spans),
+            target_spans=tuple(target_spans),
+        )
+        _check(sentences, found, self.file)
+        if found.alignment is not None and found.alignment.level == "word":
+            weights_TS = np.asarray(found.alignment.weights_TS)
+        else:
+            weights_TS = np.zeros_like(sentences.weights_TS)
+            for one, other in found.links:
+                weights_TS[other, one] = found.scores.get((one, other), 1.0)
+        return replace(sentences, links=found.links, weights_TS=weights_TS, sure=found.gold.sure)
 
 
 def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
