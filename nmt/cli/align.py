@@ -270,8 +270,10 @@ def _written(
         raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
     from nmt.workflows.align import Written
 
-    if format_ is None and not (reports and output is None):
+    if format_ is None and (output is not None or not reports):
         format_ = "pharaoh"
+    if format_ is None and (base, level) != (None, None):
+        raise InputError("--base and --level are of links, which only reports do not show; add --output or --format")
     return Written(output, format_, base or 0, level or "word", lexicon, suspects)
 
 

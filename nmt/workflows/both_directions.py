@@ -35,11 +35,6 @@ class BothDirections:
         self.backward = backward
         self.join = join
 
-    def check_method(self, method: Method) -> None:
-        """Raises InputError for a method that one of the models or its precision does not admit."""
-        for each in (self.forward, self.backward):
-            each.check_method(method)
-
     def align(
         self,
         sources: Sequence[str],
