@@ -144,8 +144,8 @@ def judged(
         "nll + z² / 2": (np.array(nlls) + z_N**2 / 2).tolist(),
     }
     suspects = [
-        suspect(line, alignment, nll=nll, lengths=lengths)
-        for line, (alignment, nll) in enumerate(zip(found, nlls, strict=True), 1)
+        suspect(line, source, target, alignment, nll=nll, lengths=lengths)
+        for line, (source, target, alignment, nll) in enumerate(zip(sources, targets, found, nlls, strict=True), 1)
     ]
     return scores, [() if each is None else each.kinds for each in suspects]
 

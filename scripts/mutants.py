@@ -635,8 +635,8 @@ MUTANTS = (
     Mutant(
         "a request's options stay",
         "nmt/workflows/translator.py",
-        "        other = copy(self)\n",
-        "        other = self\n",
+        "        other = copy(self)\n        other.search",
+        "        other = self\n        other.search",
         ("tests/workflows/test_serve.py",),
     ),
     Mutant(
@@ -673,6 +673,41 @@ MUTANTS = (
         "read_gold(gold, base=gold_base)",
         "read_gold(gold)",
         ("tests/workflows/test_evaluate_alignment.py",),
+    ),
+    Mutant(
+        "a zero width space belongs to the piece that it begins",
+        "nmt/data/tokenizer.py",
+        "while begin < end and begin in separators:",
+        "while False:",
+        ("tests/data/test_word_places.py",),
+    ),
+    Mutant(
+        "a piece of two words gives each its whole weight",
+        "nmt/alignment/words.py",
+        "* np.maximum(ends_MN - begins_MN, 0)",
+        "* 1.0",
+        ("tests/alignment/test_words.py", "-k", "several or hand"),
+    ),
+    Mutant(
+        "a table's pair without links has no row",
+        "nmt/alignment/link_files.py",
+        'rows = self._rows(alignment) or [[""] * (len(_COLUMNS) - 1)]',
+        "rows = self._rows(alignment)",
+        ("tests/alignment/test_link_files.py",),
+    ),
+    Mutant(
+        "links of both directions are merely possible",
+        "nmt/alignment/directions.py",
+        "sure=frozenset(links) & frozenset(forward.links) & frozenset(swapped),",
+        "sure=frozenset(),",
+        ("tests/workflows/test_align_links.py", "-k", "joined"),
+    ),
+    Mutant(
+        "a flag falls apart",
+        "nmt/data/words.py",
+        "FF?[MZV]*",
+        "F[MZV]*",
+        ("tests/data/test_words.py",),
     ),
     Mutant(
         "an interval of 90 per cent",

@@ -43,15 +43,24 @@ class Join(ABC):
 
     def __call__(self, forward: Alignment, backward: Alignment) -> Alignment:
         """The alignment of a pair from that of a forward model and that of a backward one, whose source is the pair's
-        target. Raises ValueError unless both are at level "word" and of the same words.
+        target; links that both have are sure. Raises ValueError unless both are at level "word" and of the same words.
         """
         if (forward.level, backward.level) != ("word", "word"):
             raise ValueError("two directions are joined between words")
         if (backward.target_words, backward.source_words) != (forward.source_words, forward.target_words):
             raise ValueError("the two directions are not of the same sentence pair")
         weights_TS = self._weights(np.asarray(forward.weights_TS), np.asarray(backward.weights_TS).T)
-        links = self._links(forward.links, _swapped(backward.links), weights_TS)
-        return Alignment(forward.source_words, forward.target_words, links, weights_TS)
+        swapped = _swapped(backward.links)
+        links = self._links(forward.links, swapped, weights_TS)
+        return Alignment(
+            forward.source_words,
+            forward.target_words,
+            links,
+            weights_TS,
+            source_spans=forward.source_spans,
+            target_spans=forward.target_spans,
+            sure=frozenset(links) & frozenset(forward.links) & frozenset(swapped),
+        )
 
     @abstractmethod
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights: ...
@@ -113,12 +122,6 @@ def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
     if not 0 < threshold <= 1:
         raise InputError(f"threshold {threshold:g}: give one above 0 and at most 1")
     return SoftMean(threshold) if name == "soft-mean" else SoftProduct(threshold)
-
-
-def turned(alignment: Alignment) -> Alignment:
-    """The same alignment, at level "word", with its target as the source."""
-    links, weights_TS = _swapped(alignment.links), np.asarray(alignment.weights_TS).T
-    return Alignment(alignment.target_words, alignment.source_words, links, weights_TS)
 
 
 def _swapped(links: Links) -> Links:

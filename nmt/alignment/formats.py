@@ -5,6 +5,8 @@
     jsonl    one JSON object per sentence pair: words, links, tokens and the soft matrix
     npz      one archive for all pairs, read with plain `numpy.load`
 
+A table of links (tsv), and what reads any of these, are in `nmt.alignment.link_files`.
+
 A pair with an empty side keeps its place: an empty line, an object with empty lists, a matrix of size 0. Lines end in
 LF (CR LF is read too) and are UTF-8 with or without a byte order mark.
 """
@@ -31,6 +33,7 @@ from typing_extensions import Self
 from nmt.alignment import Link, Links, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.core.errors import InputError
+from nmt.data.sentences import Span
 
 Level: TypeAlias = Literal["word", "subword"]
 
@@ -43,6 +46,9 @@ class Alignment:
     the tokens are the words at level "word", and the tokenizer's pieces (with the end of the sentence, where the model
     sees it) at level "subword".
 
+    What is not known may be left out: the place of each word in its line, in characters; the score of each link, which
+    at level "word" is its cell of the matrix; and which links are sure, if not all.
+
     Raises ValueError when the matrix does not fit the tokens or a link lies outside its sentence.
     """
 
@@ -53,6 +59,10 @@ class Alignment:
     level: Level = "word"
     source_tokens: tuple[str, ...] = field(default=())
     target_tokens: tuple[str, ...] = field(default=())
+    source_spans: tuple[Span, ...] | None = None
+    target_spans: tuple[Span, ...] | None = None
+    scores: tuple[float, ...] | None = None
+    sure: frozenset[Link] | None = None
 
     def __post_init__(self) -> None:
         if self.level == "word":
@@ -63,8 +73,43 @@ class Alignment:
             raise ValueError(f"a matrix of shape {self.weights_TS.shape} for {tokens[0]} x {tokens[1]} tokens")
         for source, target in self.links:
             if not (0 <= source < len(self.source_words) and 0 <= target < len(self.target_words)):
-                words = f"{len(self.source_words)} source and {len(self.target_words)} target words"
-                raise ValueError(f"link {source}-{target} lies outside a pair of {words}")
+                lengths = f"{len(self.source_words)} source and {len(self.target_words)} target words"
+                raise ValueError(f"link {source}-{target} lies outside a pair of {lengths}")
+        if self.scores is not None and len(self.scores) != len(self.links):
+            raise ValueError(f"{len(self.scores)} scores for {len(self.links)} links")
+        for spans, words in ((self.source_spans, self.source_words), (self.target_spans, self.target_words)):
+            if spans is not None and len(spans) != len(words):
+                raise ValueError(f"{len(spans)} places for {len(words)} words")
+
+    def scored_links(self) -> list[tuple[Link, float | None]]:
+        """The links, sorted and without repeats, with their scores."""
+        scores = dict(zip(self.links, self.scores, strict=True)) if self.scores is not None else {}
+        links = sorted(set(self.links))
+        if scores or self.level == "subword":
+            return [(link, scores.get(link)) for link in links]
+        return [((source, target), float(self.weights_TS[target, source])) for source, target in links]
+
+    def turned(self) -> Alignment:
+        """The same pair with source and target in each other's place."""
+        scores = {(target, source): score for (source, target), score in self.scored_links() if score is not None}
+        links = tuple(sorted({(target, source) for source, target in self.links}))
+        return Alignment(
+            self.target_words,
+            self.source_words,
+            links,
+            np.asarray(self.weights_TS).T,
+            self.level,
+            self.target_tokens,
+            self.source_tokens,
+            self.target_spans,
+            self.source_spans,
+            tuple(scores[link] for link in links) if len(scores) == len(links) else None,
+            None if self.sure is None else frozenset((target, source) for source, target in self.sure),
+        )
+
+    def as_gold(self) -> Gold:
+        """The links as those of a gold line."""
+        return Gold(frozenset(self.links) if self.sure is None else self.sure, frozenset(self.links))
 
 
 def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
@@ -87,14 +132,17 @@ def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
 _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
-def pharaoh_line(links: Iterable[Link]) -> str:
-    """`0-0 1-2`: source index first, counted from 0, sorted, no newline. No links give an empty line."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(set(links)))
+def pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
+    """`0-0 1-2`: source index first, counted from `base`, sorted, no newline. No links give an empty line."""
+    return " ".join(f"{source + base}-{target + base}" for source, target in sorted(set(links)))
 
 
-def gold_line(gold: Gold) -> str:
-    """`0-0 1p2`: sure links with a hyphen, merely possible ones with a p; sorted, no newline."""
-    return " ".join(f"{s}-{t}" if (s, t) in gold.sure else f"{s}p{t}" for s, t in sorted(gold.possible))
+def gold_line(gold: Gold, base: int = 0) -> str:
+    """`0-0 1p2`: sure links with a hyphen, merely possible ones with a p; counted from `base`, sorted, no newline."""
+    return " ".join(
+        f"{source + base}{'-' if (source, target) in gold.sure else 'p'}{target + base}"
+        for source, target in sorted(gold.possible)
+    )
 
 
 def parse_gold(
@@ -156,7 +204,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, b
 
     Raises InputError for a malformed line or index, and when the numbers of lines and pairs differ.
     """
-    lines = list(_lines(path))
+    lines = list(text_lines(path))
     bounds: Sequence[tuple[int | None, int | None]] = lengths if lengths is not None else [(None, None)] * len(lines)
     if len(lines) != len(bounds):
         raise InputError(
@@ -171,7 +219,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, b
 
 def read_pharaoh(path: Path) -> Iterator[Links]:
     """The links of each line. Raises InputError for a malformed one."""
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(text_lines(path), 1):
         yield parse_pharaoh(line, place=f"{path}:{number}")
 
 
@@ -192,11 +240,23 @@ class AlignmentWriter(ABC):
 class PharaohWriter(AlignmentWriter):
     """Writes one Pharaoh line per alignment to a text stream, which stays the caller's to close."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, base: int = 0) -> None:
         self._stream = stream
+        self._base = base
 
     def write(self, alignment: Alignment) -> None:
-        self._stream.write(pharaoh_line(alignment.links) + "\n")
+        self._stream.write(pharaoh_line(alignment.links, self._base) + "\n")
+
+
+class GoldWriter(AlignmentWriter):
+    """Writes one gold line per alignment to a text stream, which stays the caller's to close."""
+
+    def __init__(self, stream: TextIO, base: int = 0) -> None:
+        self._stream = stream
+        self._base = base
+
+    def write(self, alignment: Alignment) -> None:
+        self._stream.write(gold_line(alignment.as_gold(), self._base) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------------- JSON lines
@@ -233,28 +293,47 @@ class JsonlWriter(AlignmentWriter):
         self._stream = stream
 
     def write(self, alignment: Alignment) -> None:
-        self._stream.write(json_line(json_tree(alignment)) + "\n")
+        scores = [None if score is None else round(score, _WEIGHT_DECIMALS) for _, score in alignment.scored_links()]
+        more = {
+            "scores": scores,
+            "sure": sorted(alignment.as_gold().sure),
+            "source_spans": alignment.source_spans,
+            "target_spans": alignment.target_spans,
+        }
+        self._stream.write(json_line(json_tree(alignment) | more) + "\n")
 
 
 def read_jsonl(path: Path) -> Iterator[Alignment]:
     """The alignments of a file that `JsonlWriter` wrote, one at a time. Raises InputError for any other line."""
-    for number, line in enumerate(_lines(path), 1):
-        try:
-            record = json.loads(line)
-            source_tokens, target_tokens = tuple(record["source_tokens"]), tuple(record["target_tokens"])
-            yield Alignment(
-                source_words=tuple(record["source_words"]),
-                target_words=tuple(record["target_words"]),
-                links=tuple((int(source), int(target)) for source, target in record["links"]),
-                weights_TS=np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
-                level=record["level"],
-                source_tokens=source_tokens,
-                target_tokens=target_tokens,
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{path}:{number}: not an alignment that nmt align --format jsonl wrote: {error}"
-            ) from None
+    for number, line in enumerate(text_lines(path), 1):
+        yield parse_json(line, place=f"{path}:{number}")
+
+
+def parse_json(line: str, *, place: str) -> Alignment:
+    """One line of `JsonlWriter`. Raises InputError, which names the `place`, for any other."""
+    try:
+        record = json.loads(line)
+        source_tokens, target_tokens = tuple(record["source_tokens"]), tuple(record["target_tokens"])
+        scores, sure = record.get("scores"), record.get("sure")
+        return Alignment(
+            source_words=tuple(record["source_words"]),
+            target_words=tuple(record["target_words"]),
+            links=_pairs(record["links"]),
+            weights_TS=np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
+            level=record["level"],
+            source_tokens=source_tokens,
+            target_tokens=target_tokens,
+            source_spans=None if record.get("source_spans") is None else _pairs(record["source_spans"]),
+            target_spans=None if record.get("target_spans") is None else _pairs(record["target_spans"]),
+            scores=None if scores is None or None in scores else tuple(map(float, scores)),
+            sure=None if sure is None else frozenset(_pairs(sure)),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{place}: not an alignment that nmt align --format jsonl wrote: {error}") from None
+
+
+def _pairs(tree: Iterable[tuple[Any, Any]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(one), int(other)) for one, other in tree)
 
 
 # ------------------------------------------------------------------------------------------------------ npz archives
@@ -418,7 +497,7 @@ def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
         raise ValueError("its arrays do not fit together")
 
 
-def _lines(path: Path) -> Iterator[str]:
+def text_lines(path: Path) -> Iterator[str]:
     """Lines split on LF alone; the line number of an invalid byte is named."""
     try:
         with path.open("rb") as stream:

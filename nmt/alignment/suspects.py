@@ -100,10 +100,17 @@ class Suspect:
 
 
 def suspect(
-    line: int, alignment: Alignment, *, nll: float, lengths: Lengths, min_score: float = MIN_SCORE
+    line: int,
+    source: str,
+    target: str,
+    alignment: Alignment,
+    *,
+    nll: float,
+    lengths: Lengths,
+    min_score: float = MIN_SCORE,
 ) -> Suspect | None:
     """What is suspicious about a sentence pair; None for nothing, and for two blank sides."""
-    source, target = " ".join(alignment.source_words), " ".join(alignment.target_words)
+    source, target = " ".join(source.split()), " ".join(target.split())
     if not (source or target):
         return None
     z = lengths.z(source, target)
@@ -115,7 +122,7 @@ def suspect(
         "length": abs(z) > MAX_Z,
         "unlinked": unlinked_share(alignment) > MAX_UNLINKED,
         "numbers": bool(source_numbers or target_numbers),
-        "copied": len(alignment.source_words) > 1 and source.casefold() == target.casefold(),
+        "copied": " " in source and source.casefold() == target.casefold(),
         "blank": not (source and target),
     }
     kinds = tuple(kind for kind, is_so in found.items() if is_so)

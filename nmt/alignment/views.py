@@ -5,6 +5,7 @@
     each:layer3.*            each of these heads for itself
     gradient                 what --method gradient gives
     backward:attention       of two models, what the second finds alone; forward: the first
+    links, backward:links    links from files, of both directions or of one alone
 
 `--view` takes them, and so names them the page.
 """
@@ -19,20 +20,24 @@ from nmt.core.errors import InputError
 
 Side: TypeAlias = Literal["forward", "backward"]
 
+LINKS = "links"
+"""The method of links that are there already."""
+
 _EACH = "each"
 
 
 @dataclass(frozen=True)
 class View:
-    """One way to align: a method, whose heads where it has any, and which of two models."""
+    """One way to align: a method, whose heads where it has any, and which of two directions."""
 
-    method: Method
+    method: str
+    """One of a model, or what another kind of aligner calls its own."""
     heads: str | None = None
     """A pattern over the names of heads; None: those of the configuration."""
     each: bool = False
     """Each head that fits for itself, which makes several views of one."""
     side: Side | None = None
-    """Of two models the one that is asked alone; None: both, joined."""
+    """Of two directions the one that is asked alone; None: both, joined."""
 
     @property
     def name(self) -> str:
@@ -42,7 +47,7 @@ class View:
 
 
 def parse_view(text: str) -> View:
-    """Raises InputError for what is no view."""
+    """A view of models. Raises InputError for what is none."""
     side, rest = None, text.split(":")
     if rest[0] in get_args(Side):
         side, rest = cast(Side, rest[0]), rest[1:]
@@ -59,4 +64,13 @@ def parse_view(text: str) -> View:
     if heads and method != "attention":
         unlooked = f"heads are those of attention, which {method} does not look at"
         raise InputError(f"--view {text}: {unlooked}; leave them out")
-    return View(cast(Method, method), heads[0] if heads else None, side=side)
+    return View(method, heads[0] if heads else None, side=side)
+
+
+def parse_link_view(text: str) -> View:
+    """A view of links from files. Raises InputError for what is none."""
+    views = (View(LINKS), *(View(LINKS, side=side) for side in get_args(Side)))
+    for each in views:
+        if text == each.name:
+            return each
+    raise InputError(f"--view {text}: of links from files choose one of {', '.join(each.name for each in views)}")

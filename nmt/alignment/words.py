@@ -1,14 +1,18 @@
 """From attention between subwords to attention between words.
 
-Shape suffixes: T target pieces, S source pieces, I target words, J source words.
+Shape suffixes: T target pieces, S source pieces, I target words, J source words, M and N parts of target and source
+pieces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from nmt.data.tokenizer import EncodedWords
 
 NO_WORD = -1
 """The word index of a piece that belongs to no word, such as end-of-sentence."""
@@ -45,19 +49,72 @@ def to_words(
     shape = (len(target_word_of_piece_T), len(source_word_of_piece_S))
     if weights_TS.shape != shape:
         raise ValueError(f"weights of shape {weights_TS.shape} for {shape[0]} target and {shape[1]} source pieces")
-    if not (np.isfinite(weights_TS).all() and (weights_TS >= 0).all()):
-        raise ValueError("attention weights must be finite and not negative")
+    _check(weights_TS)
     belongs_IT = _membership(target_word_of_piece_T, target_words)
     belongs_JS = _membership(source_word_of_piece_S, source_words)
     # The row is rescaled below, so the mean over a target word's pieces needs no division of its own.
-    mass_IJ: NDArray[np.float64] = belongs_IT @ weights_TS @ belongs_JS.T
+    return _rescaled(belongs_IT @ weights_TS @ belongs_JS.T)
+
+
+class Parts(NamedTuple):
+    """The pieces of a sentence, cut where a word ends: `piece_N` and `word_N` say what each part is of, `begin_N` and
+    `end_N` where in its piece it lies, from 0 to 1. End-of-sentence has no part."""
+
+    piece_N: NDArray[np.int64]
+    word_N: NDArray[np.int64]
+    begin_N: NDArray[np.float64]
+    end_N: NDArray[np.float64]
+    words: int
+
+
+def parts(encoded: EncodedWords) -> Parts:
+    """The parts of a sentence's pieces by the characters of words that they cover, each counting the same. A piece that
+    covers none, which normalisation has added, is a part of the word that it belongs to (see `EncodedWords`)."""
+    word_begins, word_ends = np.array(encoded.word_spans, dtype=np.int64).reshape(-1, 2).T
+    piece_begins, piece_ends = np.array(encoded.piece_spans, dtype=np.int64).reshape(-1, 2).T
+    ends, begins = np.minimum.outer(piece_ends, word_ends), np.maximum.outer(piece_begins, word_begins)
+    covered_SJ = np.maximum(ends - begins, 0)
+    nothing_S = ~covered_SJ.any(axis=1)
+    covered_SJ[nothing_S, np.array(encoded.word_of_piece, dtype=np.int64)[nothing_S]] = 1
+    share_SJ = covered_SJ / covered_SJ.sum(axis=1, keepdims=True)
+    end_SJ = share_SJ.cumsum(axis=1)
+    piece_N, word_N = np.nonzero(covered_SJ)
+    end_N = end_SJ[piece_N, word_N]
+    return Parts(piece_N, word_N, end_N - share_SJ[piece_N, word_N], end_N, len(encoded.words))
+
+
+def to_words_of_parts(weights_TS: ArrayLike, target: Parts, source: Parts) -> NDArray[np.float64]:
+    """As `to_words`, where a piece may lie in several words, as in scripts without spaces:
+
+        mass_ij    = sum over parts m of word i, n of word j, of pieces t and s, of  overlap_mn weights_ts
+        weights_ij = mass_ij / sum over j of mass_ij
+
+    A piece's weight is shared between its words in proportion to their characters. Where two pieces that look at each
+    other both have several words, their first words belong together and so do their last: overlap_mn is the length that
+    the two parts have in common, with both pieces as long as 1. If no piece has more than one word this is `to_words`.
+    """
+    weights_TS = np.asarray(weights_TS, dtype=np.float64)
+    _check(weights_TS)
+    ends_MN, begins_MN = np.minimum.outer(target.end_N, source.end_N), np.maximum.outer(target.begin_N, source.begin_N)
+    mass_MN = weights_TS[np.ix_(target.piece_N, source.piece_N)] * np.maximum(ends_MN - begins_MN, 0)
+    belongs_IM = _membership(target.word_N, target.words)
+    return _rescaled(belongs_IM @ mass_MN @ _membership(source.word_N, source.words).T)
+
+
+def _check(weights_TS: NDArray[np.float64]) -> None:
+    if not (np.isfinite(weights_TS).all() and (weights_TS >= 0).all()):
+        raise ValueError("attention weights must be finite and not negative")
+
+
+def _rescaled(mass_IJ: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With rows that sum to 1; one of nothing is uniform."""
     total_I1 = mass_IJ.sum(axis=1, keepdims=True)
-    words_IJ = np.full_like(mass_IJ, 1 / max(source_words, 1))
+    words_IJ = np.full_like(mass_IJ, 1 / max(mass_IJ.shape[1], 1))
     np.divide(mass_IJ, total_I1, out=words_IJ, where=total_I1 > 0)
     return words_IJ
 
 
-def _membership(word_of_piece: Sequence[int], words: int) -> NDArray[np.float64]:
+def _membership(word_of_piece: Sequence[int] | NDArray[np.int64], words: int) -> NDArray[np.float64]:
     """One row per word, one column per piece: 1 where the piece belongs to the word."""
     index = np.asarray(word_of_piece, dtype=np.int64)
     if index.size and (index.min() < NO_WORD or index.max() >= words):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from json import dumps
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-import typer
-
+from nmt.cli import align_options as of
 from nmt.cli.options import (
     BatchTokens,
     Beam,
@@ -27,154 +27,43 @@ from nmt.cli.options import (
 from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
-    from nmt.alignment import Method
+    from nmt.alignment.directions import Join
+    from nmt.alignment.formats import Level
     from nmt.alignment.views import View
+    from nmt.workflows.align import Format, Given, Written
     from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 
 
 def align(
     model: Model = None,
-    source: Annotated[Path | None, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")] = None,
-    target: Annotated[
-        Path | None, typer.Option("--target", "-t", metavar="FILE", help="Their translations, to be aligned.")
-    ] = None,
-    free_running: Annotated[
-        bool, typer.Option("--free-running", help="Align the model's own translations instead of --target.")
-    ] = False,
-    reverse: Annotated[
-        str | None,
-        typer.Option(
-            "--reverse",
-            metavar="MODEL",
-            help="A model that translates the target to the source: the alignments of both are joined.",
-        ),
-    ] = None,
-    symmetrize: Annotated[
-        Literal[
-            "intersection",
-            "union",
-            "grow-diag",
-            "grow-diag-final",
-            "grow-diag-final-and",
-            "soft-mean",
-            "soft-product",
-        ]
-        | None,
-        typer.Option(
-            "--symmetrize",
-            help="How they are joined: by their links, or where the mean or the product of their matrices reaches a "
-            "threshold. Default: grow-diag-final-and.",
-            show_default=False,
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            metavar="X",
-            help="The least mean or product that makes a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[
-        Literal["attention", "gradient", "input-x-gradient"] | None,
-        typer.Option(
-            "--method",
-            help="Where the soft matrix comes from: the model's attention, or what its score of each target word "
-            "depends on; gradients take far longer, and work without attention. Default: attention.",
-            show_default=False,
-        ),
-    ] = None,
-    heads: Annotated[
-        str | None,
-        typer.Option(
-            "--heads",
-            metavar="PATTERN",
-            help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
-            show_default=False,
-        ),
-    ] = None,
-    compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Print no alignments but how far the methods agree, and with --gold their AER."),
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print what --compare finds as one JSON object.")] = False,
-    format_: Annotated[
-        Literal["pharaoh", "jsonl", "npz", "png", "svg", "html"] | None,
-        typer.Option(
-            "--format",
-            help="pharaoh: hard links 0-0 1-2; jsonl, npz: also the soft matrix; png, svg: a heatmap; html: a page to "
-            "look through all pairs. Default: pharaoh.",
-            show_default=False,
-        ),
-    ] = None,
-    views: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--view",
-            metavar="VIEW",
-            help="What --format html shows, METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, or "
-            "each:HEADS for a view of each head; repeatable. Default: what --method and --heads say.",
-            show_default=False,
-        ),
-    ] = None,
-    level: Annotated[
-        Literal["word", "subword"] | None,
-        typer.Option(
-            "--level", help="What is aligned: white-space words or subwords. Default: word.", show_default=False
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="PATH", help="Where to write: a file, for png and svg a folder; left out, stdout."
-        ),
-    ] = None,
-    gold: Annotated[
-        Path | None,
-        typer.Option("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
-    ] = None,
-    lexicon: Annotated[
-        Path | None,
-        typer.Option(
-            "--lexicon",
-            metavar="FILE",
-            help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
-        ),
-    ] = None,
-    min_count: Annotated[
-        int | None,
-        typer.Option("--min-count", metavar="N", min=1, help="The least count in it. Default: 1.", show_default=False),
-    ] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Its words in lower case.")] = False,
-    examples: Annotated[
-        int | None,
-        typer.Option(
-            "--examples",
-            metavar="N",
-            min=0,
-            help="Line numbers that it names for each entry. Default: 3.",
-            show_default=False,
-        ),
-    ] = None,
-    suspects: Annotated[
-        Path | None,
-        typer.Option(
-            "--suspects",
-            metavar="FILE",
-            help="Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as "
-            "FILE.jsonl.",
-        ),
-    ] = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option(
-            "--min-score",
-            metavar="X",
-            help="The score from which on a pair is suspicious by itself. Default: 4.",
-            show_default=False,
-        ),
-    ] = None,
+    source: of.Source = None,
+    target: of.Target = None,
+    free_running: of.FreeRunning = False,
+    text: of.Text = False,
+    method: of.AlignmentMethod = None,
+    heads: of.Heads = None,
+    reverse: of.Reverse = None,
+    links: of.Links = None,
+    reverse_links: of.ReverseLinks = None,
+    links_base: of.LinksBase = None,
+    target_first: of.TargetFirst = False,
+    symmetrize: of.Symmetrize = None,
+    threshold: of.Threshold = None,
+    format_: of.AlignmentFormat = None,
+    output: of.Output = None,
+    base: of.Base = None,
+    level: of.Level = None,
+    views: of.Views = None,
+    gold: of.Gold = None,
+    gold_base: of.GoldBase = None,
+    compare: of.Compare = False,
+    json: of.Json = False,
+    lexicon: of.Lexicon = None,
+    min_count: of.MinCount = None,
+    lowercase: of.Lowercase = False,
+    examples: of.Examples = None,
+    suspects: of.Suspects = None,
+    min_score: of.MinScore = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     max_length_ratio: MaxLengthRatio = None,
@@ -187,131 +76,131 @@ def align(
 ) -> None:
     """Align the words of sentence pairs.
 
-    By the model's attention or by gradients, one line per pair. With --target the pairs are given (forced decoding);
-    without it the model's own translations are aligned. With --reverse two models align the pairs, one from each side,
-    and their alignments are joined. With --compare it says how far the methods agree instead. With --lexicon or
-    --suspects the links themselves are written only where --output or --format is given.
+    By a model's attention or gradients, one line per pair. With --target the pairs are given (forced decoding); without
+    it the model's own translations are aligned. With --reverse two models align the pairs, one from each side, and
+    their alignments are joined. With --links there is no model: links from files are joined, written in another format,
+    drawn and judged. With --lexicon or --suspects the links themselves are written only where --output or --format is
+    given. With --compare it says how far a model's methods agree instead.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, length_penalty, max_length_ratio, batch_tokens)
-    if source is None:
-        raise InputError("--source is missing; name the file with the source sentences")
+    given = _given(source, target, gold, gold_base, text=text)
+    written = _written(
+        output,
+        format_,
+        base,
+        level,
+        _lexicon(lexicon, min_count=min_count, lowercase=lowercase, examples=examples),
+        _suspects(suspects, target, min_score=min_score),
+    )
+    if links is not None:
+        without: dict[str, object] = {
+            "MODEL": model,
+            "--free-running": free_running,
+            "--reverse": reverse,
+            "--method": method,
+        }
+        without |= {"--heads": heads, "--compare": compare, "--json": json, "--level": level}
+        without |= {
+            "--set and search options": changes,
+            "--device": device != "auto",
+            "--precision": precision != "auto",
+        }
+        if unused := _named(without):
+            raise InputError(f"--links takes links from a file, without a model; leave out {unused}")
+        _align_links(
+            links,
+            reverse_links,
+            symmetrize,
+            threshold,
+            views,
+            given,
+            written,
+            base=links_base,
+            target_first=target_first,
+        )
+        return
+    if reverse_links is not None or links_base is not None or target_first:
+        raise InputError("--reverse-links, --links-base and --target-first go with links from a file; give --links")
     if heads is not None:
         if method not in (None, "attention"):
             raise InputError(f"--heads are those of attention, which --method {method} does not look at; leave it out")
         changes.append(f"alignment.heads={dumps(heads)}")
-    if target is not None and free_running:
-        raise InputError("--free-running aligns the model's own translations; leave out --target, or --free-running")
-    if target is not None and (beam, length_penalty, max_length_ratio) != (None, None, None):
-        raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
-    if gold is not None and target is None:
-        raise InputError("--gold holds links of given translations; give --target as well")
-    if reverse is None and (symmetrize, threshold) != (None, None):
-        raise InputError("--symmetrize and --threshold join two models; give --reverse as well")
-    if reverse is not None:
-        _check_reverse(target, free_running=free_running, compare=compare, level=level)
+    searching = (beam, length_penalty, max_length_ratio) != (None, None, None)
+    _check_target(given, free_running=free_running, searching=searching)
+    _check_reverse(reverse, symmetrize, threshold, target, free_running=free_running, compare=compare, level=level)
     if json and not compare:
         raise InputError("--json is for the report of --compare; add --compare, or use --format jsonl")
-    if output is None and format_ in ("npz", "png", "svg", "html"):
-        kind = "a file" if format_ in ("npz", "html") else "a folder for the pictures"
-        raise InputError(f"--format {format_} needs --output, {kind}")
-    wanted_lexicon = _lexicon(lexicon, min_count=min_count, lowercase=lowercase, examples=examples)
-    wanted_suspects = _suspects(suspects, target, min_score=min_score)
-    written = [path.resolve() for path in (output, lexicon, suspects) if path is not None]
-    if len(set(written)) < len(written):
-        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
     if compare:
-        unused = {"--method": method, "--format": format_, "--view": views, "--level": level, "--output": output}
-        unused |= {"--lexicon": lexicon, "--suspects": suspects}
-        for option, value in unused.items():
-            if value is not None:
-                raise InputError(f"--compare prints a report on all methods, between words; leave out {option}")
-    if format_ == "html" and (lexicon, suspects) != (None, None):
-        raise InputError("--lexicon and --suspects are not written beside --format html; ask for them by themselves")
-    asked = _asked_views(views, format_, method, heads, level, reverse=reverse is not None)
+        surplus: dict[str, object] = {
+            "--method": method,
+            "--format": format_,
+            "--view": views,
+            "--level": level,
+            "--output": output,
+        }
+        surplus |= {"--base": base, "--lexicon": lexicon, "--suspects": suspects}
+        if unused := _named(surplus):
+            raise InputError(f"--compare prints a report on all methods, between words; leave out {unused}")
+    asked = _views(views, format_, method, heads, reverse)
     check_model(model, changes)
+    from nmt.workflows import align_models as workflow
+
     if compare:
         from nmt.workflows.compare_alignments import compare as compare_workflow
 
-        compare_workflow(
-            model, changes, source=source, target=target, gold=gold, json=json, device=device, precision=precision
-        )
+        compare_workflow(workflow.Models(model, changes, device=device, precision=precision), given, json=json)
         return
-    from nmt.workflows import align as workflow
-
-    only_reports = output is None and (lexicon, suspects) != (None, None)
     joined = None
     if reverse is not None:
-        from nmt.alignment import directions
-
-        joined = workflow.Reverse(reverse, directions.join(symmetrize or directions.DEFAULT, threshold))
+        joined = workflow.Reverse(reverse, _join(symmetrize, threshold))
         check_model(reverse, changes)
-    if format_ == "html":
-        from nmt.workflows.view_alignments import view as view_workflow
+    workflow.align(workflow.Models(model, changes, joined, device, precision), asked, given, written)
 
-        assert output is not None
-        view_workflow(
-            model,
-            changes,
-            source=source,
-            target=target,
-            reverse=joined,
-            views=asked,
-            output=output,
-            gold=gold,
-            device=device,
-            precision=precision,
-        )
+
+def _named(options: Mapping[str, object]) -> str:
+    """Those that were given."""
+    return ", ".join(option for option, value in options.items() if value not in (None, []) and value is not False)
+
+
+# ----------------------------------------------------------------------------------------- what is aligned, and by whom
+
+
+def _given(source: Path | None, target: Path | None, gold: Path | None, gold_base: int | None, *, text: bool) -> Given:
+    if source is None:
+        raise InputError("--source is missing; name the file with the source sentences")
+    if gold is None and gold_base is not None:
+        raise InputError("--gold-base is of the links of --gold; give --gold as well")
+    from nmt.workflows.align import Given
+
+    return Given(source, target, gold, gold_base or 0, text)
+
+
+def _check_target(given: Given, *, free_running: bool, searching: bool) -> None:
+    if given.target is None:
+        if given.gold is not None:
+            raise InputError("--gold holds links of given translations; give --target as well")
         return
-    workflow.align(
-        model,
-        changes,
-        source=source,
-        target=target,
-        reverse=joined,
-        method=method or "attention",
-        output=output,
-        format=format_ or (None if only_reports else "pharaoh"),
-        level=level or "word",
-        gold=gold,
-        lexicon=wanted_lexicon,
-        suspects=wanted_suspects,
-        device=device,
-        precision=precision,
-    )
+    if free_running:
+        raise InputError("--free-running aligns the model's own translations; leave out --target, or --free-running")
+    if searching:
+        raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
 
 
-def _asked_views(
-    texts: list[str] | None,
-    format_: str | None,
-    method: Method | None,
-    heads: str | None,
-    level: str | None,
+def _check_reverse(
+    reverse: str | None,
+    symmetrize: str | None,
+    threshold: float | None,
+    target: Path | None,
     *,
-    reverse: bool,
-) -> list[View]:
-    """What --format html is to show."""
-    from nmt.alignment.views import View, parse_view
-
-    if format_ != "html":
-        if texts:
-            raise InputError("--view chooses what --format html shows; add that, or leave out --view")
-        return []
-    if level == "subword":
-        raise InputError("--level subword: --format html shows words; leave it out, or use --format png")
-    if not texts:
-        return [View(method or "attention")]
-    for option, value in (("--method", method), ("--heads", heads)):
-        if value is not None:
-            raise InputError(f"--view names methods and heads itself; leave out {option}, or --view")
-    views = [parse_view(text) for text in texts]
-    for each in views:
-        if each.side is not None and not reverse:
-            raise InputError(f"--view {each.name}: is of one of two models; give --reverse as well")
-    return views
-
-
-def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, level: str | None) -> None:
+    free_running: bool,
+    compare: bool,
+    level: str | None,
+) -> None:
+    if reverse is None:
+        if (symmetrize, threshold) != (None, None):
+            raise InputError("--symmetrize and --threshold join two models; give --reverse as well")
+        return
     if free_running:
         raise InputError("--reverse aligns given pairs, and --free-running the model's own translations; leave one out")
     if target is None:
@@ -320,6 +209,72 @@ def _check_reverse(target: Path | None, *, free_running: bool, compare: bool, le
         raise InputError("--compare is of the methods of one model; leave out --reverse, or --compare")
     if level == "subword":
         raise InputError("--level subword: two models are joined between words, as their subwords differ; leave it out")
+
+
+def _join(symmetrize: str | None, threshold: float | None) -> Join:
+    from nmt.alignment import directions
+
+    return directions.join(symmetrize or directions.DEFAULT, threshold)
+
+
+def _align_links(
+    links: Path,
+    reverse_links: Path | None,
+    symmetrize: str | None,
+    threshold: float | None,
+    views: list[str] | None,
+    given: Given,
+    written: Written,
+    *,
+    base: int | None,
+    target_first: bool,
+) -> None:
+    if given.target is None:
+        raise InputError("--links are of given pairs; give --target as well")
+    if reverse_links is None and (symmetrize, threshold) != (None, None):
+        raise InputError("--symmetrize and --threshold join two files of links; give --reverse-links as well")
+    if written.suspects is not None:
+        raise InputError("--suspects asks a model how probable each pair is, and --links are of none; leave one out")
+    from nmt.workflows import align_links as workflow
+
+    asked = _link_views(views, written.format, reverse_links)
+    reverse = None
+    if reverse_links is not None:
+        file = workflow.LinkFile(reverse_links, base, target_first)
+        reverse = workflow.ReverseLinks(file, _join(symmetrize, threshold))
+    first = workflow.LinkFile(links, base, target_first and reverse is None)
+    workflow.align_links(first, reverse, asked, given, written)
+
+
+# ------------------------------------------------------------------------------------------------------ what is written
+
+
+def _written(
+    output: Path | None,
+    format_: Format | None,
+    base: int | None,
+    level: Level | None,
+    lexicon: LexiconChoice | None,
+    suspects: SuspectsChoice | None,
+) -> Written:
+    if base is not None and format_ in ("jsonl", "npz", "png", "svg", "html"):
+        raise InputError(f"--base: {format_} always counts from 0; leave it out, or use pharaoh, gold or tsv")
+    if output is None and format_ in ("npz", "png", "svg", "html"):
+        kind = "a file" if format_ in ("npz", "html") else "a folder for the pictures"
+        raise InputError(f"--format {format_} needs --output, {kind}")
+    if level == "subword" and format_ == "html":
+        raise InputError("--level subword: --format html shows words; leave it out, or use --format png")
+    reports = [each.path for each in (lexicon, suspects) if each is not None]
+    paths = [path.resolve() for path in (output, *reports) if path is not None]
+    if len(set(paths)) < len(paths):
+        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
+    from nmt.workflows.align import Written
+
+    if format_ is None and (output is not None or not reports):
+        format_ = "pharaoh"
+    if format_ is None and (base, level) != (None, None):
+        raise InputError("--base and --level are of links, which only reports do not show; add --output or --format")
+    return Written(output, format_, base or 0, level or "word", lexicon, suspects)
 
 
 def _lexicon(
@@ -349,3 +304,39 @@ def _suspects(path: Path | None, target: Path | None, *, min_score: float | None
     if not isfinite(min_score):
         raise InputError(f"--min-score {min_score}: give a finite number")
     return SuspectsChoice(path, min_score=min_score)
+
+
+def _views(
+    texts: list[str] | None, format_: str | None, method: str | None, heads: str | None, reverse: str | None
+) -> list[View]:
+    """What is to be seen of models."""
+    from nmt.alignment.views import View, parse_view
+
+    _check_views(texts, format_)
+    if not texts:
+        return [View(method or "attention")]
+    for option, value in (("--method", method), ("--heads", heads)):
+        if value is not None:
+            raise InputError(f"--view names methods and heads itself; leave out {option}, or --view")
+    views = [parse_view(text) for text in texts]
+    for each in views:
+        if each.side is not None and reverse is None:
+            raise InputError(f"--view {each.name}: is of one of two models; give --reverse as well")
+    return views
+
+
+def _link_views(texts: list[str] | None, format_: str | None, reverse_links: Path | None) -> list[View]:
+    """What is to be seen of links from files."""
+    from nmt.alignment.views import LINKS, parse_link_view
+
+    _check_views(texts, format_)
+    views = [parse_link_view(text) for text in texts or [LINKS]]
+    for each in views:
+        if each.side is not None and reverse_links is None:
+            raise InputError(f"--view {each.name}: is of one of two files; give --reverse-links as well")
+    return views
+
+
+def _check_views(texts: list[str] | None, format_: str | None) -> None:
+    if texts and format_ != "html":
+        raise InputError("--view chooses what --format html shows; add that, or leave out --view")

@@ -26,6 +26,7 @@ from nmt.cli.align import align
 from nmt.cli.average import average
 from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
+from nmt.cli.grouped import GroupedCommand
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
 from nmt.cli.serve import serve
@@ -75,7 +76,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for _command in (prepare, train, average, translate, serve, score, evaluate, align, shortlist, export):
-    app.command()(_command)
+    app.command(cls=GroupedCommand)(_command)
 
 
 @app.callback()

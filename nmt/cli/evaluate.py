@@ -40,7 +40,20 @@ def evaluate(
     alignment: Annotated[
         Path | None,
         typer.Option(
-            "--alignment", metavar="FILE", help="Score these word alignments, links 0-0 1-2, against --gold; no model."
+            "--alignment",
+            metavar="FILE",
+            help="Score these word alignments, of any format of nmt align, against --gold; no model.",
+        ),
+    ] = None,
+    alignment_base: Annotated[
+        int | None,
+        typer.Option(
+            "--alignment-base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What --alignment calls the first word of a sentence. Default: 0.",
+            show_default=False,
         ),
     ] = None,
     gold: Annotated[
@@ -103,6 +116,8 @@ def evaluate(
         raise InputError(
             "--gold and --gold-base judge word alignments; give --alignment as well, or use nmt align --gold"
         )
+    if alignment is None and alignment_base is not None:
+        raise InputError("--alignment-base is of the links of --alignment; give --alignment as well")
     if alignment is not None:
         _check_alone(
             {
@@ -124,7 +139,7 @@ def evaluate(
             raise InputError("--alignment is judged by gold links; give --gold as well")
         from nmt.workflows.evaluate_alignment import evaluate_alignment
 
-        evaluate_alignment(alignment, gold, gold_base=gold_base or 0, json=json)
+        evaluate_alignment(alignment, gold, gold_base=gold_base or 0, json=json, base=alignment_base)
         return
     if reference is None and (source, hypothesis) != (None, None):
         raise InputError("--reference is missing; name the file with the reference translations")

@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import NamedTuple, final
 
+from nmt.data.sentences import Span
 from nmt.data.subword_model import ModelKind, Piece, PieceType, SubwordModel
 from nmt.data.vocabulary import UNK
 
@@ -42,6 +43,7 @@ class SegmentationSampler(ABC):
         self._tokens: dict[str, Tokens] = {
             piece.text: (index,) for index, piece in enumerate(model.pieces) if piece.type in _SPELLS_ITSELF
         }
+        self._lengths = {tokens: len(text) for text, tokens in self._tokens.items()}
         self._bytes: dict[str, int] | None = None
         if model.byte_fallback:
             self._bytes = {piece.text: i for i, piece in enumerate(model.pieces) if piece.type == PieceType.BYTE}
@@ -65,6 +67,26 @@ class SegmentationSampler(ABC):
                 if tokens[0] != UNK or not ids or ids[-1] != UNK:
                     ids += tokens
         return ids
+
+    @final
+    def sample_spans(self, normalized: str, *, strength: float, seed: int) -> tuple[list[int], list[Span]]:
+        """As `sample`, with the begin and end of each subword in the normalised text. Where a character is several
+        bytes, the last one has it, and the others are of no width, as with SentencePiece.
+        """
+        uniform = random.Random(seed).random
+        ids: list[int] = []
+        spans: list[Span] = []
+        place = 0
+        for word in self._words.findall(normalized):
+            for tokens in self._draw(word, strength, uniform):
+                end = place + self._lengths.get(tokens, 1)
+                if tokens[0] != UNK or not ids or ids[-1] != UNK:
+                    ids += tokens
+                    spans += [(place, place)] * (len(tokens) - 1) + [(place, end)]
+                else:
+                    spans[-1] = (spans[-1][0], end)
+                place = end
+        return ids, spans
 
     @abstractmethod
     def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:

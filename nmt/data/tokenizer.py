@@ -22,11 +22,15 @@ import sentencepiece
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
 from nmt.data.sampling import SegmentationSampler, make_sampler
+from nmt.data.sentences import Span
 from nmt.data.subword_model import read_model
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.data.words import white_space_words
 
 _MARK = "\u2581"
 _SPACE = re.compile(r"\s")
+# All that normalisation may read as white space though Python does not is among these.
+_ODD = re.compile(r"[^\w\s!-~]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # The learned model depends on the number of threads, through the order of floating-point sums: one for all machines.
 _TRAINING_THREADS = 8
@@ -39,15 +43,20 @@ class EncodedWords(NamedTuple):
 
     Attributes:
         ids: Subword ids, without special ones.
-        words: The white-space words of the text.
+        words: The words of the text.
         word_of_piece: For every id the index of its word. It never decreases; a word may have no piece.
         written: For every id the part of the text that it stands for, without white space around.
+        word_spans: Begin and end of every word in the text.
+        piece_spans: For every id begin and end in the text. Of what SentencePiece takes for white space at either end
+            it covers at most what `str.isspace` takes for it, too.
     """
 
     ids: tuple[int, ...]
     words: tuple[str, ...]
     word_of_piece: tuple[int, ...]
     written: tuple[str, ...]
+    word_spans: tuple[Span, ...] = ()
+    piece_spans: tuple[Span, ...] = ()
 
 
 class Tokenizer:
@@ -130,18 +139,34 @@ class Tokenizer:
         encoded = self._processor.encode(cleaned, return_type="offset_mapping")
         return list(encoded["ids"]), [(begin, end) for begin, end in encoded["offsets"]]
 
-    def encode_words(self, text: str) -> EncodedWords:
-        """As `encode`, with the word that each subword lies in.
+    def encode_words(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
+        """As `encode`, with the word that each subword lies in: of the words that are given, in order, or of the
+        white-space words.
 
         A piece belongs to the word that it covers most of, by its place in the text as written; a piece of no width,
         which normalisation has added, or one that covers white space alone, to the word there or the next one.
         """
+        return self._in_words(text, *self.encode_spans(text), word_spans)
+
+    def sample_words(
+        self, text: str, *, alpha: float, seed: int, word_spans: Sequence[Span] | None = None
+    ) -> EncodedWords:
+        """As `sample`, with the word that each subword lies in, as `encode_words` has it."""
+        if self._sampler is None:
+            return self.encode_words(text, word_spans)
+        normalized, offsets = self._processor.normalize(_clean(text), with_offsets=True)
+        ids, spans = self._sampler.sample_spans(normalized, strength=alpha, seed=seed)
+        return self._in_words(text, ids, [(offsets[begin], offsets[end]) for begin, end in spans], word_spans)
+
+    def _in_words(
+        self, text: str, ids: Sequence[int], offsets: list[Span], word_spans: Sequence[Span] | None
+    ) -> EncodedWords:
         cleaned = _clean(text)
-        spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
-        ids, offsets = self.encode_spans(text)
+        spans = white_space_words(cleaned) if word_spans is None else word_spans
+        pieces = self._without_separators(cleaned, offsets)
         word_of_piece: list[int] = []
         word = 0
-        for begin, end in offsets:
+        for begin, end in pieces:
             while word < len(spans) - 1 and spans[word][1] <= begin:
                 word += 1
             best = max(
@@ -153,10 +178,33 @@ class Tokenizer:
             word = best
         return EncodedWords(
             ids=tuple(ids),
-            words=tuple(text.split()),
+            words=tuple(text[begin:end] for begin, end in spans),
             word_of_piece=tuple(word_of_piece),
             written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
+            word_spans=tuple(spans),
+            piece_spans=tuple(pieces),
         )
+
+    def _without_separators(self, cleaned: str, spans: list[Span]) -> list[Span]:
+        """The spans without what parts words for SentencePiece at either end, such as a zero width space: it may stand
+        at the end of a word, but be the mark with which the next one begins."""
+        if not _ODD.search(cleaned):
+            return spans
+        normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
+        separators = {
+            place
+            for number, character in enumerate(normalized)
+            if character == _MARK
+            for place in range(offsets[number], offsets[number + 1])
+        }
+        stripped: list[Span] = []
+        for begin, end in spans:
+            while begin < end and begin in separators:
+                begin += 1
+            while begin < end and end - 1 in separators:
+                end -= 1
+            stripped.append((begin, end))
+        return stripped
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of subwords: words with a space between, always one line.

@@ -1,116 +1,145 @@
-"""Alignments of sentence pairs, written as they come."""
+"""Alignments of sentence pairs, written as they come: what is aligned, what is written, and the way from one to the
+other, whoever aligns.
+
+`nmt.workflows.align_models` and `nmt.workflows.align_links` bring the aligners; another kind of aligner is written by
+
+    write_alignments(one_view("name", aligner), Given(source, target), Written(output))
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
 
-from nmt.alignment import Method
-from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
-from nmt.alignment.formats import AlignmentWriter, JsonlWriter, Level, NpzWriter, PharaohWriter, read_gold
+from nmt.alignment.formats import (
+    Alignment,
+    AlignmentWriter,
+    GoldWriter,
+    JsonlWriter,
+    Level,
+    NpzWriter,
+    PharaohWriter,
+    read_gold,
+)
+from nmt.alignment.link_files import TsvWriter
 from nmt.alignment.plot import PictureWriter
+from nmt.alignment.viewer import ViewerWriter
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
+from nmt.data.words import text_words, white_space_words
+from nmt.workflows.aligners import Views
+from nmt.workflows.corpus_reports import (
+    CorpusReport,
+    LexiconChoice,
+    Nlls,
+    SuspectsChoice,
+    lexicon_report,
+    suspects_report,
+)
 
 if TYPE_CHECKING:
-    from nmt.workflows.both_directions import BothDirections
-    from nmt.workflows.corpus_reports import CorpusReport, LexiconChoice, SuspectsChoice
     from nmt.workflows.translator import Translator
 
-Format: TypeAlias = Literal["pharaoh", "jsonl", "npz", "png", "svg"]
+Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png", "svg", "html"]
+
+_LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
+    "pharaoh": PharaohWriter,
+    "gold": GoldWriter,
+    "tsv": TsvWriter,
+    "jsonl": lambda stream, _: JsonlWriter(stream),
+}
+"""Formats of text; those with indices of their own choice count from a base."""
 
 WINDOW_PAIRS = 1000
 """Pairs that are held in memory and aligned together."""
 
 
 @dataclass(frozen=True)
-class Reverse:
-    """A model that translates the target to the source, and how its alignment is joined to the forward one's."""
+class Given:
+    """What is aligned."""
 
-    model: str
-    join: Join
+    source: Path
+    target: Path | None = None
+    """None: a model's own translations."""
+    gold: Path | None = None
+    """Links that the found ones are judged by."""
+    gold_base: int = 0
+    """What they call the first word."""
+    text: bool = False
+    """Whether the words are those of ordinary text, not white-space words."""
 
 
-def align(
-    model: str | None,
-    overrides: Sequence[str],
-    *,
-    source: Path,
-    target: Path | None,
-    reverse: Reverse | None,
-    method: Method,
-    output: Path | None,
-    format: Format | None,
-    level: Level,
-    gold: Path | None,
-    lexicon: LexiconChoice | None,
-    suspects: SuspectsChoice | None,
-    device: str,
-    precision: str,
-) -> AlignmentScore | None:
-    """Writes one alignment for each pair of lines, or for each source line and its translation by the model, unless
-    ``format`` is None, and what the alignments of all say together: a lexicon, suspicious pairs.
-    With ``reverse`` both models align the given pairs, at level ``word``; ``overrides`` hold for both.
+@dataclass(frozen=True)
+class Written:
+    """What is written, and where."""
 
-    With ``gold`` prints AER, precision and recall on stderr and returns them. Raises InputError for files that cannot
-    be read, do not have the same lines, or hold links outside their sentences, and for a method that the model does not
-    admit.
-    """
-    assert reverse is None or (target is not None and level == "word")
-    meet_files(source, target, gold)
-    refuse_overwriting(output, source, target, gold)
-    for option, choice in (("--lexicon", lexicon), ("--suspects", suspects)):
+    output: Path | None = None
+    """None: stdout, which takes formats of text."""
+    format: Format | None = "pharaoh"
+    """None: no alignments, but reports."""
+    base: int = 0
+    """What the first word is called, where the format lets one choose."""
+    level: Level = "word"
+    lexicon: LexiconChoice | None = None
+    suspects: SuspectsChoice | None = None
+
+
+def check_files(given: Given, written: Written, *inputs: Path | None) -> None:
+    """Meets before any work a file that cannot be read, and one that would be read and written; ``inputs`` are read,
+    too."""
+    read = (given.source, given.target, given.gold)
+    meet_files(*read)
+    refuse_overwriting(written.output, *read, *inputs)
+    for option, choice in (("--lexicon", written.lexicon), ("--suspects", written.suspects)):
         if choice is not None:
-            refuse_overwriting(choice.path, source, target, gold, option=option)
-    from nmt.workflows.translator import load  # only now: torch takes a second to import
+            refuse_overwriting(choice.path, *read, *inputs, option=option)
 
-    translator = load(model, device=device, precision=precision, overrides=overrides)
-    translator.check_method(method)
-    both = None if reverse is None else _with(translator, reverse, overrides, device=device, precision=precision)
-    if both is not None:
-        both.check_method(method)
-    wanted = gold_of(gold, source, target)
-    total = AlignmentScore()
+
+def write_alignments(
+    views: Views,
+    given: Given,
+    written: Written,
+    *,
+    pairs_in_windows: Generator[Window, None, None] | None = None,
+    facts: Sequence[str] = (),
+    nlls: Nlls | None = None,
+) -> Mapping[str, AlignmentScore]:
+    """Writes the alignments of all pairs, and what they say together: a lexicon, suspicious pairs, for which ``nlls``
+    is needed. A page holds all views, and names ``facts`` about them; all else goes by the first view. The pairs are
+    those of the given files, or those of ``pairs_in_windows``, whose aligner does not need a ``target``.
+
+    With gold links prints AER, precision and recall of each view on stderr, and returns them by its name. Raises
+    InputError for files that cannot be read or written, do not have the same lines, or hold links outside their
+    sentences.
+    """
+    gold = gold_of(given)
+    totals = dict.fromkeys(views.names, AlignmentScore())
     with ExitStack() as stack:
-        writer = None if format is None else _writer(stack, format, output, wanted)
-        reports = _reports(stack, lexicon, suspects, both or translator, source, target)
-        for window in stack.enter_context(closing(windows(translator, source, target))):
+        write = _writer(stack, written, views.names, [_pair_name(given), *facts], gold)
+        reports = _reports(stack, written, nlls, given)
+        for window in stack.enter_context(closing(pairs_in_windows or windows(None, given.source, given.target))):
             first_line = window.first + 1
-            if both is None:
-                alignments = translator.align(
-                    window.sources, window.targets, level=level, method=method, first_line=first_line
-                )
-            else:
-                alignments = both.align(window.sources, window.targets, method=method, first_line=first_line)
-            for number, alignment in enumerate(alignments, window.first):
-                if writer is not None:
-                    writer.write(alignment)
-                if wanted is not None:
-                    total += score_pair(alignment.links, wanted[number])
+            found = views.align(window.sources, window.targets, first_line=first_line)
+            for number, alignments in enumerate(zip(*found, strict=True), window.first):
+                write(alignments)
+                if gold is not None:
+                    for name, alignment in zip(totals, alignments, strict=True):
+                        totals[name] += score_pair(alignment.links, gold[number])
             for report in reports:
-                report.add(window.sources, window.targets, alignments, first_line)
-    if wanted is None:
-        return None
-    print(total.line(), file=sys.stderr)
-    return total
-
-
-def _with(
-    forward: Translator, reverse: Reverse, overrides: Sequence[str], *, device: str, precision: str
-) -> BothDirections:
-    from nmt.workflows.both_directions import BothDirections
-    from nmt.workflows.translator import load
-
-    backward = load(reverse.model, device=device, precision=precision, overrides=overrides)
-    return BothDirections(forward, backward, reverse.join)
+                report.add(window.sources, window.targets, found[0], first_line)
+    if gold is None:
+        return {}
+    for name, total in totals.items():
+        print(total.line() if len(totals) == 1 else f"{name}: {total.line()}", file=sys.stderr)
+    return totals
 
 
 def meet_files(*paths: Path | None) -> None:
@@ -119,11 +148,14 @@ def meet_files(*paths: Path | None) -> None:
         open_bytes(path).close()
 
 
-def gold_of(gold: Path | None, source: Path, target: Path | None) -> tuple[Gold, ...] | None:
-    """The gold links of each pair of lines, checked against the sentences; None without both files."""
-    if gold is None or target is None:
+def gold_of(given: Given) -> tuple[Gold, ...] | None:
+    """The gold links of each pair of lines, checked against the sentences; None where there are none, or no given
+    targets."""
+    if given.gold is None or given.target is None:
         return None
-    return read_gold(gold, [(len(each.split()), len(other.split())) for each, other in _pairs(source, target)])
+    words = text_words if given.text else white_space_words
+    lengths = [(len(words(one)), len(words(other))) for one, other in pairs(given.source, given.target)]
+    return read_gold(given.gold, lengths, base=given.gold_base)
 
 
 class Window(NamedTuple):
@@ -136,16 +168,17 @@ class Window(NamedTuple):
 
 
 def windows(
-    translator: Translator, source: Path, target: Path | None, *, description: str = "align"
+    translator: Translator | None, source: Path, target: Path | None, *, description: str = "align"
 ) -> Generator[Window, None, None]:
     """All pairs of lines, without ``target`` source lines and their translations by the model. Close it, so that its
     progress bar goes. Raises InputError where there is none.
     """
     first = 0
     with log.progress(description=description, unit="pair") as bar:
-        for window in _cut(_pairs(source, target)):
+        for window in _cut(pairs(source, target)):
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
+                assert translator is not None
                 translations = [best for best, *_ in translator.sentences(sources)]
                 translator.warn_of_cuts(translations, first_line=first + 1)
                 targets = [translation.text for translation in translations]
@@ -156,7 +189,7 @@ def windows(
         raise InputError(f"{source}: holds no line to {description}")
 
 
-def _pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
+def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
     """The lines of both files; of one alone with blank others."""
     if target is None:
         for line in read_lines(source):
@@ -180,29 +213,40 @@ def _cut(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
         yield window
 
 
-def _writer(stack: ExitStack, format: Format, output: Path | None, gold: Sequence[Gold] | None) -> AlignmentWriter:
-    if format == "pharaoh" or format == "jsonl":
+def _pair_name(given: Given) -> str:
+    return " – ".join(path.name for path in (given.source, given.target) if path is not None)
+
+
+def _writer(
+    stack: ExitStack, written: Written, names: Sequence[str], facts: Sequence[str], gold: Sequence[Gold] | None
+) -> Callable[[Sequence[Alignment]], None]:
+    """What takes the alignments of each pair, one by each view, until ``stack`` is left."""
+    output, format_ = written.output, written.format
+    if format_ is None:
+        return lambda found: None
+    if format_ in _LINES:
         stream = sys.stdout if output is None else stack.enter_context(text_file(output))
-        return stack.enter_context(PharaohWriter(stream) if format == "pharaoh" else JsonlWriter(stream))
-    assert output is not None
-    return stack.enter_context(NpzWriter(output) if format == "npz" else PictureWriter(output, gold, format=format))
+        writer = _LINES[format_](stream, written.base)
+    else:
+        assert output is not None
+        if format_ == "html":
+            return stack.enter_context(ViewerWriter(output, names, facts=facts, gold=gold)).write
+        if format_ == "png" or format_ == "svg":
+            writer = PictureWriter(output, gold, format=format_)
+        else:
+            writer = NpzWriter(output)
+    stack.enter_context(writer)
+    return lambda found: writer.write(found[0])
 
 
-def _reports(
-    stack: ExitStack,
-    lexicon: LexiconChoice | None,
-    suspects: SuspectsChoice | None,
-    model: Translator | BothDirections,
-    source: Path,
-    target: Path | None,
-) -> list[CorpusReport]:
-    from nmt.workflows.corpus_reports import lexicon_report, suspects_report
-
+def _reports(stack: ExitStack, written: Written, nlls: Nlls | None, given: Given) -> list[CorpusReport]:
     reports = []
-    if lexicon is not None:
-        reports.append(stack.enter_context(lexicon_report(lexicon)))
-    if suspects is not None:
-        reports.append(stack.enter_context(suspects_report(suspects, model, _pairs(source, target))))
+    if written.lexicon is not None:
+        reports.append(stack.enter_context(lexicon_report(written.lexicon)))
+    if written.suspects is not None:
+        assert nlls is not None
+        lines = pairs(given.source, given.target)
+        reports.append(stack.enter_context(suspects_report(written.suspects, nlls, lines)))
     return reports
 
 

@@ -35,11 +35,6 @@ class BothDirections:
         self.backward = backward
         self.join = join
 
-    def check_method(self, method: Method) -> None:
-        """Raises InputError for a method that one of the models or its precision does not admit."""
-        for each in (self.forward, self.backward):
-            each.check_method(method)
-
     def align(
         self,
         sources: Sequence[str],
@@ -47,9 +42,10 @@ class BothDirections:
         *,
         method: Method = "attention",
         first_line: int = 1,
+        text: bool = False,
     ) -> list[Alignment]:
-        """One alignment between words for each pair. Raises InputError for what `Translator.align` of either model
-        raises it for; the subwords of both may differ."""
-        forward = self.forward.align(sources, targets, method=method, first_line=first_line)
-        backward = self.backward.align(targets, sources, method=method, first_line=first_line)
+        """One alignment between words for each pair; ``text`` as in `Translator.align`. Raises InputError for what that
+        of either model raises it for; the subwords of both may differ."""
+        forward = self.forward.align(sources, targets, method=method, first_line=first_line, text=text)
+        backward = self.backward.align(targets, sources, method=method, first_line=first_line, text=text)
         return [self.join(one, other) for one, other in zip(forward, backward, strict=True)]

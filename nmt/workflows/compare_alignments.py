@@ -6,17 +6,17 @@ Jain & Wallace 2019, "Attention is not Explanation", ask the same of classifiers
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.error_rate import AlignmentScore, score_pair
-from nmt.workflows.align import gold_of, meet_files, windows
+from nmt.workflows.align import Given, gold_of, meet_files, windows
+from nmt.workflows.align_models import Models
 
 
 @dataclass(frozen=True)
@@ -58,34 +58,26 @@ class Comparison:
         }
 
 
-def compare(
-    model: str | None,
-    overrides: Sequence[str],
-    *,
-    source: Path,
-    target: Path | None,
-    gold: Path | None,
-    json: bool,
-    device: str,
-    precision: str,
-) -> Comparison:
+def compare(models: Models, given: Given, *, json: bool) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
-    model admits. Prints how far the methods' soft alignments agree and, with ``gold``, the error rates of their links.
+    one model admits. Prints how far the methods' soft alignments agree and, with gold links, the error rates of theirs.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
-    meet_files(source, target, gold)
+    meet_files(given.source, given.target, given.gold)
     from nmt.workflows.translator import load  # only now: torch takes a second to import
 
-    translator = load(model, device=device, precision=precision, overrides=overrides)
-    wanted = gold_of(gold, source, target)
+    translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
+    wanted = gold_of(given)
     methods = translator.methods
     scores = dict.fromkeys(methods, AlignmentScore())
     agreements = dict.fromkeys(combinations(methods, 2), Agreement())
     sentences = 0
-    with closing(windows(translator, source, target)) as all_pairs:
+    with closing(windows(translator, given.source, given.target)) as all_pairs:
         for window in all_pairs:
-            found = translator.align_by(methods, window.sources, window.targets, first_line=window.first + 1)
+            found = translator.align_by(
+                methods, window.sources, window.targets, first_line=window.first + 1, text=given.text
+            )
             sentences += len(window.sources)
             if wanted is not None:
                 for method in methods:

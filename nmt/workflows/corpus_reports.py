@@ -4,11 +4,11 @@ translations of each other."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nmt.alignment.formats import Alignment, json_line
 from nmt.alignment.glossary import Glossary
@@ -18,10 +18,12 @@ from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 
 if TYPE_CHECKING:
-    from nmt.workflows.both_directions import BothDirections
     from nmt.workflows.translator import Translator
 
 Row = Mapping[str, object]
+
+Nlls: TypeAlias = Callable[[Sequence[str], Sequence[str], int], list[float]]
+"""How improbable the words of sentence pairs are, the first of which has that number: see ``pair_nlls``."""
 
 LEXICON = ("source", "target", "count", "p_target_given_source", "p_source_given_target", "lines")
 SUSPECTS = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
@@ -80,22 +82,17 @@ class _Lexicon(CorpusReport):
 
 
 class _Suspects(CorpusReport):
-    def __init__(
-        self,
-        choice: SuspectsChoice,
-        forward: Translator,
-        backward: Translator | None,
-        pairs: Iterable[tuple[str, str]],
-    ) -> None:
+    def __init__(self, choice: SuspectsChoice, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> None:
         self._min_score = choice.min_score
-        self._forward, self._backward = forward, backward
+        self._nlls = nlls
         self._lengths = usual_lengths((length(source), length(target)) for source, target in pairs)
         self._found: list[Suspect] = []
 
     def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
-        nlls = pair_nlls(self._forward, self._backward, sources, targets, first_line=first)
-        for line, (alignment, nll) in enumerate(zip(alignments, nlls, strict=True), first):
-            found = suspect(line, alignment, nll=nll, lengths=self._lengths, min_score=self._min_score)
+        nlls = self._nlls(sources, targets, first)
+        pairs = zip(sources, targets, alignments, nlls, strict=True)
+        for line, (source, target, alignment, nll) in enumerate(pairs, first):
+            found = suspect(line, source, target, alignment, nll=nll, lengths=self._lengths, min_score=self._min_score)
             self._found += [] if found is None else [found]
 
     def rows(self) -> Iterator[Row]:
@@ -138,15 +135,10 @@ def lexicon_report(choice: LexiconChoice) -> Iterator[CorpusReport]:
 
 
 @contextmanager
-def suspects_report(
-    choice: SuspectsChoice, model: Translator | BothDirections, pairs: Iterable[tuple[str, str]]
-) -> Iterator[CorpusReport]:
+def suspects_report(choice: SuspectsChoice, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> Iterator[CorpusReport]:
     """Finds the suspicious ones of ``pairs``, all of which are looked at before, for their lengths; leaving the block
     without an error writes them, worst first."""
-    from nmt.workflows.both_directions import BothDirections
-
-    forward, backward = (model.forward, model.backward) if isinstance(model, BothDirections) else (model, None)
-    report = _Suspects(choice, forward, backward, pairs)
+    report = _Suspects(choice, nlls, pairs)
     with _written(choice.path, SUSPECTS, "--suspects", "suspicious pairs", report):
         yield report
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from nmt.alignment.error_rate import AlignmentScore, score_pair
-from nmt.alignment.formats import read_gold, read_pharaoh
+from nmt.alignment.formats import read_gold
+from nmt.alignment.link_files import read_links
 from nmt.core.errors import InputError
 from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, percentile_interval, resampled_sums
 
@@ -46,12 +47,15 @@ class AlignmentEvaluation:
         return self.score.as_dict() | {key: asdict(each) for key, each in self.estimates.items()}
 
 
-def evaluate_alignment(hypothesis: Path, gold: Path, *, gold_base: int, json: bool) -> AlignmentEvaluation:
-    """Prints how good the links of a Pharaoh file are.
+def evaluate_alignment(
+    hypothesis: Path, gold: Path, *, gold_base: int, json: bool, base: int | None = None
+) -> AlignmentEvaluation:
+    """Prints how good the links of a file are, whatever its format; ``base`` as in ``read_links``. Possible links count
+    as the others.
 
     Raises InputError for files that cannot be read, hold what is no link, or do not have equally many lines, or none.
     """
-    predicted = list(read_pharaoh(hypothesis))
+    predicted = [each.links for each in read_links(hypothesis, base=base)]
     wanted = read_gold(gold, base=gold_base)
     if len(predicted) != len(wanted):
         raise InputError(

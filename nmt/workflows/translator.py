@@ -19,18 +19,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment import Method
+from nmt.alignment import Links, Method
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
 from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
-from nmt.alignment.words import NO_WORD, to_words
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.tokenizer import EncodedWords
+from nmt.data.tokenizer import EncodedWords, Tokenizer
 from nmt.data.vocabulary import EOS, UNK
+from nmt.data.words import text_words
 from nmt.evaluation.consensus import consensus
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
@@ -258,16 +259,19 @@ class Translator:
         level: Level = "word",
         method: Method = "attention",
         first_line: int = 1,
+        text: bool = False,
     ) -> list[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
+        With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one of its own (see
+        ``nmt.data.words``).
 
         ``method`` says where the soft matrix comes from; gradients take far longer than attention. Raises InputError
         for a method that the model does not admit, for different numbers of sources and targets, and for a side of more
         subwords than ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first
         pair's number.
         """
-        return self.align_by((method,), sources, targets, level=level, first_line=first_line)[method]
+        return self.align_by((method,), sources, targets, level=level, first_line=first_line, text=text)[method]
 
     def align_by(
         self,
@@ -277,11 +281,12 @@ class Translator:
         *,
         level: Level = "word",
         first_line: int = 1,
+        text: bool = False,
     ) -> dict[Method, list[Alignment]]:
         """What ``align`` gives, by each of several methods; those by gradients share the work."""
         for method in methods:
             self.check_method(method)
-        source_words, target_words = self._encoded_pairs(sources, targets, first_line)
+        source_words, target_words = self._encoded_pairs(sources, targets, first_line, text=text)
         rows = [row for row in range(len(sources)) if source_words[row].ids and target_words[row].ids]
         found = self._matrices(
             methods, [source_words[row].ids for row in rows], [target_words[row].ids for row in rows]
@@ -290,7 +295,7 @@ class Translator:
         for method in methods:
             weights = dict(zip(rows, found[method], strict=True))
             alignments[method] = [
-                self._alignment(source, target, weights.get(row), level)
+                self._alignment(source, target, weights.get(row), level, text=text)
                 for row, (source, target) in enumerate(zip(source_words, target_words, strict=True))
             ]
         return alignments
@@ -330,14 +335,14 @@ class Translator:
         return scores
 
     def _encoded_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool = False
     ) -> tuple[list[EncodedWords], list[EncodedWords]]:
         """Both sides, none of them too long."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         tokenizers = self.trained.tokenizers
-        source_words = [tokenizers.source.encode_words(text) for text in sources]
-        target_words = [tokenizers.target.encode_words(text) for text in targets]
+        source_words = [_encoded(tokenizers.source, each, text=text) for each in sources]
+        target_words = [_encoded(tokenizers.target, each, text=text) for each in targets]
         for number, pair in enumerate(zip(source_words, target_words, strict=True), first_line):
             longest = max(len(side.ids) for side in pair)
             if longest > self.search.max_source_tokens:
@@ -377,29 +382,55 @@ class Translator:
         )
 
     def _alignment(
-        self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level
+        self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level, *, text: bool
     ) -> Alignment:
         tokenizers = self.trained.tokenizers
         source_tokens = tuple(tokenizers.source.pieces([*source.ids, EOS]))
         target_tokens = tuple(tokenizers.target.pieces([*target.ids, EOS]))
+        links: Links = ()
         if weights_TS is None:  # a side has nothing to look at, or nothing to look from
             words_IJ = np.full((len(target.words), len(source.words)), 1.0 / max(len(source.words), 1))
             pieces_TS = np.full((len(target_tokens), len(source_tokens)), 1.0 / len(source_tokens))
-            if level == "word":
-                return Alignment(source.words, target.words, (), words_IJ)
-            return Alignment(source.words, target.words, (), pieces_TS, "subword", source_tokens, target_tokens)
-        words_IJ = to_words(
-            weights_TS,
-            [*target.word_of_piece, NO_WORD],
-            [*source.word_of_piece, NO_WORD],
-            len(target.words),
-            len(source.words),
+        else:
+            words_IJ = _between_words(weights_TS, source, target, text=text)
+            pieces_TS = weights_TS.astype(np.float64)
+            links = self.extraction.links(words_IJ)
+        at_words = Alignment(
+            source.words,
+            target.words,
+            links,
+            words_IJ,
+            source_spans=source.word_spans,
+            target_spans=target.word_spans,
         )
-        links = self.extraction.links(words_IJ)
         if level == "word":
-            return Alignment(source.words, target.words, links, words_IJ)
-        weights_TS = weights_TS.astype(np.float64)
-        return Alignment(source.words, target.words, links, weights_TS, "subword", source_tokens, target_tokens)
+            return at_words
+        return replace(
+            at_words,
+            weights_TS=pieces_TS,
+            level="subword",
+            source_tokens=source_tokens,
+            target_tokens=target_tokens,
+            scores=tuple(float(words_IJ[column, row]) for row, column in links),
+        )
+
+
+def _encoded(tokenizer: Tokenizer, line: str, *, text: bool) -> EncodedWords:
+    return tokenizer.encode_words(line, text_words(line) if text else None)
+
+
+def _between_words(
+    weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool
+) -> NDArray[np.float64]:
+    if text:
+        return to_words_of_parts(weights_TS, parts(target), parts(source))
+    return to_words(
+        weights_TS,
+        [*target.word_of_piece, NO_WORD],
+        [*source.word_of_piece, NO_WORD],
+        len(target.words),
+        len(source.words),
+    )
 
 
 def load(

@@ -154,6 +154,10 @@ def test_jsonl_keys_and_rounding() -> None:
         "source_tokens": ["a", "b"],
         "target_tokens": ["c"],
         "weights": [[0.333333, 0.666667]],
+        "scores": [0.666667],
+        "sure": [[1, 0]],
+        "source_spans": None,
+        "target_spans": None,
     }
 
 
@@ -272,6 +276,10 @@ def test_an_alignment_checks_itself() -> None:
     for link in ((1, 0), (0, 1), (-1, 0)):
         with pytest.raises(ValueError, match="lies outside"):
             Alignment(("a",), ("b",), (link,), np.ones((1, 1)))
+    with pytest.raises(ValueError, match="2 scores for 1 links"):
+        Alignment(("a",), ("b",), ((0, 0),), np.ones((1, 1)), scores=(0.5, 0.5))
+    with pytest.raises(ValueError, match="0 places for 1 words"):
+        Alignment(("a",), ("b",), (), np.ones((1, 1)), target_spans=())
 
 
 def test_importing_is_light() -> None:

@@ -29,6 +29,10 @@ def aligned(source: str, target: str, links: Links | None = None) -> Alignment:
     return Alignment(sources, targets, diagonal if links is None else links, np.zeros((len(targets), len(sources))))
 
 
+def texts(pair: Alignment) -> tuple[str, str]:
+    return "  ".join(pair.source_words), "\t".join(pair.target_words)
+
+
 def test_usual_lengths_are_those_of_the_formula() -> None:
     draw = random.Random(1)
     lengths = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(200)]
@@ -112,14 +116,14 @@ SAME = Lengths(1.0, 1.0)
     ids=["none", "unlikely", "both", "length", "links", "unlinked", "numbers", "copied", "name", "blank", "blanks"],
 )
 def test_kinds_of_suspicion(pair: Alignment, nll: float, kinds: tuple[str, ...]) -> None:
-    found = suspect(5, pair, nll=nll, lengths=SAME)
+    found = suspect(5, *texts(pair), pair, nll=nll, lengths=SAME)
     assert (found.kinds if found else ()) == kinds
 
 
 def test_a_suspect_names_what_is_wrong() -> None:
     pair = aligned("Im Jahr 1989, Mann", "In  year two men", ((1, 1), (3, 3)))
     l_mean = (15 + 12) / 2
-    assert suspect(5, pair, nll=2.0, lengths=Lengths(1.0, 0.5), min_score=9) == Suspect(
+    assert suspect(5, *texts(pair), pair, nll=2.0, lengths=Lengths(1.0, 0.5), min_score=9) == Suspect(
         line=5,
         score=pytest.approx(2 + 9 / (0.5 * l_mean) / 2),
         kinds=("unlinked", "numbers"),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.alignment.words import NO_WORD, to_words
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
+from nmt.data.tokenizer import EncodedWords
 
 
 def oracle(weights, target_of, source_of, target_words, source_words):  # type: ignore[no-untyped-def]
@@ -90,3 +91,87 @@ def test_float32_rows_sum_to_one_in_float64() -> None:
 def test_disagreements_raise(weights: object, target_of: list[int], source_of: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         to_words(weights, target_of, source_of, 1, 1)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------- pieces of more than one word
+
+
+def encoded(spans: list[tuple[int, int]], pieces: list[tuple[int, int]], of_piece: list[int]) -> EncodedWords:
+    count = len(pieces)
+    return EncodedWords((0,) * count, ("",) * len(spans), tuple(of_piece), ("",) * count, tuple(spans), tuple(pieces))
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> EncodedWords:
+    """Words of up to three characters, and pieces that are cut anywhere, or hold nothing."""
+    word_of_character = [word for word, length in enumerate(draw(LENGTHS)) for _ in range(length)]
+    size = len(word_of_character)
+    spans = [
+        (word_of_character.index(word), size - word_of_character[::-1].index(word))
+        for word in sorted(set(word_of_character))
+    ]
+    cuts = sorted(draw(st.lists(st.integers(0, size - 1), max_size=4)))
+    pieces = list(zip([0, *cuts], [*cuts, size], strict=True))
+    return encoded(spans, pieces, [word_of_character[begin] for begin, _ in pieces])
+
+
+LENGTHS = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+
+
+def characters(sentence: EncodedWords) -> list[list[int]]:
+    """The word of each character of each piece."""
+    words = {place: word for word, span in enumerate(sentence.word_spans) for place in range(*span)}
+    return [
+        [words[place] for place in range(*span)] or [sentence.word_of_piece[piece]]
+        for piece, span in enumerate(sentence.piece_spans)
+    ]
+
+
+@settings(max_examples=150)
+@given(sentences(), sentences(), st.integers(0, 9))
+def test_pieces_of_several_words_equal_plain_loops(target: EncodedWords, source: EncodedWords, seed: int) -> None:
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(source.ids) + 1), len(target.ids) + 1)
+    mass = np.zeros((len(target.words), len(source.words)))
+    for t, of_target in enumerate(characters(target)):
+        for s, of_source in enumerate(characters(source)):
+            steps = len(of_target) * len(of_source)  # both pieces walked through from end to end, at one pace
+            for step in range(steps):
+                i, j = of_target[step // len(of_source)], of_source[step // len(of_target)]
+                mass[i, j] += weights[t, s] / steps
+    for i, row in enumerate(mass):
+        mass[i] = row / row.sum() if row.sum() else 1 / len(row)
+    np.testing.assert_allclose(to_words_of_parts(weights, parts(target), parts(source)), mass, atol=1e-12)
+
+
+@settings(max_examples=50)
+@given(LENGTHS, LENGTHS, st.integers(0, 9))
+def test_where_no_piece_has_two_words_it_is_the_usual_way(target: list[int], source: list[int], seed: int) -> None:
+    sides = []
+    for lengths in (target, source):
+        ends = np.cumsum(lengths).tolist()
+        spans = list(zip([0, *ends[:-1]], ends, strict=True))
+        pieces = [(place, place + 1) for place in range(ends[-1])]
+        of_piece = [word for word, length in enumerate(lengths) for _ in range(length)]
+        sides.append(encoded(spans, pieces, of_piece))
+    one, other = sides
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(other.ids) + 1), len(one.ids) + 1)
+    of_one, of_other = [*one.word_of_piece, NO_WORD], [*other.word_of_piece, NO_WORD]
+    np.testing.assert_allclose(
+        to_words_of_parts(weights, parts(one), parts(other)),
+        to_words(weights, of_one, of_other, len(one.words), len(other.words)),
+        atol=1e-12,
+    )
+
+
+def test_a_piece_over_three_words_by_hand() -> None:
+    # Target: one piece of the words "日", "本", "語"; source: "日本" in one, "語" in one, and end-of-sentence.
+    target = encoded([(0, 1), (1, 2), (2, 3)], [(0, 3)], [0])
+    source = encoded([(0, 1), (1, 2), (2, 3)], [(0, 2), (2, 3)], [0, 2])
+    words = to_words_of_parts([[0.5, 0.25, 0.25], [0, 0, 1]], parts(target), parts(source))
+    # Walking through both pieces at one pace, 日 and half of 本 meet 日, the other half of 本 and 語 meet 本.
+    expected = [[0.5 / 3, 0, 0.25 / 3], [0.5 / 6, 0.5 / 6, 0.25 / 3], [0, 0.5 / 3, 0.25 / 3]]
+    np.testing.assert_allclose(words, np.array(expected) / (0.25), atol=1e-12)
+
+
+def test_a_sentence_without_words_has_no_parts() -> None:
+    assert to_words_of_parts(np.ones((1, 1)), parts(encoded([], [], [])), parts(encoded([], [], []))).shape == (0, 0)

@@ -160,13 +160,10 @@ def test_gold_that_counts_from_1(evaluate: Evaluate) -> None:
             ["--alignment", "words", "--gold", "two"],
             "words:2: '1:1' is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted from 0",
         ),
-        (
-            ["--alignment", "gold", "--gold", "gold"],
-            "gold:1: 2p3 is a possible link, but only sure links (3-4) can stand here",
-        ),
+        (["--alignment-base", "1"], "--alignment-base is of the links of --alignment; give --alignment as well"),
         (["--alignment", "empty", "--gold", "empty"], "empty: holds no line to score"),
     ],
-    ids=["no-gold", "no-alignment", "model", "options", "no-hyp", "no-file", "lines", "no-link", "possible", "empty"],
+    ids=["no-gold", "no-alignment", "model", "options", "no-hyp", "no-file", "lines", "no-link", "base", "empty"],
 )
 def test_errors_are_one_line(evaluate: Evaluate, arguments: list[str], message: str) -> None:
     Path("two").write_text("0-0\n\n")

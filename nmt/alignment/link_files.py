@@ -1,0 +1,228 @@
+"""Links as a table, and links read from a file of any format that there is: pharaoh, gold, tsv, jsonl or npz.
+
+A table has a header and one row per link, so that spreadsheets and programs that make TMX or XLIFF can read it:
+
+    pair                       number of the sentence pair, from 1
+    source, target             index of either word
+    source_word, target_word
+    score                      of the link
+    kind                       sure or possible
+    source_begin, source_end, target_begin, target_end
+                               place of either word in its line, in characters
+
+A pair without links has a row of its own, empty but for the number, so that none gets lost. A cell is empty where
+nothing is known. Nothing is quoted: no word holds a tab or a line end, as both are white space, which parts words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import TextIO
+
+from nmt.alignment import Link, Links
+from nmt.alignment.error_rate import Gold
+from nmt.alignment.formats import Alignment, AlignmentWriter, parse_gold, parse_json, read_npz, text_lines
+from nmt.core.errors import InputError
+from nmt.data.sentences import Span
+
+_COLUMNS = (
+    "pair",
+    "source",
+    "target",
+    "source_word",
+    "target_word",
+    "score",
+    "kind",
+    "source_begin",
+    "source_end",
+    "target_begin",
+    "target_end",
+)
+
+_HEADER = "\t".join(_COLUMNS)
+
+
+class TsvWriter(AlignmentWriter):
+    """Writes a table of links, counted from ``base``, to a text stream, which stays the caller's to close."""
+
+    def __init__(self, stream: TextIO, base: int = 0) -> None:
+        self._stream = stream
+        self._base = base
+        self._pair = 0
+        self._stream.write(_HEADER + "\n")
+
+    def write(self, alignment: Alignment) -> None:
+        self._pair += 1
+        rows = self._rows(alignment) or [[""] * (len(_COLUMNS) - 1)]
+        self._stream.write("".join("\t".join((str(self._pair), *row)) + "\n" for row in rows))
+
+    def _rows(self, alignment: Alignment) -> list[list[str]]:
+        sure = alignment.as_gold().sure
+        return [
+            [
+                str(source + self._base),
+                str(target + self._base),
+                alignment.source_words[source],
+                alignment.target_words[target],
+                "" if score is None else f"{score:.6f}",
+                "sure" if (source, target) in sure else "possible",
+                *_place(alignment.source_spans, source),
+                *_place(alignment.target_spans, target),
+            ]
+            for (source, target), score in alignment.scored_links()
+        ]
+
+
+def _turned(link: Link) -> Link:
+    return link[1], link[0]
+
+
+def _place(spans: Sequence[Span] | None, word: int) -> tuple[str, str]:
+    if spans is None:
+        return "", ""
+    begin, end = spans[word]
+    return str(begin), str(end)
+
+
+@dataclass(frozen=True)
+class PairLinks:
+    """What a file says of one sentence pair."""
+
+    place: str
+    """Where it says so: ``links:17``."""
+    gold: Gold
+    """The links, sure and possible."""
+    scores: dict[Link, float] = field(default_factory=dict)
+    words: dict[Link, tuple[str, str]] = field(default_factory=dict)
+    """The words of links, where the file names them."""
+    places: dict[Link, str] = field(default_factory=dict)
+    """Where the file says so of a link, if it has a line of its own."""
+    alignment: Alignment | None = None
+    """Where the file holds words and matrices."""
+
+    @property
+    def links(self) -> Links:
+        """All of them, sorted."""
+        return tuple(sorted(self.gold.possible))
+
+    def turned(self) -> PairLinks:
+        """With source and target in each other's place."""
+        return PairLinks(
+            self.place,
+            Gold(frozenset(map(_turned, self.gold.sure)), frozenset(map(_turned, self.gold.possible))),
+            {_turned(link): score for link, score in self.scores.items()},
+            {_turned(link): (target, source) for link, (source, target) in self.words.items()},
+            {_turned(link): place for link, place in self.places.items()},
+            None if self.alignment is None else self.alignment.turned(),
+        )
+
+
+def read_links(path: Path, *, base: int | None = None) -> Iterator[PairLinks]:
+    """The links of each sentence pair, from a file of any format; what it holds tells which it is.
+
+    ``base`` is the index that the file gives to the first word, None: 0. Raises InputError, with file and line, for
+    what is no link, and for a ``base`` of 1 with a jsonl or npz file, which always count from 0.
+    """
+    if _is_archive(path):
+        _refuse_base(path, "npz", base)
+        for number, alignment in enumerate(read_npz(path), 1):
+            yield _of_alignment(f"{path}: pair {number}", alignment)
+        return
+    lines = text_lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    if first == _HEADER:
+        yield from _of_table(path, lines, base or 0)
+        return
+    is_json = first.startswith("{")
+    if is_json:
+        _refuse_base(path, "jsonl", base)
+    for number, line in enumerate(chain([first], lines), 1):
+        place = f"{path}:{number}"
+        if is_json:
+            yield _of_alignment(place, parse_json(line, place=place))
+        else:
+            yield PairLinks(place, parse_gold(line, place=place, base=base or 0))
+
+
+def _is_archive(path: Path) -> bool:
+    if not path.is_file():  # a pipe, whose first bytes must stay, or nothing at all
+        return False
+    with path.open("rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def _refuse_base(path: Path, format: str, base: int | None) -> None:
+    if base:
+        raise InputError(f"{path}: a file of {format} always counts from 0; do not say that it counts from {base}")
+
+
+def _of_alignment(place: str, alignment: Alignment) -> PairLinks:
+    scores = {link: score for link, score in alignment.scored_links() if score is not None}
+    return PairLinks(place, alignment.as_gold(), scores, alignment=alignment)
+
+
+def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks]:
+    """Pairs that have no row, as none is after all, have no links."""
+    current = _Table(f"{path}:1")
+    pair = 0
+    for number, line in enumerate(lines, 2):
+        place = f"{path}:{number}"
+        cells = line.split("\t")
+        if len(cells) != len(_COLUMNS):
+            raise InputError(f"{place}: {len(cells)} columns, not the {len(_COLUMNS)} that its header names")
+        row = dict(zip(_COLUMNS, cells, strict=True))
+        found = _number(place, row, "pair")
+        if found < max(pair, 1):
+            raise InputError(f"{place}: pair {found} after pair {pair}; rows stand in the order of pairs, from 1")
+        while pair < found:
+            if pair:
+                yield current.pair()
+            pair += 1
+            current = _Table(place)
+        current.add(place, row, base)
+    if pair:
+        yield current.pair()
+
+
+class _Table:
+    """The rows of one pair."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._sure: set[Link] = set()
+        self._possible: set[Link] = set()
+        self._scores: dict[Link, float] = {}
+        self._words: dict[Link, tuple[str, str]] = {}
+        self._places: dict[Link, str] = {}
+
+    def add(self, place: str, row: dict[str, str], base: int) -> None:
+        if not (row["source"] or row["target"]):
+            return
+        source, target = _number(place, row, "source"), _number(place, row, "target")
+        kind = "p" if row["kind"] == "possible" else "-"
+        gold = parse_gold(f"{source}{kind}{target}", place=place, base=base)
+        (link,) = gold.possible
+        self._sure |= gold.sure
+        self._possible |= gold.possible
+        self._words[link] = (row["source_word"], row["target_word"])
+        self._places[link] = place
+        if row["score"]:
+            try:
+                self._scores[link] = float(row["score"])
+            except ValueError:
+                raise InputError(f"{place}: score {row['score']!r} is no number") from None
+
+    def pair(self) -> PairLinks:
+        gold = Gold(frozenset(self._sure), frozenset(self._possible))
+        return PairLinks(self._place, gold, self._scores, self._words, self._places)
+
+
+def _number(place: str, row: dict[str, str], column: str) -> int:
+    if not (row[column].isascii() and row[column].isdecimal()):
+        raise InputError(f"{place}: {column} {row[column]!r} is no number from 0 up")
+    return int(row[column])

@@ -1,0 +1,33 @@
+"""Help pages whose options stand in groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+
+class GroupedCommand(TyperCommand):
+    """Shows options under the title that they have as ``rich_help_panel``, those without one last. Typer itself does so
+    only where Rich paints the page."""
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        others: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            title = getattr(parameter, "rich_help_panel", None)
+            if parameter.param_type_name == "argument":
+                sections["Arguments"].append(record)
+            elif title is None:
+                others.append(record)
+            else:
+                sections.setdefault(title, []).append(record)
+        sections["Other options" if len(sections) > 1 else "Options"] = others
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)

@@ -1,0 +1,169 @@
+"""Links that are there already, of any aligner: joined, written in another format, drawn and judged, without a model.
+
+It does what fast_align's `atools` does, but knows the sentences, so that a link outside of them is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from nmt.alignment.directions import Join, JoinLinks
+from nmt.alignment.error_rate import AlignmentScore
+from nmt.alignment.formats import Alignment
+from nmt.alignment.link_files import PairLinks, read_links
+from nmt.alignment.views import Side, View
+from nmt.core.errors import InputError
+from nmt.data.words import text_words, white_space_words
+from nmt.workflows.align import Given, Window, Written, check_files, windows, write_alignments
+from nmt.workflows.aligners import OneWay, Views
+
+
+@dataclass(frozen=True)
+class LinkFile:
+    """A file of links, in any format."""
+
+    path: Path
+    base: int | None = None
+    """The index of the first word; None: 0."""
+    target_first: bool = False
+    """Whether it puts the target first, as a model of the other direction does."""
+
+
+@dataclass(frozen=True)
+class ReverseLinks:
+    """Links of the other direction, and how both are joined."""
+
+    file: LinkFile
+    join: Join
+
+
+def align_links(
+    links: LinkFile, reverse: ReverseLinks | None, views: Sequence[View], given: Given, written: Written
+) -> Mapping[str, AlignmentScore]:
+    """Writes one alignment for each pair of lines and each of ``views``, of links that are there.
+
+    Raises InputError for what ``nmt.workflows.align.write_alignments`` raises it for, for a file that is not of these
+    sentences or holds links outside of them, and where matrices are to be joined of which a file has none.
+    """
+    assert given.target is not None
+    join = None if reverse is None else reverse.join
+    check_files(given, written, links.path, reverse.file.path if reverse else None)
+    needs_matrices = join is not None and not isinstance(join, JoinLinks)
+    readers: dict[Side, LinkReader] = {"forward": LinkReader(links, given, needs_matrices=needs_matrices)}
+    if reverse is not None:
+        readers["backward"] = LinkReader(reverse.file, given, needs_matrices=needs_matrices, backward=True)
+    return write_alignments(
+        Views(list(dict.fromkeys(views)), {side: OneWay(each) for side, each in readers.items()}, join),
+        given,
+        written,
+        pairs_in_windows=_to_the_end(windows(None, given.source, given.target), list(readers.values())),
+        facts=[str(each.file.path) for each in readers.values()],
+    )
+
+
+def _to_the_end(
+    pairs_in_windows: Generator[Window, None, None], readers: Sequence[LinkReader]
+) -> Generator[Window, None, None]:
+    """Raises InputError for a file that goes on after the last pair."""
+    try:
+        yield from pairs_in_windows
+    finally:
+        pairs_in_windows.close()
+    for each in readers:
+        each.end()
+
+
+class LinkReader:
+    """The links of a file, as an `Aligner` of the given pairs; as a backward one it aligns target to source."""
+
+    def __init__(self, file: LinkFile, given: Given, *, needs_matrices: bool = False, backward: bool = False) -> None:
+        """Meets what is wrong with the file's beginning before another one is written."""
+        self.file = file
+        self._source = given.source
+        self._words = text_words if given.text else white_space_words
+        self._needs_matrices = needs_matrices
+        self._backward = backward
+        self._count = 0
+        records = read_links(file.path, base=file.base)
+        self._records = chain(list(islice(records, 1)), records)
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[Alignment]:
+        if self._backward:
+            return [each.turned() for each in self._found(targets, sources)]
+        return self._found(sources, targets)
+
+    def end(self) -> None:
+        """Raises InputError where the file goes on, though no pair is left."""
+        if self._count and next(self._records, None) is not None:
+            self._refuse_count(self._source, self.file.path)
+
+    def _found(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
+        """Of the next pairs, source to target."""
+        records = list(islice(self._records, len(sources)))
+        alignments = [self._linked(*each) for each in zip(sources, targets, records, strict=False)]
+        self._count += len(records)
+        if len(records) < len(sources):
+            self._refuse_count(self.file.path, self._source)
+        return alignments
+
+    def _refuse_count(self, fewer: Path, more: Path) -> NoReturn:
+        raise InputError(f"{fewer} has {self._count} pairs, but {more} has more: they must go together one by one")
+
+    def _linked(self, source: str, target: str, found: PairLinks) -> Alignment:
+        """The sentences with the links of a file, and its matrix. Where it has none: the score of each link, 1 where
+        there is none either, and 0 elsewhere."""
+        if self._needs_matrices and (found.alignment is None or found.alignment.level != "word"):
+            raise InputError(
+                f"{found.place}: holds no matrix between words, as soft-mean and soft-product need; "
+                "choose another --symmetrize"
+            )
+        found = found.turned() if self.file.target_first else found
+        source_spans, target_spans = self._words(source), self._words(target)
+        sentences = Alignment(
+            tuple(source[begin:end] for begin, end in source_spans),
+            tuple(target[begin:end] for begin, end in target_spans),
+            (),
+            np.zeros((len(target_spans), len(source_spans))),
+            source_spans=tuple(source_spans),
+            target_spans=tuple(target_spans),
+        )
+        _check(sentences, found, self.file)
+        if found.alignment is not None and found.alignment.level == "word":
+            weights_TS = np.asarray(found.alignment.weights_TS)
+        else:
+            weights_TS = np.zeros_like(sentences.weights_TS)
+            for one, other in found.links:
+                weights_TS[other, one] = found.scores.get((one, other), 1.0)
+        return replace(sentences, links=found.links, weights_TS=weights_TS, sure=found.gold.sure)
+
+
+def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
+    """Raises InputError for links outside of the sentences, and for words that are not theirs."""
+    words = (sentences.source_words, sentences.target_words)
+    if found.alignment is not None and (found.alignment.source_words, found.alignment.target_words) != words:
+        _refuse_words(found.place)
+    for link in found.links:
+        place = found.places.get(link, found.place)
+        for side, index, own in zip(("source", "target"), link, words, strict=True):
+            if index >= len(own):
+                base = file.base or 0
+                one, other = reversed(link) if file.target_first else link
+                raise InputError(
+                    f"{place}: link '{one + base}-{other + base}' points at {side} word {index + base}, "
+                    f"but that sentence has {len(own)} words, counted from {base}"
+                )
+        if found.words.get(link, own_words := (words[0][link[0]], words[1][link[1]])) != own_words:
+            _refuse_words(place)
+
+
+def _refuse_words(place: str) -> NoReturn:
+    raise InputError(
+        f"{place}: names other words than the two sentences have; "
+        "give the files that were aligned, and --text, --links-base and --target-first as they were"
+    )

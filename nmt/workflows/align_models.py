@@ -1,0 +1,140 @@
+"""Alignments by models: by attention or gradients, of one or of both directions, by one view or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, cast
+
+from nmt.alignment import Method
+from nmt.alignment.directions import Join
+from nmt.alignment.error_rate import AlignmentScore
+from nmt.alignment.formats import Alignment, Level
+from nmt.alignment.views import Side, View
+from nmt.core.errors import InputError
+from nmt.workflows.align import Given, Written, check_files, windows, write_alignments
+from nmt.workflows.aligners import Views
+from nmt.workflows.corpus_reports import pair_nlls
+
+if TYPE_CHECKING:
+    from nmt.workflows.translator import Translator
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """A model that translates the target to the source, and how its alignment is joined to the forward one's."""
+
+    model: str
+    join: Join
+
+
+@dataclass(frozen=True)
+class Models:
+    """One model or two, and how they are run."""
+
+    model: str | None
+    """None: the run that trained last."""
+    overrides: Sequence[str] = ()
+    """Of the configurations of both."""
+    reverse: Reverse | None = None
+    device: str = "auto"
+    precision: str = "auto"
+
+
+@dataclass(frozen=True)
+class ByModel:
+    """The direction in which a model translates; heads that are looked at apart cost a passage through the model."""
+
+    translator: Translator
+    level: Level = "word"
+    text: bool = False
+
+    def by_views(
+        self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
+    ) -> Mapping[View, list[Alignment]]:
+        found: dict[View, list[Alignment]] = {}
+        for heads in dict.fromkeys(each.heads for each in views):
+            asked = {each: cast(Method, each.method) for each in views if each.heads == heads}
+            model = self.translator
+            if heads is not None:
+                model = model.extracting(model.extraction.model_copy(update={"heads": heads}))
+            aligned = model.align_by(
+                list(asked.values()), sources, targets, level=self.level, first_line=first_line, text=self.text
+            )
+            found |= {each: aligned[method] for each, method in asked.items()}
+        return found
+
+
+def align(models: Models, views: Sequence[View], given: Given, written: Written) -> Mapping[str, AlignmentScore]:
+    """Writes alignments of the given pairs, or of source lines and their translations by the model, by each of
+    ``views``; of two models only between words.
+
+    Raises InputError for what ``write_alignments`` raises it for, and for methods and heads that a model does not have.
+    """
+    check_files(given, written)
+    loaded = _loaded(models)
+    shown = expanded(views, loaded)
+    forward, backward = loaded["forward"], loaded.get("backward")
+
+    def nlls(sources: Sequence[str], targets: Sequence[str], first_line: int) -> list[float]:
+        return pair_nlls(forward, backward, sources, targets, first_line=first_line)
+
+    return write_alignments(
+        Views(
+            shown,
+            {side: ByModel(each, written.level, given.text) for side, each in loaded.items()},
+            None if models.reverse is None else models.reverse.join,
+        ),
+        given,
+        written,
+        pairs_in_windows=windows(forward, given.source, given.target),
+        facts=[str(each.trained.checkpoint) for each in loaded.values()],
+        nlls=nlls,
+    )
+
+
+def _loaded(models: Models) -> dict[Side, Translator]:
+    from nmt.workflows.both_directions import BothDirections
+    from nmt.workflows.translator import load  # only now: torch takes a second to import
+
+    def loaded(model: str | None) -> Translator:
+        return load(model, device=models.device, precision=models.precision, overrides=models.overrides)
+
+    forward = loaded(models.model)
+    if models.reverse is None:
+        return {"forward": forward}
+    both = BothDirections(forward, loaded(models.reverse.model), models.reverse.join)  # refuses two of one run
+    return {"forward": both.forward, "backward": both.backward}
+
+
+def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[View]:
+    """The views, each once, with one for each head where that is asked for. Raises InputError for a method or heads
+    that a model does not have."""
+    found: dict[View, None] = {}
+    for each in views:
+        asked = [model for side, model in models.items() if each.side in (None, side)]
+        for model in asked:
+            model.check_method(cast(Method, each.method))
+        heads = [] if each.heads is None else [_heads(each, model) for model in asked]
+        if each.each:
+            common = [head for head in heads[0] if all(head in names for names in heads)]
+            if not common:
+                raise InputError(
+                    f"--view {each.name}: the two models have no such head in common; ask for those of one, "
+                    f"forward:{each.name} or backward:{each.name}"
+                )
+            found |= dict.fromkeys(replace(each, heads=head, each=False) for head in common)
+        else:
+            found[each] = None
+    return list(found)
+
+
+def _heads(asked: View, model: Translator) -> list[str]:
+    names = model.trained.model.decoder.head_names
+    assert asked.heads is not None
+    found = [name for name in names if fnmatchcase(name, asked.heads)]
+    if not found:
+        known = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
+        raise InputError(f"--view {asked.name}: fits no head of {model.trained.checkpoint}; it has {known}")
+    return found

@@ -1,0 +1,176 @@
+"""From the pieces of a line to the user's words, exactly, in any script: each word's pieces are those that it has when
+it is encoded alone."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
+from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.words import text_words
+from tests.data.scripts import SPACES, WORDS
+
+KINDS = ["unigram", "bpe", "char", "word", "bytes"]
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[list[str], str]:
+    """White-space words, and a line of them."""
+    words = draw(st.lists(st.sampled_from(WORDS), max_size=6))
+    gaps = [draw(st.sampled_from(SPACES)) for _ in range(len(words) + 1)]
+    ends = draw(st.tuples(st.booleans(), st.booleans()))
+    line = "".join(gap + word for gap, word in zip(gaps, words, strict=False))
+    return words, (line if ends[0] else line[len(gaps[0]) :]) + (gaps[-1] if ends[1] else "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=150)
+@given(case=lines())
+@example(case=(WORDS, " ".join(WORDS)))
+def test_each_words_pieces_are_those_that_it_has_alone(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+) -> None:
+    words, line = case
+    tokenizer = tokenizers[kind].source
+    if kind in ("char", "bytes"):  # which do not normalise, and spell SentencePiece's own mark
+        words, line = [word for word in words if "\u2581" not in word], re.sub(r"\S*\u2581\S*", "", line)
+    encoded = tokenizer.encode_words(line)
+    assert list(encoded.words) == words == [line[begin:end] for begin, end in encoded.word_spans]
+    alone = [tokenizer.encode(word) for word in words]
+    assert list(encoded.ids) == [piece for pieces in alone for piece in pieces]
+    assert list(encoded.word_of_piece) == [word for word, pieces in enumerate(alone) for _ in pieces]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100)
+@given(case=lines())
+def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+) -> None:
+    _, line = case
+    encoded = tokenizers[kind].source.encode_words(line)
+    place = 0
+    for begin, end in encoded.piece_spans:
+        assert place <= begin <= end <= len(line)
+        assert not tokenizers[kind].source.encode(line[place:begin])  # nothing but white space
+        place = end
+    assert not tokenizers[kind].source.encode(line[place:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100)
+@given(case=lines())
+@example(case=(WORDS, " ".join(WORDS)))
+def test_an_identity_pair_gives_the_diagonal(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+) -> None:
+    _, line = case
+    tokenizer = tokenizers[kind].source
+    for spans in (None, text_words(line)):
+        encoded = tokenizer.encode_words(line, spans)
+        weights = np.eye(len(encoded.ids) + 1)
+        if spans is None:
+            of_piece, count = [*encoded.word_of_piece, NO_WORD], len(encoded.words)
+            found = to_words(weights, of_piece, of_piece, count, count)
+            has_pieces = {*encoded.word_of_piece}
+        else:
+            of_parts = parts(encoded)
+            found = to_words_of_parts(weights, of_parts, of_parts)
+            has_pieces = {*of_parts.word_N.tolist()}
+        for word, row in enumerate(found):  # a word that normalisation deletes has no piece to be known by
+            expected = np.eye(len(row))[word] if word in has_pieces else np.full(len(row), 1 / len(row))
+            np.testing.assert_allclose(row, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100)
+@given(case=lines())
+def test_text_words_share_a_piece_by_the_characters_that_it_covers(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+) -> None:
+    _, line = case
+    words = text_words(line)
+    encoded = tokenizers[kind].source.encode_words(line, words)
+    found = parts(encoded)
+    word_of_character = {place: word for word, span in enumerate(words) for place in range(*span)}
+    for piece, (begin, end) in enumerate(encoded.piece_spans):
+        characters = [word_of_character[place] for place in range(begin, end) if place in word_of_character]
+        if not characters:  # added by normalisation: goes with what stands there, or next, or last of all
+            following = [word_of_character[place] for place in range(begin, len(line)) if place in word_of_character]
+            characters = [following[0] if following else len(words) - 1]
+        mine = found.piece_N == piece
+        assert found.word_N[mine].tolist() == sorted(set(characters))
+        for word, start, stop in zip(found.word_N[mine], found.begin_N[mine], found.end_N[mine], strict=True):
+            assert start == pytest.approx(sum(each < word for each in characters) / len(characters))
+            assert stop == pytest.approx(sum(each <= word for each in characters) / len(characters))
+
+
+SAMPLED = ["unigram", "bpe", "bytes"]
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@settings(max_examples=100)
+@given(case=lines(), seed=st.integers(0, 99))
+@example(case=(WORDS, " ".join(WORDS)), seed=0)
+def test_a_sampled_segmentation_has_its_places(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str], seed: int
+) -> None:
+    _, line = case
+    tokenizer = tokenizers[kind].source
+    for words in (None, text_words(line)):
+        found = tokenizer.sample_words(line, alpha=0.3, seed=seed, word_spans=words)
+        best = tokenizer.encode_words(line, words)
+        assert list(found.ids) == tokenizer.sample(line, alpha=0.3, seed=seed)
+        assert (found.words, found.word_spans) == (best.words, best.word_spans)
+        # A word begins with the same character, whatever pieces it is cut into.
+        for each in set(found.word_of_piece) | set(best.word_of_piece) if words is None else ():
+            begins = [
+                next(span[0] for span, word in zip(one.piece_spans, one.word_of_piece, strict=True) if word == each)
+                for one in (found, best)
+            ]
+            assert begins[0] == begins[1]
+        covered = [{place for span in one.piece_spans for place in range(*span)} for one in (found, best)]
+        assert covered[0] == covered[1]
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@settings(max_examples=100)
+@given(case=lines())
+@example(case=(WORDS, " ".join(WORDS)))
+def test_the_likeliest_sample_lies_where_sentencepiece_says(
+    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+) -> None:
+    _, line = case
+    tokenizer = tokenizers[kind].source
+    found = tokenizer.sample_words(line, alpha=0 if kind == "bpe" else 1e7, seed=1)
+    best = tokenizer.encode_words(line)
+    if found.ids == best.ids:  # of two that are equally probable another one may be drawn
+        assert found == best
+    else:
+        assert kind != "bpe"
+
+
+@pytest.mark.parametrize("option", ["add_dummy_prefix=false", "treat_whitespace_as_suffix=true"])
+def test_without_the_leading_marker(pairs: list[tuple[str, str]], option: str) -> None:
+    """A model of the user's own need not put U+2581 in front of the first word, or of any."""
+    model = io.BytesIO()
+    name, value = option.split("=")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(source for source, _ in pairs), model_writer=model, vocab_size=120, num_threads=1,
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, minloglevel=2, **{name: value == "true"},
+    )  # fmt: skip
+    tokenizer = Tokenizer(model.getvalue())
+    for text, _ in pairs[:50]:
+        line = text.replace(" ", " \t ")
+        encoded = tokenizer.encode_words(line)
+        assert not tokenizer.pieces(encoded.ids)[0].startswith("\u2581")
+        for word, whole in enumerate(text.split()):
+            written = (each for each, of in zip(encoded.written, encoded.word_of_piece, strict=True) if of == word)
+            assert "".join(written) == whole

@@ -1,0 +1,255 @@
+"""`nmt align --links`: links that are there already. The command line runs in this process."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.alignment.formats import read_jsonl, read_npz
+from nmt.alignment.symmetrize import HEURISTICS, symmetrize
+from nmt.cli import app
+
+Run = Callable[..., tuple[int | str | None, str, str]]
+
+SOURCES = ["Er geht, heute.", "", "Hund", "a b c d e f"]
+TARGETS = ["He goes today .", "x", "dog", "u v w x y"]
+FORWARD = "0-0 1p1 2-2\n\n0-0\n" + "0-0 1-1 2-1 3-3 5-4\n"
+BACKWARD = "0-0 1-1 2-2 2-3\n\n\n" + "0-0 1-1 1-2 3-3 4-3\n"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs `nmt` in ``tmp_path``, where ``s`` and ``t`` are files of pairs, ``f`` and ``b`` of links."""
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("s", SOURCES), ("t", TARGETS)):
+        Path(name).write_text("".join(f"{line}\n" for line in lines))
+    Path("f").write_text(FORWARD)
+    Path("b").write_text(BACKWARD)
+
+    def run(*arguments: str) -> tuple[int | str | None, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit:
+            app.main(list(arguments))
+        return (exit.value.code, *capsys.readouterr())
+
+    return run
+
+
+GIVEN = ("align", "-s", "s", "-t", "t", "--links", "f")
+
+
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+def test_two_files_are_joined(run: Run, heuristic: str) -> None:
+    code, out, err = run(*GIVEN, "--reverse-links", "b", "--symmetrize", heuristic, "--format", "gold")
+    assert (code, err) == (0, "")
+    for line, one, other in zip(out.splitlines(), FORWARD.splitlines(), BACKWARD.splitlines(), strict=True):
+        links = [[tuple(map(int, link.replace("p", "-").split("-"))) for link in each.split()] for each in (one, other)]
+        joined = symmetrize(*links, heuristic)  # type: ignore[arg-type]
+        both = {*links[0]} & {*links[1]}
+        assert line == " ".join(f"{s}{'-' if (s, t) in both else 'p'}{t}" for s, t in joined)
+
+
+def test_the_matrix_says_where_links_are(run: Run) -> None:
+    run(*GIVEN, "--format", "jsonl", "-o", "one")
+    run(*GIVEN, "--reverse-links", "b", "--format", "npz", "-o", "both")
+    cells = [[], [], []]
+    for each, both in zip(read_jsonl(Path("one")), read_npz(Path("both")), strict=True):
+        assert {(s, t) for t, s in np.argwhere(each.weights_TS == 1).tolist()} == set(each.links)
+        assert set(each.weights_TS.ravel().tolist()) <= {0.0, 1.0}
+        assert set(both.weights_TS.ravel().tolist()) <= {0.0, 0.5, 1.0}
+        assert each.source_words == both.source_words
+        cells[0] += each.weights_TS.shape
+    first = next(read_jsonl(Path("one")))
+    assert (first.source_spans, first.sure) == (((0, 2), (3, 8), (9, 15)), {(0, 0), (2, 2)})
+
+
+@pytest.mark.parametrize("first", ["pharaoh", "gold", "tsv", "jsonl", "npz"])
+@pytest.mark.parametrize("base", ["0", "1"])
+def test_a_file_of_any_format_gives_the_same_links_again(run: Run, first: str, base: str) -> None:
+    choice = ("--base", base) if first in ("pharaoh", "gold", "tsv") else ()
+    assert run(*GIVEN, "--format", first, "-o", "x", *choice)[0] == 0
+    given = ("align", "-s", "s", "-t", "t", "--links", "x", *(("--links-base", base) if choice else ()))
+    code, out, err = run(*given)
+    assert (code, out) == (0, FORWARD.replace("p", "-")), err
+    Path("gold").write_text(FORWARD.replace("p", "-"))
+    code, out, err = run(
+        "evaluate", "--alignment", "x", "--gold", "gold", "--json", *(("--alignment-base", base) if choice else ())
+    )
+    assert code == 0, err
+    assert json.loads(out)["aer"]["value"] == 0
+    assert json.loads(out)["predicted"] == FORWARD.count(" ") + 3
+    if first != "pharaoh" and first != "npz":  # which know sure links alone
+        assert run(*given, "--format", "gold")[1] == FORWARD
+
+
+def test_links_that_put_the_target_first(run: Run) -> None:
+    turned = "\n".join(
+        " ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in BACKWARD.split("\n")
+    )
+    Path("turned").write_text(turned)
+    expected = run(*GIVEN, "--reverse-links", "b")
+    assert run(*GIVEN, "--reverse-links", "turned", "--target-first") == expected
+    straight = run("align", "-s", "s", "-t", "t", "--links", "turned", "--target-first")
+    assert straight == (0, "".join(f"{' '.join(sorted(line.split()))}\n" for line in BACKWARD.splitlines()), "")
+    # A model of the other direction writes such files, which name their words.
+    assert run("align", "-s", "t", "-t", "s", "--links", "turned", "--format", "jsonl", "-o", "j")[0] == 0
+    assert run(*GIVEN, "--reverse-links", "j", "--target-first") == expected
+    code, _, err = run(*GIVEN, "--reverse-links", "j")
+    assert (code, err) == (
+        2,
+        (
+            "error: j:1: names other words than the two sentences have; "
+            "give the files that were aligned, and --text, --links-base and --target-first as they were\n"
+        ),
+    )
+
+
+def test_a_table_of_other_sentences_is_refused_with_its_row(run: Run) -> None:
+    assert run(*GIVEN, "--format", "tsv", "--base", "1", "-o", "tsv")[0] == 0
+    given = ("align", "-s", "s", "-t", "t", "--links", "tsv")
+    code, _, err = run(*given)
+    assert (code, err.split(";")[0]) == (2, "error: tsv:2: names other words than the two sentences have")
+    Path("s").write_text("\n".join(["Er geht, morgen.", *SOURCES[1:]]))
+    code, _, err = run(*given, "--links-base", "1")
+    assert (code, err.split(";")[0]) == (2, "error: tsv:4: names other words than the two sentences have")
+    Path("s").write_text("\n".join(["Er geht,", *SOURCES[1:]]))
+    code, _, err = run(*given, "--links-base", "1")
+    assert (code, err) == (
+        2,
+        "error: tsv:4: link '3-3' points at source word 3, but that sentence has 2 words, counted from 1\n",
+    )
+
+
+def test_matrices_of_two_files_are_joined(run: Run) -> None:
+    draw = random.Random(0)
+    trees = []
+    for name in ("f.jsonl", "b.jsonl"):
+        run(*GIVEN, "--format", "jsonl", "-o", name)
+        lines = [json.loads(line) for line in Path(name).read_text().splitlines()]
+        for line in lines:
+            line["weights"] = [[draw.random() for _ in row] for row in line["weights"]]
+        Path(name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        trees.append(lines)
+    code, out, _ = run(
+        "align", "-s", "s", "-t", "t", "--links", "f.jsonl", "--reverse-links", "b.jsonl",
+        "--symmetrize", "soft-product", "--threshold", "0.3",
+    )  # fmt: skip
+    assert code == 0
+    for line, one, other in zip(out.splitlines(), *trees, strict=True):
+        p, q = (np.array(each["weights"]).reshape(len(each["target_words"]), -1) for each in (one, other))
+        if p.shape[0] > 1 and p.shape[1] > 1:
+            assert set(line.split()) == {f"{s}-{t}" for t, s in np.argwhere(p * q >= 0.3).tolist()}
+
+
+def test_gold_links_judge_and_text_has_other_words(run: Run) -> None:
+    Path("gold").write_text("1-1 2p2\n\n1-1\n1-1\n")
+    code, _, err = run(*GIVEN, "--gold", "gold", "--gold-base", "1")
+    # A 9, S 3, A and S 3, A and P 4
+    assert (code, err.split("  ")[0]) == (0, "AER 41.7")
+    Path("x").write_text("2-4 4-3\n\n0-0\n\n")
+    assert run("align", "-s", "s", "-t", "t", "--links", "x")[0] == 2
+    code, out, err = run("align", "-s", "s", "-t", "t", "--links", "x", "--text", "--format", "tsv")
+    assert code == 2  # the target has its full stop as word 3, and no word 4
+    Path("x").write_text("2-2 4-3\n\n0-0\n\n")
+    code, out, err = run("align", "-s", "s", "-t", "t", "--links", "x", "--text", "--format", "tsv")
+    rows = [line.split("\t") for line in out.splitlines()[1:]]
+    assert [row[3:5] for row in rows] == [[",", "today"], [".", "."], ["", ""], ["Hund", "dog"], ["", ""]]
+    for row in rows:
+        for word, begin, end, line in ((row[3], *row[7:9], SOURCES), (row[4], *row[9:11], TARGETS)):
+            assert word == (line[int(row[0]) - 1][int(begin) : int(end)] if begin else "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--links", "out"],
+            "out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0",
+        ),
+        (
+            ["--links", "out", "--links-base", "1"],
+            ("out:2: link '0-1' points at word 0, but the file was to count from 1: correct the link, or read the file "
+            "as one that counts from 0"),
+        ),
+        (["--links", "short"], "short has 1 pairs, but s has more: they must go together one by one"),
+        (["--links", "long"], "s has 4 pairs, but long has more: they must go together one by one"),
+        (["--reverse-links", "short"], "short has 1 pairs, but s has more: they must go together one by one"),
+        (["--links", "none"], "none: no such file"),
+        (["-s", "empty", "-t", "empty", "--links", "empty"], "empty: holds no line to align"),
+        (["-o", "f"], "--output f: is an input file of this command; write to another file"),
+        (
+            ["--reverse-links", "b", "--symmetrize", "soft-mean"],
+            "f:1: holds no matrix between words, as soft-mean and soft-product need; choose another --symmetrize",
+        ),
+        (
+            ["--symmetrize", "union"],
+            "--symmetrize and --threshold join two files of links; give --reverse-links as well",
+        ),
+        (["--format", "npz"], "--format npz needs --output, a file"),
+        (
+            ["--format", "jsonl", "--base", "1"],
+            "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold or tsv",
+        ),
+        (["--gold-base", "1"], "--gold-base is of the links of --gold; give --gold as well"),
+        (
+            ["run", "--reverse", "x", "--method", "gradient", "--beam", "2"],
+            ("--links takes links from a file, without a model; leave out MODEL, --reverse, --method, --set and search "
+            "options"),
+        ),
+    ],
+    ids=[
+        "outside", "base", "short", "long", "short-reverse", "none", "empty", "overwrite", "soft", "symmetrize", "npz",
+        "jsonl-base", "gold-base", "model",
+    ],
+)  # fmt: skip
+def test_errors_are_one_line(run: Run, arguments: list[str], message: str) -> None:
+    Path("out").write_text("0-0\n\n\n6-0\n" if "--links-base" not in arguments else "1-1\n0-1\n\n\n")
+    Path("short").write_text("0-0\n")
+    Path("long").write_text("\n" * 5)
+    Path("empty").touch()
+    given = [*GIVEN[:1], *arguments]
+    for option, value in (("-s", "s"), ("-t", "t"), ("--links", "f")):
+        if option not in arguments:
+            given += [option, value]
+    code, _, err = run(*given)
+    assert (code, err) == (2, f"error: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--links", "f"], "--links are of given pairs; give --target as well"),
+        (
+            ["-t", "t", "--reverse-links", "b"],
+            "--reverse-links, --links-base and --target-first go with links from a file; give --links",
+        ),
+        (
+            ["-t", "t", "--target-first"],
+            "--reverse-links, --links-base and --target-first go with links from a file; give --links",
+        ),
+    ],
+    ids=["target", "reverse", "target-first"],
+)
+def test_options_that_miss_another(run: Run, arguments: list[str], message: str) -> None:
+    assert run("align", "-s", "s", *arguments) == (2, "", f"error: {message}\n")
+
+
+def test_torch_is_not_needed(run: Run) -> None:
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from nmt.cli import app\n"
+        "app.main(['align', '-s', 's', '-t', 't', '--links', 'f', '--reverse-links', 'b'])"
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(SOURCES)
