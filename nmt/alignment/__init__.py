@@ -23,5 +23,6 @@ Links: TypeAlias = tuple[Link, ...]
 Weights: TypeAlias = NDArray[np.floating]
 """A soft alignment: rows are target tokens, columns are source tokens."""
 
-Method: TypeAlias = Literal["attention", "gradient", "input-x-gradient"]
-"""Where a soft alignment comes from: the model's attention, or gradients (see `nmt.alignment.gradient`)."""
+Method: TypeAlias = Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"]
+"""Where a soft alignment comes from: the model's attention when it produces a word, or once it has read it, gradients
+(see `nmt.alignment.gradient`), or what was learnt for it (see `nmt.alignment.aligner`, `nmt.alignment.layer`)."""

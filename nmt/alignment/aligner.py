@@ -26,15 +26,21 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.alignment import Weights
+from nmt.alignment.extract import Grow
+from nmt.alignment.formats import Alignment
 from nmt.alignment.granularity import Granularity, Subwords, WholeWords
 from nmt.alignment.hmm import FARTHEST_JUMP, Direction, Hmms, Tokens, learn
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
+from nmt.data.sentences import Span
 
 T = TypeVar("T")
 
 Words: TypeAlias = Sequence[str]
 """The words of a sentence."""
+
+RULE = Grow(threshold=0.25)
+"""How links are found. These are probabilities, unlike attention: a cell below that is rather none."""
 
 _FORMAT = "nmt word aligner 1"
 
@@ -178,6 +184,27 @@ def _summed(array: NDArray[np.floating], counts: Sequence[int], *, axis: int) ->
     if nothing:  # reduceat gives the neighbour instead
         summed[(slice(None),) * axis + (nothing,)] = 0
     return summed
+
+
+def learnt_alignment(
+    source_words: Words,
+    target_words: Words,
+    forward_IJ: Weights,
+    backward_IJ: Weights,
+    source_spans: Sequence[Span],
+    target_spans: Sequence[Span],
+) -> Alignment:
+    """The alignment of a pair by matrices of both directions: the soft one is their geometric mean, to which each of
+    the two must consent, and the links are found in it by `RULE`."""
+    weights_IJ = np.sqrt(forward_IJ * backward_IJ, dtype=np.float64)
+    return Alignment(
+        tuple(source_words),
+        tuple(target_words),
+        RULE.links(weights_IJ),
+        weights_IJ,
+        source_spans=tuple(source_spans),
+        target_spans=tuple(target_spans),
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- files

@@ -29,19 +29,25 @@ def forced_weights(
     *,
     batch_tokens: int,
     heads: str = "*",
+    shifted: bool = False,
 ) -> list[NDArray[np.float32]]:
     """For each pair of token ids (without end-of-sentence) its matrix weights_TS, in the order of the pairs.
 
-    Row t is where the model looks to produce target token t; the last row and column are end-of-sentence's. Rows sum
-    to 1. The heads that the pattern ``heads`` names are averaged (see ``chosen_heads``); the model must have some, and
+    Row t is where the model looks to produce target token t, or, ``shifted``, when it has just read it (Chen et al.
+    2020, "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the last row and column are
+    end-of-sentence's. Rows sum to 1. The heads that the pattern ``heads`` names are averaged (see ``chosen_heads``); the model must have some, and
     be in eval mode.
     """
     assert not model.training
     chosen = chosen_heads(model, heads)
 
     def attention(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor]:
+        if shifted:  # one step more, which has read the last token
+            target_BT = torch.cat([target_BT, target_BT[:, -1:]], dim=1)
         with compute.autocast():
             weights_BHTS = model.forced(target_BT, model.encode(source_BS)).weights_BHTS
+        if shifted:
+            weights_BHTS = weights_BHTS[:, :, 1:]
         assert weights_BHTS.shape[1] == len(model.decoder.head_names) > 0, "a model without attention"
         return (weights_BHTS[:, chosen].mean(dim=1),)
 

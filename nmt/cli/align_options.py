@@ -44,11 +44,12 @@ Text: TypeAlias = Annotated[
 ]
 
 AlignmentMethod: TypeAlias = Annotated[
-    Literal["attention", "gradient", "input-x-gradient"] | None,
+    Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"] | None,
     typer.Option(
         "--method",
-        help="Where the soft matrix comes from: the model's attention, or what its score of each target word "
-        "depends on; gradients take far longer, and work without attention. Default: attention.",
+        help="Where the soft matrix comes from: the model's attention when it produces a word, or once it has read it; "
+        "what its score of each target word depends on, which takes far longer and works without attention; or what "
+        "nmt aligner has learnt for it, which is best. Default: attention.",
         show_default=False,
         rich_help_panel=_MODELS,
     ),
@@ -62,6 +63,26 @@ Heads: TypeAlias = Annotated[
         help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
         show_default=False,
         rich_help_panel=_MODELS,
+    ),
+]
+
+Aligner: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--aligner",
+        metavar="FILE",
+        help="Align by what nmt aligner --output has written, without a model.",
+        show_default=False,
+        rich_help_panel=_LINKS,
+    ),
+]
+
+Learn: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--learn",
+        help="Align by what is learnt from these very pairs, without a model.",
+        rich_help_panel=_LINKS,
     ),
 ]
 

@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 
 import nmt
 from nmt.cli.align import align
+from nmt.cli.aligner import aligner
 from nmt.cli.average import average
 from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
@@ -75,7 +76,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, serve, score, evaluate, align, shortlist, export):
+for _command in (prepare, train, average, translate, serve, score, evaluate, align, aligner, shortlist, export):
     app.command(cls=GroupedCommand)(_command)
 
 

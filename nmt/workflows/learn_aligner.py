@@ -6,23 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from nmt.alignment.aligner import WordAligner, learn_aligner, load_aligner, save_aligner
-from nmt.alignment.layer import AlignmentLayer, Lesson, load_layer, save_layer, teach
+from nmt.alignment.aligner import WordAligner, learn_aligner, save_aligner
+from nmt.alignment.layer import AlignmentLayer, Lesson, teach
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, refuse_overwriting
+from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes
 from nmt.data.words import text_words
-from nmt.training import folders
 from nmt.workflows.align import pairs
+from nmt.workflows.aligner_files import save
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
 from nmt.workflows.prepare import opened
-
-ALIGNER = "aligner.safetensors"
-LAYER = "alignment_layer.safetensors"
-"""In the run directory."""
 
 UPDATES = 600
 BATCH_TOKENS = 2048
@@ -41,7 +38,7 @@ def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
     for path in (source, target):
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
-    aligner = learnt(*_lines(source, target))
+    aligner = learnt(*lines_of(source, target))
     try:
         save_aligner(aligner, output)
     except OSError as error:
@@ -67,12 +64,11 @@ def learn_for_model(
     if source is None or target is None:
         sources, targets = _training_text(trained, run)
     else:
-        sources, targets = _lines(source, target)
+        sources, targets = lines_of(source, target)
     aligner = learnt(sources, targets)
     layer = taught(trained, aligner, sources, targets, seed=seed)
-    save_aligner(aligner, run / ALIGNER)
-    save_layer(layer, run / LAYER, model=weights_name(trained))
-    log.info(f"wrote {run / ALIGNER} and {run / LAYER}; use them with nmt align {run} --method trained")
+    aligner_file, layer_file = save(trained, aligner, layer)
+    log.info(f"wrote {aligner_file} and {layer_file}; use them with nmt align {run} --method trained")
     return run
 
 
@@ -98,7 +94,7 @@ def taught(
     lessons = _lessons(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
     if not lessons:
         raise InputError("there is nothing to learn from: no pair has words on both sides that fit the model")
-    torch_seed(seed)
+    torch.manual_seed(seed)
     encoder, decoder = trained.model.encoder, trained.model.decoder
     layer = AlignmentLayer(encoder.size, decoder.readout_size).to(trained.compute.device)
     losses: list[float] = []
@@ -118,20 +114,13 @@ def taught(
             seed=seed,
             after_update=after_update,
         )
-    log.info(f"layer  taught with {len(lessons):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}")
+    log.info(
+        f"layer  taught with {len(lessons):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
+    )
     return layer
 
 
-def torch_seed(seed: int) -> None:
-    """Seeds PyTorch, which is imported only here."""
-    import torch
-
-    torch.manual_seed(seed)
-
-
-def _lessons(
-    trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]
-) -> list[Lesson]:
+def _lessons(trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]) -> list[Lesson]:
     """The pieces of each pair with the links between them: those of the words they lie in."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     found = aligner.matrices(words[: len(sources)], words[len(sources) :])
@@ -147,22 +136,6 @@ def _lessons(
     return lessons
 
 
-def trained_aligner(trained: Trained) -> tuple[WordAligner, AlignmentLayer]:
-    """What ``learn_for_model`` wrote for a model. Raises InputError where it is missing, damaged or another model's."""
-    run = run_of(trained.checkpoint)
-    remedy = f"make it with: nmt aligner {run}"
-    for name in (ALIGNER, LAYER):
-        if not (run / name).exists():
-            raise InputError(f"--method trained: {run / name} is not there; {remedy}")
-    layer = load_layer(run / LAYER, model=weights_name(trained), remedy=remedy)
-    return load_aligner(run / ALIGNER), layer.to(trained.compute.device)
-
-
-def weights_name(trained: Trained) -> str:
-    """The weights of a checkpoint, by what is in them."""
-    return content_hash(trained.checkpoint / folders.MODEL).hex()
-
-
 def _training_text(trained: Trained, run: Path) -> tuple[list[str], list[str]]:
     data = opened(trained.experiment.data, run=run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
@@ -174,6 +147,7 @@ def _training_text(trained: Trained, run: Path) -> tuple[list[str], list[str]]:
     )
 
 
-def _lines(source: Path, target: Path) -> tuple[list[str], list[str]]:
+def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """The lines of two files, which go together. Raises InputError."""
     both = list(pairs(source, target))
     return [one for one, _ in both], [other for _, other in both]

@@ -10,20 +10,24 @@ print(translation.text, translation.score, alignment.links)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Links, Method
+from nmt.alignment.aligner import WordAligner, between_words, learnt_alignment
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
+from nmt.alignment.layer import AlignmentLayer
+from nmt.alignment.layer import weights as layer_weights
 from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
 from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
@@ -44,6 +48,7 @@ from nmt.search.constrained import Phrase
 from nmt.search.decode import constrains, ranking_of
 from nmt.search.engine import Engine, OwnEngine
 from nmt.search.hypothesis import Hypothesis
+from nmt.workflows.aligner_files import has_aligner, trained_aligner
 from nmt.workflows.export import exported_engine
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.locate import run_of
@@ -236,16 +241,20 @@ class Translator:
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """How this model can align: a model without attention does by gradients alone."""
+        """How this model can align: a model without attention does not by attention, and one for which no aligner was
+        learnt does not by that."""
+        learnt: tuple[Method, ...] = ("trained",) if has_aligner(self.trained) else ()
         if self.trained.experiment.model.attention.is_none:
-            return ("gradient", "input-x-gradient")
-        return ("attention", "gradient", "input-x-gradient")
+            return ("gradient", "input-x-gradient", *learnt)
+        return ("attention", "shifted-attention", "gradient", "input-x-gradient", *learnt)
 
     def check_method(self, method: Method) -> None:
         """Raises InputError for a method that the model or its precision does not admit."""
-        if method != "attention" and self.trained.compute.precision == "int8":
+        if method in get_args(GradientMethod) and self.trained.compute.precision == "int8":
             raise InputError("--precision int8: has no gradients to align by; use float32 or bfloat16")
-        if method not in self.methods:
+        if method == "trained":
+            _ = self._learnt
+        elif method not in self.methods:
             raise InputError(
                 f"{self.trained.checkpoint}: has no attention to align by (model.attention.score: none); "
                 "use --method gradient, or input-x-gradient"
@@ -286,13 +295,18 @@ class Translator:
         """What ``align`` gives, by each of several methods; those by gradients share the work."""
         for method in methods:
             self.check_method(method)
+        if level == "subword" and "trained" in methods:
+            raise InputError("--level subword: --method trained aligns words; leave it out")
         source_words, target_words = self._encoded_pairs(sources, targets, first_line, text=text)
         rows = [row for row in range(len(sources)) if source_words[row].ids and target_words[row].ids]
+        weighing = [method for method in methods if method != "trained"]
         found = self._matrices(
-            methods, [source_words[row].ids for row in rows], [target_words[row].ids for row in rows]
+            weighing, [source_words[row].ids for row in rows], [target_words[row].ids for row in rows]
         )
         alignments: dict[Method, list[Alignment]] = {}
-        for method in methods:
+        if "trained" in methods:
+            alignments["trained"] = self._by_training(source_words, target_words)
+        for method in weighing:
             weights = dict(zip(rows, found[method], strict=True))
             alignments[method] = [
                 self._alignment(source, target, weights.get(row), level, text=text)
@@ -358,16 +372,53 @@ class Translator:
         """For each method the matrices weights_TS of pairs of token ids."""
         model, compute, batch_tokens = self.trained.model, self.trained.compute, self.search.batch_tokens
         found: dict[Method, list[NDArray[np.float32]]] = {}
-        if "attention" in methods:
-            found["attention"] = forced_weights(
-                model, sources, targets, compute, batch_tokens=batch_tokens, heads=self.extraction.heads
-            )
-        by_gradient: list[GradientMethod] = [each for each in methods if each != "attention"]
+        by_attention: Mapping[Method, bool] = {"attention": False, "shifted-attention": True}
+        for method, shifted in by_attention.items():
+            if method in methods:
+                found[method] = forced_weights(
+                    model,
+                    sources,
+                    targets,
+                    compute,
+                    batch_tokens=batch_tokens,
+                    heads=self.extraction.heads,
+                    shifted=shifted,
+                )
+        by_gradient = [method for method in get_args(GradientMethod) if method in methods]
         if by_gradient:
             pairs = gradient_weights(model, sources, targets, compute, methods=by_gradient, batch_tokens=batch_tokens)
             for place, method in enumerate(by_gradient):
                 found[method] = [matrices[place] for matrices in pairs]
         return found
+
+    @cached_property
+    def _learnt(self) -> tuple[WordAligner, AlignmentLayer]:
+        return trained_aligner(self.trained)
+
+    def _by_training(self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords]) -> list[Alignment]:
+        """What the aligner and the layer say, each the same part of it, between words."""
+        aligner, layer = self._learnt
+        found = aligner.matrices([each.words for each in sources], [each.words for each in targets])
+        rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids]
+        between_pieces = layer_weights(
+            layer,
+            self.trained.model,
+            [sources[row].ids for row in rows],
+            [targets[row].ids for row in rows],
+            self.trained.compute,
+            batch_tokens=self.search.batch_tokens,
+        )
+        for row, matrices in zip(rows, between_pieces, strict=True):
+            counts = (
+                np.bincount(each.word_of_piece, minlength=len(each.words)) for each in (targets[row], sources[row])
+            )
+            by_layer = between_words(*matrices, *(each.tolist() for each in counts))
+            forward_IJ, backward_IJ = ((one + other) / 2 for one, other in zip(found[row], by_layer, strict=True))
+            found[row] = forward_IJ, backward_IJ
+        return [
+            learnt_alignment(source.words, target.words, *matrices, source.word_spans, target.word_spans)
+            for source, target, matrices in zip(sources, targets, found, strict=True)
+        ]
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
         """How well the model predicts given translations, reading what ``feed`` chooses; None: teacher forcing."""

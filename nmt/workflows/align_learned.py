@@ -1,0 +1,55 @@
+"""Alignments by an aligner that was learnt from text, without a translation model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.alignment.aligner import WordAligner, learnt_alignment, load_aligner
+from nmt.alignment.error_rate import AlignmentScore
+from nmt.alignment.formats import Alignment
+from nmt.core.errors import InputError
+from nmt.data.words import text_words, white_space_words
+from nmt.workflows.align import Given, Written, check_files, write_alignments
+from nmt.workflows.aligners import one_view
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An `Aligner` of white-space words, or of those of ordinary text."""
+
+    aligner: WordAligner
+    text: bool = False
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
+        """One alignment for each pair."""
+        if len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        find = text_words if self.text else white_space_words
+        spans = [[find(line) for line in side] for side in (sources, targets)]
+        words = [
+            [[line[begin:end] for begin, end in found] for line, found in zip(side, of_side, strict=True)]
+            for side, of_side in zip((sources, targets), spans, strict=True)
+        ]
+        return [
+            learnt_alignment(source, target, *matrices, source_spans, target_spans)
+            for source, target, matrices, source_spans, target_spans in zip(
+                *words, self.aligner.matrices(*words), *spans, strict=True
+            )
+        ]
+
+
+def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
+    """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
+    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
+    assert given.target is not None
+    check_files(given, written, aligner)
+    if aligner is None:
+        from nmt.workflows.learn_aligner import learnt, lines_of
+
+        found = learnt(*lines_of(given.source, given.target))
+    else:
+        found = load_aligner(aligner)
+    name = "learned" if aligner is None else aligner.name
+    return write_alignments(one_view(name, Learned(found, given.text)), given, written)
