@@ -168,14 +168,20 @@ class Window(NamedTuple):
 
 
 def windows(
-    translator: Translator | None, source: Path, target: Path | None, *, description: str = "align"
+    translator: Translator | None,
+    source: Path,
+    target: Path | None,
+    *,
+    description: str = "align",
+    size: int | None = None,
 ) -> Generator[Window, None, None]:
-    """All pairs of lines, without ``target`` source lines and their translations by the model. Close it, so that its
-    progress bar goes. Raises InputError where there is none.
+    """All pairs of lines, without ``target`` source lines and their translations by the model, which is not needed
+    else; ``size`` of them together, None: ``WINDOW_PAIRS``. Close it, so that its progress bar goes. Raises InputError
+    where there is none.
     """
     first = 0
     with log.progress(description=description, unit="pair") as bar:
-        for window in _cut(pairs(source, target)):
+        for window in _cut(pairs(source, target), size or WINDOW_PAIRS):
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
                 assert translator is not None
@@ -202,11 +208,11 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
         yield one, other
 
 
-def _cut(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+def _cut(pairs: Iterator[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
     window: list[tuple[str, str]] = []
     for pair in pairs:
         window.append(pair)
-        if len(window) == WINDOW_PAIRS:
+        if len(window) == size:
             yield window
             window = []
     if window:

@@ -19,7 +19,8 @@ from nmt.alignment.glossary import Glossary
 from nmt.alignment.link_files import read_links
 from nmt.alignment.views import View
 from nmt.cli import app
-from nmt.workflows import align as workflow
+from nmt.workflows import align as align_workflow
+from nmt.workflows import align_links
 from nmt.workflows.align import Given, Written, write_alignments
 from nmt.workflows.aligners import OneWay, Views, one_view
 from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
@@ -38,7 +39,8 @@ GOLD = "0-0 1p1\n\n0-0 1-1 2-2\n5-4\n\n"
 @pytest.fixture(autouse=True)
 def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(workflow, "WINDOW_PAIRS", 2)
+    monkeypatch.setattr(align_workflow, "WINDOW_PAIRS", 2)
+    monkeypatch.setattr(align_links, "WINDOW_PAIRS", 2)
     for name, lines in (("s", SOURCES), ("t", TARGETS)):
         Path(name).write_text("".join(f"{line}\n" for line in lines))
     for name, text in (("f", FORWARD), ("b", BACKWARD), ("gold", GOLD)):
