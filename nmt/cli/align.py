@@ -43,6 +43,8 @@ def align(
     method: of.AlignmentMethod = None,
     heads: of.Heads = None,
     reverse: of.Reverse = None,
+    aligner: of.Aligner = None,
+    learn: of.Learn = False,
     links: of.Links = None,
     reverse_links: of.ReverseLinks = None,
     links_base: of.LinksBase = None,
@@ -93,20 +95,32 @@ def align(
         _lexicon(lexicon, min_count=min_count, lowercase=lowercase, examples=examples),
         _suspects(suspects, target, min_score=min_score),
     )
+    of_models: dict[str, object] = {
+        "MODEL": model,
+        "--free-running": free_running,
+        "--reverse": reverse,
+        "--method": method,
+    }
+    of_models |= {"--heads": heads, "--compare": compare, "--json": json, "--level": level}
+    of_models |= {
+        "--set and search options": changes,
+        "--device": device != "auto",
+        "--precision": precision != "auto",
+    }
+    if aligner is not None or learn:
+        others: dict[str, object] = {
+            "--links": links,
+            "--reverse-links": reverse_links,
+            "--links-base": links_base,
+            "--target-first": target_first,
+            "--symmetrize": symmetrize,
+            "--threshold": threshold,
+            "--view": views,
+        }
+        _align_learned(aligner, given, written, _named(of_models | others), learn=learn)
+        return
     if links is not None:
-        without: dict[str, object] = {
-            "MODEL": model,
-            "--free-running": free_running,
-            "--reverse": reverse,
-            "--method": method,
-        }
-        without |= {"--heads": heads, "--compare": compare, "--json": json, "--level": level}
-        without |= {
-            "--set and search options": changes,
-            "--device": device != "auto",
-            "--precision": precision != "auto",
-        }
-        if unused := _named(without):
+        if unused := _named(of_models):
             raise InputError(f"--links takes links from a file, without a model; leave out {unused}")
         _align_links(
             links,
@@ -215,6 +229,21 @@ def _join(symmetrize: str | None, threshold: float | None) -> Join:
     from nmt.alignment import directions
 
     return directions.join(symmetrize or directions.DEFAULT, threshold)
+
+
+def _align_learned(aligner: Path | None, given: Given, written: Written, unused: str, *, learn: bool) -> None:
+    option = "--learn" if learn else "--aligner"
+    if aligner is not None and learn:
+        raise InputError("--learn learns from the given pairs, and --aligner has been learnt; leave one out")
+    if unused:
+        raise InputError(f"{option} aligns both directions together, without a model; leave out {unused}")
+    if given.target is None:
+        raise InputError(f"{option} aligns given pairs; give --target as well")
+    if written.suspects is not None:
+        raise InputError(f"--suspects asks a model how probable each pair is, and {option} has none; leave one out")
+    from nmt.workflows.align_learned import align_learned
+
+    align_learned(aligner, given, written)
 
 
 def _align_links(

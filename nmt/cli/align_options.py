@@ -9,6 +9,7 @@ import typer
 
 _ALIGNED = "What is aligned"
 _MODELS = "By models"
+_LEARNT = "By what is learnt from text, without a model"
 _FILES = "By links from files, without a model"
 _JOINED = "Two directions"
 _WRITTEN = "What is written"
@@ -73,7 +74,7 @@ Aligner: TypeAlias = Annotated[
         metavar="FILE",
         help="Align by what nmt aligner --output has written, without a model.",
         show_default=False,
-        rich_help_panel=_LINKS,
+        rich_help_panel=_LEARNT,
     ),
 ]
 
@@ -82,7 +83,7 @@ Learn: TypeAlias = Annotated[
     typer.Option(
         "--learn",
         help="Align by what is learnt from these very pairs, without a model.",
-        rich_help_panel=_LINKS,
+        rich_help_panel=_LEARNT,
     ),
 ]
 
