@@ -35,8 +35,8 @@ def forced_weights(
 
     Row t is where the model looks to produce target token t, or, ``shifted``, when it has just read it (Chen et al.
     2020, "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the last row and column are
-    end-of-sentence's. Rows sum to 1. The heads that the pattern ``heads`` names are averaged (see ``chosen_heads``); the model must have some, and
-    be in eval mode.
+    end-of-sentence's. Rows sum to 1. The heads that the pattern ``heads`` names are averaged (see ``chosen_heads``);
+    the model must have some, and be in eval mode.
     """
     assert not model.training
     chosen = chosen_heads(model, heads)

@@ -10,6 +10,7 @@ from nmt.alignment.aligner import WordAligner, learnt_alignment, load_aligner
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
+from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.workflows.align import Given, Written, check_files, write_alignments
 from nmt.workflows.aligners import one_view
@@ -27,17 +28,15 @@ class Learned:
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         find = text_words if self.text else white_space_words
-        spans = [[find(line) for line in side] for side in (sources, targets)]
-        words = [
-            [[line[begin:end] for begin, end in found] for line, found in zip(side, of_side, strict=True)]
-            for side, of_side in zip((sources, targets), spans, strict=True)
-        ]
-        return [
-            learnt_alignment(source, target, *matrices, source_spans, target_spans)
-            for source, target, matrices, source_spans, target_spans in zip(
-                *words, self.aligner.matrices(*words), *spans, strict=True
-            )
-        ]
+        source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
+        source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
+        found = self.aligner.matrices(source_words, target_words)
+        rows = zip(source_words, target_words, found, source_spans, target_spans, strict=True)
+        return [learnt_alignment(one, other, *matrices, here, there) for one, other, matrices, here, there in rows]
+
+
+def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
+    return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
 
 
 def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
