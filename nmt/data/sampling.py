@@ -31,6 +31,15 @@ _CACHED_LENGTH = 32
 Tokens = tuple[int, ...]
 
 
+class Drawn(NamedTuple):
+    """A piece of a segmentation."""
+
+    tokens: Tokens
+    """Its id; or those of the bytes of a character that is no piece."""
+    length: int
+    """Its characters."""
+
+
 class SegmentationSampler(ABC):
     """Draws segmentations of normalised text. Safe to share between threads.
 
@@ -61,14 +70,33 @@ class SegmentationSampler(ABC):
         uniform = random.Random(seed).random
         ids: list[int] = []
         for word in self._words.findall(normalized):
-            for tokens in self._draw(word, strength, uniform):
+            for tokens, _ in self._draw(word, strength, uniform):
                 if tokens[0] != UNK or not ids or ids[-1] != UNK:
                     ids += tokens
         return ids
 
+    @final
+    def sample_spans(self, normalized: str, *, strength: float, seed: int) -> tuple[list[int], list[tuple[int, int]]]:
+        """As `sample`, with the part of the normalised text that each id stands for, by begin and end. As with
+        SentencePiece, of the bytes of a character the last one stands for it, and those before for nothing."""
+        uniform = random.Random(seed).random
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        begin = 0
+        for word in self._words.findall(normalized):
+            for tokens, length in self._draw(word, strength, uniform):
+                end = begin + length
+                if tokens[0] == UNK and ids and ids[-1] == UNK:
+                    spans[-1] = (spans[-1][0], end)
+                else:
+                    ids += tokens
+                    spans += [(begin, begin)] * (len(tokens) - 1) + [(begin, end)]
+                begin = end
+        return ids, spans
+
     @abstractmethod
-    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
-        """The ids of each piece of a random segmentation of `word`. `uniform` draws from [0, 1)."""
+    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Drawn]:
+        """The pieces of a random segmentation of `word`. `uniform` draws from [0, 1)."""
 
     def _spell(self, text: str) -> Tokens:
         """The ids of a piece or of a character that is none."""
@@ -86,7 +114,7 @@ class _Arrivals(NamedTuple):
     cumulative: tuple[float, ...]
     """Running sum of their probabilities, times a constant."""
     starts: tuple[int, ...]
-    tokens: tuple[Tokens, ...]
+    pieces: tuple[Drawn, ...]
 
 
 @final
@@ -107,16 +135,16 @@ class UnigramSampler(SegmentationSampler):
         self._unknown_score = min(normal, default=0.0) - _UNKNOWN_PENALTY
         self._cached_lattice = lru_cache(_CACHED_WORDS)(self._lattice)
 
-    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
+    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Drawn]:
         lattice = (self._cached_lattice if len(word) <= _CACHED_LENGTH else self._lattice)(word, strength)
         drawn = []
         place = len(word)
         while place > 0:
-            cumulative, starts, tokens = lattice[place - 1]
+            cumulative, starts, pieces = lattice[place - 1]
             last = len(cumulative) - 1
             # The bound on the index: a product of uniform() can round up to the sum itself.
             chosen = bisect_right(cumulative, uniform() * cumulative[last], 0, last) if last else 0
-            drawn.append(tokens[chosen])
+            drawn.append(pieces[chosen])
             place = starts[chosen]
         drawn.reverse()
         return drawn
@@ -126,21 +154,21 @@ class UnigramSampler(SegmentationSampler):
         log_sums = [0.0]  # by place, log of the sum over segmentations of the text before it of P^strength
         lattice = []
         for end in range(1, len(word) + 1):
-            starts, tokens, weights = [], [], []
+            starts, pieces, weights = [], [], []
             for start in range(max(0, end - self._longest), end):
                 score = self._scores.get(word[start:end])
                 if score is not None:
                     starts.append(start)
-                    tokens.append(self._tokens[word[start:end]])
+                    pieces.append(Drawn(self._tokens[word[start:end]], end - start))
                     weights.append(log_sums[start] + strength * score)
             if not starts or starts[-1] < end - 1:  # no piece spells the last character alone
                 starts.append(end - 1)
-                tokens.append(self._spell(word[end - 1]))
+                pieces.append(Drawn(self._spell(word[end - 1]), 1))
                 weights.append(log_sums[end - 1] + strength * self._unknown_score)
             highest = max(weights)
             cumulative = tuple(accumulate(math.exp(weight - highest) for weight in weights))
             log_sums.append(highest + math.log(cumulative[-1]))
-            lattice.append(_Arrivals(cumulative, tuple(starts), tuple(tokens)))
+            lattice.append(_Arrivals(cumulative, tuple(starts), tuple(pieces)))
         return tuple(lattice)
 
 
@@ -163,8 +191,8 @@ class BpeSampler(SegmentationSampler):
         longest_first = sorted(whole, key=len, reverse=True)
         self._fixed = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if whole else None
 
-    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
-        return [self._spell(symbol) for symbol in self._symbols(word, strength, uniform)]
+    def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Drawn]:
+        return [Drawn(self._spell(symbol), len(symbol)) for symbol in self._symbols(word, strength, uniform)]
 
     def _symbols(self, word: str, dropout: float, uniform: Callable[[], float]) -> Iterator[str]:
         if self._fixed is None:

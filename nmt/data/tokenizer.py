@@ -120,6 +120,16 @@ class Tokenizer:
             return self.encode(text)
         return self._sampler.sample(self._processor.normalize(_clean(text)), strength=alpha, seed=seed)
 
+    def sample_words(self, text: str, *, alpha: float, seed: int) -> tuple[list[int], list[int]]:
+        """As `sample`, with the word that each subword lies in, as `encode_words` tells it."""
+        cleaned = _clean(text)
+        if self._sampler is None:
+            ids, spans = self.encode_spans(text)
+            return ids, _words_of(cleaned, spans)
+        normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
+        ids, spans = self._sampler.sample_spans(normalized, strength=alpha, seed=seed)
+        return ids, _words_of(cleaned, [(offsets[begin], offsets[end]) for begin, end in spans])
+
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """As `encode`, with the part of the text that each subword stands for, by begin and end; white space that it
         covers counts."""
@@ -137,24 +147,11 @@ class Tokenizer:
         which normalisation has added, or one that covers white space alone, to the word there or the next one.
         """
         cleaned = _clean(text)
-        spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
         ids, offsets = self.encode_spans(text)
-        word_of_piece: list[int] = []
-        word = 0
-        for begin, end in offsets:
-            while word < len(spans) - 1 and spans[word][1] <= begin:
-                word += 1
-            best = max(
-                range(word, _first_from(spans, end, word)),
-                key=lambda index: min(end, spans[index][1]) - max(begin, spans[index][0]),
-                default=word,
-            )
-            word_of_piece.append(best)
-            word = best
         return EncodedWords(
             ids=tuple(ids),
             words=tuple(text.split()),
-            word_of_piece=tuple(word_of_piece),
+            word_of_piece=tuple(_words_of(cleaned, offsets)),
             written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
         )
 
@@ -321,6 +318,24 @@ def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:
             "or lower data.subwords.character_coverage"
         )
     return InputError(f"data.subwords: SentencePiece cannot learn from {what}: {' '.join(message.split())}")
+
+
+def _words_of(cleaned: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """The word that each piece lies in, from the part of the text that it covers; see `Tokenizer.encode_words`."""
+    spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
+    word_of_piece: list[int] = []
+    word = 0
+    for begin, end in offsets:
+        while word < len(spans) - 1 and spans[word][1] <= begin:
+            word += 1
+        best = max(
+            range(word, _first_from(spans, end, word)),
+            key=lambda index: min(end, spans[index][1]) - max(begin, spans[index][0]),
+            default=word,
+        )
+        word_of_piece.append(best)
+        word = best
+    return word_of_piece
 
 
 def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int:
