@@ -239,7 +239,7 @@ class Together(nn.Module):
             weights_SGT = self.dropout(scores_SGT.softmax(dim=0))
             if self.handed_out:
                 scores_SBHT = scores_SGT.view(positions, batch, heads, -1)
-                weights = partial(self._weights, scores_SBHT[:, :, list(self.handed_out)])
+                weights = partial(self._weights, self._chosen(scores_SBHT, 2))
         else:
             wide_SGT = self._softmax(scores_SGT)
             weights_SGT, weights = wide_SGT.to(values_GSA.dtype), partial(weights_of, wide_SGT)
@@ -255,10 +255,14 @@ class Together(nn.Module):
 
     def _handed_out(self, query_BHTA: Tensor, position_BT: Tensor, memory: TogetherMemory) -> Tensor:
         """The weights of the heads to hand out, (B, H, T, S), by matrix products for these alone."""
-        chosen = list(self.handed_out)
-        own = TogetherMemory(memory.keys_BHSA[:, chosen], memory.values_BHSA[:, chosen], memory.is_pad_BS)
-        scores_SGT = self._scores(query_BHTA[:, chosen].flatten(0, 1), position_BT, own)
-        return self._weights(scores_SGT.view(scores_SGT.shape[0], -1, len(chosen), scores_SGT.shape[2]))
+        keys_BHSA = self._chosen(memory.keys_BHSA, 1)
+        own = TogetherMemory(keys_BHSA, keys_BHSA, memory.is_pad_BS)  # values have no say in weights
+        scores_SGT = self._scores(self._chosen(query_BHTA, 1).flatten(0, 1), position_BT, own)
+        return self._weights(scores_SGT.view(scores_SGT.shape[0], *keys_BHSA.shape[:2], -1))
+
+    def _chosen(self, x: Tensor, dimension: int) -> Tensor:
+        """The heads to hand out; not by a list of numbers, which a GPU would have to wait for."""
+        return torch.stack([x.select(dimension, head) for head in self.handed_out], dim=dimension)
 
     def _weights(self, scores_SBHT: Tensor) -> Tensor:
         return self._softmax(scores_SBHT).permute(1, 2, 3, 0)

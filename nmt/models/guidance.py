@@ -7,11 +7,13 @@ Shapes as in ``seq2seq``; E links between target and source tokens, G of the hea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
+
+FLOOR = 1e-30
+"""What a weight counts as that is less. Its loss has no gradient then; that of a weight of this size is 1e30, which
+float32 can still hold with the scale that training in float16 gives to losses."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Guide:
     of the heads' weights, the loss is the cross entropy - sum over s of A_ts log a_ts. What has no link has no loss.
     """
 
-    heads: Sequence[int]
+    heads_G: Tensor
     """Their places in ``weights_BHTS``."""
     sentence_E: Tensor
     target_E: Tensor
@@ -31,10 +33,8 @@ class Guide:
     """A_ts at the links."""
 
     def loss(self, weights_BHTS: Tensor) -> Tensor:
-        """Summed over the target tokens that have links. A weight of exactly 0 counts as the least that float32 holds
-        with full precision, and has no gradient: a window or sparse weights must see a word to be told of it."""
-        heads_G = torch.tensor(self.heads, device=weights_BHTS.device)
+        """Summed over the target tokens that have links. A weight below ``FLOOR`` has no gradient: a window or sparse
+        weights must see a word to be told of it."""
         sentence_E1, target_E1, source_E1 = (each[:, None] for each in (self.sentence_E, self.target_E, self.source_E))
-        weights_EG = weights_BHTS[sentence_E1, heads_G, target_E1, source_E1]
-        mean_E = weights_EG.mean(dim=1)
-        return -(self.share_E * mean_E.clamp(min=torch.finfo(torch.float32).tiny).log()).sum()
+        weights_EG = weights_BHTS[sentence_E1, self.heads_G, target_E1, source_E1]
+        return -(self.share_E * weights_EG.mean(dim=1).clamp(min=FLOOR).log()).sum()

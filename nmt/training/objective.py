@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
@@ -72,10 +73,10 @@ class Objective:
         self._risk: MinimumRisk | None = None
         if config.risk is not None:
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
-        self._guided: list[int] = []
+        self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
             heads = matching(model.decoder.head_names, config.guided_attention.heads)
-            self._guided = model.decoder.hand_out(heads)
+            self._heads_G = torch.tensor(model.decoder.hand_out(heads), device=compute.device)
 
     def backward(self, batch: Batch, whole: Whole, *, update: int) -> Losses:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
@@ -113,10 +114,10 @@ class Objective:
     def _guide(self, batch: Batch) -> Guide | None:
         """Where the guided heads are to look; None where the batch has no links."""
         links = batch.links
-        if not self._guided or links is None or links.targets == 0:
+        if self._heads_G is None or links is None or links.targets == 0:
             return None
         sentence_E, target_E, source_E, share_E = (
             torch.from_numpy(each).to(self._compute.device, non_blocking=True)
             for each in (links.sentence_E, links.target_E, links.source_E, links.share_E)
         )
-        return Guide(self._guided, sentence_E, target_E, source_E, share_E)
+        return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)

@@ -13,7 +13,7 @@ from nmt.attention import multihead
 from nmt.attention.multihead import MultiHead
 from nmt.layers.recompute import recomputing
 from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
-from nmt.models.guidance import Guide
+from nmt.models.guidance import FLOOR, Guide
 from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -45,7 +45,11 @@ def guide_of(model: Seq2Seq[Any, Any], pattern: str) -> Guide:
     links = [(b, t, s, 1 / len(sources)) for (b, t), sources in LINKS.items() for s in sources]
     sentences, targets, sources, shares = zip(*links, strict=True)
     return Guide(
-        heads, torch.tensor(sentences), torch.tensor(targets), torch.tensor(sources), torch.tensor(shares).double()
+        torch.tensor(heads),
+        torch.tensor(sentences),
+        torch.tensor(targets),
+        torch.tensor(sources),
+        torch.tensor(shares).double(),
     )
 
 
@@ -184,9 +188,9 @@ def test_weights_are_those_before_dropout() -> None:
 def test_a_weight_of_0_has_a_loss_and_no_gradient() -> None:
     weights_BHTS = torch.tensor([[[[0.0, 0.25, 0.75]]]], requires_grad=True)
     zero = torch.zeros(2, dtype=torch.int64)
-    guide = Guide([0], zero, zero, torch.tensor([0, 1]), torch.tensor([0.5, 0.5]))
+    guide = Guide(torch.tensor([0]), zero, zero, torch.tensor([0, 1]), torch.tensor([0.5, 0.5]))
     loss = guide.loss(weights_BHTS)
-    assert loss.item() == pytest.approx(-0.5 * math.log(0.25) - 0.5 * math.log(torch.finfo(torch.float32).tiny))
+    assert loss.item() == pytest.approx(-0.5 * math.log(0.25) - 0.5 * math.log(FLOOR))
     (gradient,) = torch.autograd.grad(loss, [weights_BHTS])
     assert gradient.flatten().tolist() == pytest.approx([0.0, -2.0, 0.0])
 
