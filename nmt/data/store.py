@@ -149,7 +149,7 @@ class Store:
         return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in _SIDES))
 
     def links(self, index: int) -> npt.NDArray[np.uint16]:
-        """The links of a pair between words, [links, 2], source first; none for most. Only where `has_links`."""
+        """The links of a pair between words, [links, 2], source first; there may be none. Only where `has_links`."""
         return self._row("links", index).reshape(-1, 2)
 
     @property
