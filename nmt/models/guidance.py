@@ -1,7 +1,7 @@
 """Attention that is told where to look: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
 Models", equation 5; before them Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine
-Translation", and Mi et al. 2016, "Supervised Attentions for Neural Machine Translation". The further pass of the former,
-in which the guided head sees the words to come as well, is left out: one pass gives both losses.
+Translation", and Mi et al. 2016, "Supervised Attentions for Neural Machine Translation". Garg et al. also have a second
+pass in which the guided head sees the words to come; here one pass gives both losses.
 
 Shapes as in ``seq2seq``; E links between target and source tokens, G of the heads.
 """
