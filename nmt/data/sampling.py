@@ -29,15 +29,8 @@ _CACHED_WORDS = 1 << 14
 _CACHED_LENGTH = 32
 
 Tokens = tuple[int, ...]
-
-
-class Drawn(NamedTuple):
-    """A piece of a segmentation."""
-
-    tokens: Tokens
-    """Its id; or those of the bytes of a character that is no piece."""
-    length: int
-    """Its characters."""
+Drawn = tuple[Tokens, int]
+"""A piece of a segmentation: its id, or those of the bytes of a character that is no piece; and its characters."""
 
 
 class SegmentationSampler(ABC):
@@ -159,11 +152,11 @@ class UnigramSampler(SegmentationSampler):
                 score = self._scores.get(word[start:end])
                 if score is not None:
                     starts.append(start)
-                    pieces.append(Drawn(self._tokens[word[start:end]], end - start))
+                    pieces.append((self._tokens[word[start:end]], end - start))
                     weights.append(log_sums[start] + strength * score)
             if not starts or starts[-1] < end - 1:  # no piece spells the last character alone
                 starts.append(end - 1)
-                pieces.append(Drawn(self._spell(word[end - 1]), 1))
+                pieces.append((self._spell(word[end - 1]), 1))
                 weights.append(log_sums[end - 1] + strength * self._unknown_score)
             highest = max(weights)
             cumulative = tuple(accumulate(math.exp(weight - highest) for weight in weights))
@@ -192,7 +185,7 @@ class BpeSampler(SegmentationSampler):
         self._fixed = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if whole else None
 
     def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Drawn]:
-        return [Drawn(self._spell(symbol), len(symbol)) for symbol in self._symbols(word, strength, uniform)]
+        return [(self._spell(symbol), len(symbol)) for symbol in self._symbols(word, strength, uniform)]
 
     def _symbols(self, word: str, dropout: float, uniform: Callable[[], float]) -> Iterator[str]:
         if self._fixed is None:
