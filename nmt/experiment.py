@@ -13,6 +13,7 @@ from nmt.attention.reinforce import Sampled
 from nmt.core.structure import Structure, differences, dump, load_document, validate
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
+from nmt.models.heads import matching
 from nmt.search.config import SearchConfig
 from nmt.training.config import TrainingConfig
 
@@ -71,12 +72,39 @@ class Experiment(Structure):
                 f"training.feed: {feed.kind} needs a guess at each step, where model.attention.weights: {weights.kind} "
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
             )
+        self._check_guidance()
         if self.training.risk is not None and (weights.enumerates or isinstance(weights, Sampled)):
             raise ValueError(
                 f"training.risk learns from what hypotheses earn, where model.attention.weights: {weights.kind} learns "
                 "from gold words; leave training.risk out"
             )
         return self
+
+    def _check_guidance(self) -> None:
+        """Raises ValueError where attention cannot learn from links."""
+        guided, attention = self.training.guided_attention, self.model.attention
+        if guided is None:
+            return
+        if attention.is_none:
+            raise ValueError(
+                "training.guided_attention teaches attention, which model.attention.score: none takes away; name a "
+                "score, or leave guided_attention out"
+            )
+        if attention.weights.chooses:
+            raise ValueError(
+                "training.guided_attention teaches weights over all positions, where model.attention.weights: "
+                f"{attention.weights.kind} looks at one that it draws; use weights: softmax, or leave guided_attention "
+                "out"
+            )
+        try:
+            matching(self.model.head_names, guided.heads)
+        except ValueError as error:
+            raise ValueError(f"training.guided_attention.heads: {error}") from None
+        if all(corpus.links is None for corpus in self.data.train_corpora):
+            raise ValueError(
+                "training.guided_attention learns from links, and no corpus of data.train has any; give one a file of "
+                "them, links: FILE, or leave guided_attention out"
+            )
 
     @property
     def folder(self) -> Path:

@@ -863,6 +863,43 @@ MUTANTS = (
         "if not isinstance(score, Dot) else weight_QQ",
         ("tests/export/test_ctranslate2.py",),
     ),
+    Mutant(
+        "links go to another pair than their own",
+        "nmt/workflows/prepare.py",
+        "                links = _links(corpus, block, rows)\n",
+        "                links = _links(corpus, block, sorted(rows, reverse=True))\n",
+        ("tests/data/test_links.py", "-k", "follow"),
+    ),
+    Mutant(
+        "a word with many subwords is linked with its first alone",
+        "nmt/data/batching.py",
+        "    count_L = source_count_L * target_count_L\n",
+        "    count_L = np.minimum(source_count_L, 1) * target_count_L\n",
+        ("tests/data/test_links.py", "-k", "all_their_tokens"),
+    ),
+    Mutant(
+        "sampled subwords lie in the words of the best segmentation",
+        "nmt/data/tokenizer.py",
+        "        ids, spans = self._sampler.sample_spans(normalized, strength=alpha, seed=seed)\n",
+        "        ids, _ = self._sampler.sample_spans(normalized, strength=alpha, seed=seed)\n"
+        "        _, spans = self._sampler.sample_spans(normalized, strength=0.0, seed=seed)\n"
+        "        spans = (spans * len(ids))[: len(ids)]\n",
+        ("tests/data/test_links.py", "-k", "sampled"),
+    ),
+    Mutant(
+        "guidance is the mean over the tokens of a part of the update",
+        "nmt/training/objective.py",
+        "* guidance / whole.linked\n",
+        "* guidance / max(batch.links.targets if batch.links else 1, 1)\n",
+        ("tests/training/test_guided_attention.py", "-k", "objective"),
+    ),
+    Mutant(
+        "another head than the guided one hands out its weights",
+        "nmt/attention/multihead.py",
+        "x.select(dimension, head) for head in self.handed_out",
+        "x.select(dimension, -1 - head) for head in self.handed_out",
+        ("tests/models/test_guidance.py", "-k", "plain_loops and transformer"),
+    ),
 )
 
 

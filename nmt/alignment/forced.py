@@ -6,7 +6,6 @@ Shapes: B sentences, H heads, T target tokens and S source tokens, both with end
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.data.batching import length_batches, pad
+from nmt.models.heads import matching
 from nmt.models.seq2seq import Seq2Seq
 
 
@@ -58,12 +58,10 @@ def forced_weights(
 def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:
     """The places of the heads whose names match a shell pattern, such as ``layer3.*``. Raises InputError where none
     does."""
-    names = model.decoder.head_names
-    chosen = [place for place, name in enumerate(names) if fnmatchcase(name, pattern)]
-    if not chosen:
-        known = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
-        raise InputError(f"alignment.heads: {pattern}: fits no head of this model; it has {known}")
-    return chosen
+    try:
+        return matching(model.decoder.head_names, pattern)
+    except ValueError as error:
+        raise InputError(f"alignment.heads: {error}") from None
 
 
 def in_batches(

@@ -121,6 +121,9 @@ class Weighted(NamedTuple):
 class Weighting(Mechanism):
     """How scores become weights."""
 
+    chooses: ClassVar[bool] = False
+    """Whether it looks at one position, or at windows round it, instead of weighing all."""
+
     @property
     def heads(self) -> int:
         """How many sets of weights it makes of one set of scores; their contexts are fused, tanh(W [c_1; ...; c_H])."""

@@ -9,7 +9,7 @@ Shapes as in ``attention``; A width of a head's query, key and value, G = B x H.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -60,7 +60,8 @@ class HeadsAttended(NamedTuple):
 
     context_BTQ: Tensor
     weights: Callable[[], Tensor]
-    """Forms the weights (B, H, T, S), for whom they are asked of: float32; in training there may be none (H = 0)."""
+    """Forms the weights (B, H, T, S), for whom they are asked of: float32, before dropout; in training those of the
+    heads that ``hand_out`` has named, or of none (H = 0)."""
     choices: tuple[Choice, ...]
     """One for each head whose weighting learns from a reward."""
 
@@ -97,6 +98,11 @@ class MultiHead(nn.Module):
             self.core = Together(scale, dropout, causal=causal)
         else:
             self.core = Apart(config, heads=heads, width=width, dropout=dropout, causal=causal)
+
+    def hand_out(self, heads: Sequence[int]) -> list[int]:
+        """Has training hand out the weights of these heads, from 0, too; returns of which it does, in order: of no
+        others, or where each head has weights at no cost, of all."""
+        return self.core.hand_out(heads)
 
     def join(self) -> None:
         """Where weights no longer change: keeps those of self-attention in one as well, so that no step joins them."""
@@ -190,6 +196,13 @@ class Together(nn.Module):
         self.scale = scale
         self.causal = causal
         self.dropout = Dropout(dropout)
+        self.handed_out: tuple[int, ...] = ()
+        """Heads whose weights training hands out too."""
+
+    def hand_out(self, heads: Sequence[int]) -> list[int]:
+        """See ``MultiHead.hand_out``."""
+        self.handed_out = tuple(heads)
+        return list(heads)
 
     def memory(self, projected: Projected, is_pad_BS: Tensor | None) -> TogetherMemory:
         """Keys and values as they are."""
@@ -204,7 +217,10 @@ class Together(nn.Module):
         is_fast = fused_from(device, query_NHTA.dtype) <= positions
         drops = self.dropout.threshold > 0 and device == "cpu"  # for which a CPU has no fused kernel
         if self.training and time > 1 and is_fast and not drops:
-            return self._fused(query_NHTA, memory)
+            attended = self._fused(query_NHTA, memory)
+            if not self.handed_out:
+                return attended
+            return attended._replace(weights=partial(self._handed_out, query_NHTA, position_NT, memory))
         query_GTA = _beams_to_time(query_NHTA, batch).flatten(0, 1)
 
         def weights_of(weights_SGT: Tensor) -> Tensor:
@@ -221,6 +237,9 @@ class Together(nn.Module):
         weights = _no_weights(query_NHTA, positions)
         if self.training:
             weights_SGT = self.dropout(scores_SGT.softmax(dim=0))
+            if self.handed_out:
+                scores_SBHT = scores_SGT.view(positions, batch, heads, -1)
+                weights = partial(self._weights, self._chosen(scores_SBHT, 2))
         else:
             wide_SGT = self._softmax(scores_SGT)
             weights_SGT, weights = wide_SGT.to(values_GSA.dtype), partial(weights_of, wide_SGT)
@@ -234,9 +253,23 @@ class Together(nn.Module):
         scores_GST = torch.baddbmm(hidden, memory.keys_BHSA.flatten(0, 1), query_GTA.mT, alpha=self.scale)
         return scores_GST.transpose(0, 1).contiguous()
 
-    def _softmax(self, scores_SGT: Tensor) -> Tensor:
-        """As search and alignment want it."""
-        return scores_SGT.softmax(dim=0, dtype=torch.promote_types(scores_SGT.dtype, torch.float32))
+    def _handed_out(self, query_BHTA: Tensor, position_BT: Tensor, memory: TogetherMemory) -> Tensor:
+        """The weights of the heads to hand out, (B, H, T, S), by matrix products for these alone."""
+        keys_BHSA = self._chosen(memory.keys_BHSA, 1)
+        own = TogetherMemory(keys_BHSA, keys_BHSA, memory.is_pad_BS)  # values have no say in weights
+        scores_SGT = self._scores(self._chosen(query_BHTA, 1).flatten(0, 1), position_BT, own)
+        return self._weights(scores_SGT.view(scores_SGT.shape[0], *keys_BHSA.shape[:2], -1))
+
+    def _chosen(self, x: Tensor, dimension: int) -> Tensor:
+        """The heads to hand out; not by a list of numbers, which a GPU would have to wait for."""
+        return torch.stack([x.select(dimension, head) for head in self.handed_out], dim=dimension)
+
+    def _weights(self, scores_SBHT: Tensor) -> Tensor:
+        return self._softmax(scores_SBHT).permute(1, 2, 3, 0)
+
+    def _softmax(self, scores: Tensor) -> Tensor:
+        """Over the first dimension, as search and alignment want it."""
+        return scores.softmax(dim=0, dtype=torch.promote_types(scores.dtype, torch.float32))
 
     def _fused(self, query_BHTA: Tensor, memory: TogetherMemory) -> HeadsAttended:
         """The same by ``scaled_dot_product_attention``, which hands out no weights. One query sees all that is there:
@@ -280,6 +313,11 @@ class Apart(nn.Module):
             Attention(config, query_size=width, key_size=width, value_size=width, dropout=dropout, causal=causal)
             for _ in range(heads)
         )
+        self.heads = heads * config.weights.heads
+
+    def hand_out(self, heads: Sequence[int]) -> list[int]:
+        """See ``MultiHead.hand_out``."""
+        return list(range(self.heads))
 
     def memory(self, projected: Projected, is_pad_BS: Tensor | None) -> ApartMemory:
         """What each head keeps of its keys and values."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -33,6 +33,8 @@ class Sampled(Weighting):
     al. 2015, section 4.1, do so for half of the images, here each step tosses for itself. Without it the draws of a
     large vocabulary soon settle on a few positions, the same for every word.
     """
+
+    chooses: ClassVar[bool] = True
 
     discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """How much a later word's log-probability counts: 0 rewards a choice for its own word alone, 1 for all that follow.

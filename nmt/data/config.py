@@ -78,6 +78,9 @@ class TrainingCorpusConfig(CorpusConfig):
     weight: float = Field(
         1.0, gt=0, le=1000, description="how often each pair is seen per epoch; 0.5: a random half, new each epoch"
     )
+    links: FilePath | None = Field(
+        None, description="file of word links for training.guided_attention: a Pharaoh line (0-0 1-2) for each pair"
+    )
 
 
 class SubwordsConfig(Structure):

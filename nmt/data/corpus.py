@@ -10,12 +10,12 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from nmt.core.errors import InputError
-from nmt.data.config import CorpusConfig
+from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.misalignment import locate_misalignment
 
 BLOCK_PAIRS = 8192
@@ -31,11 +31,13 @@ class PairBlock:
     Attributes:
         first_line: Line number of the first pair, from 1.
         sources, targets: The sides, of equal count, without line ends.
+        links: The line of links of each pair, where they are asked for and there are any.
     """
 
     first_line: int
     sources: list[str]
     targets: list[str]
+    links: list[str] | None = None
 
 
 def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
@@ -52,6 +54,30 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairB
         first_line += len(sources)
     if first_line == 1:
         raise InputError(f"{corpus.name}: empty; a corpus needs at least one pair")
+
+
+def read_linked_blocks(corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
+    """As `read_blocks`, with the lines of `corpus.links` where there is such a file. Raises InputError also where it
+    has more or fewer lines than the corpus has pairs (found at the end)."""
+    if corpus.links is None:
+        yield from read_blocks(corpus, size)
+        return
+    lines = _regrouped(_line_groups(corpus.links), size)
+    for block in read_blocks(corpus, size):
+        links = next(lines, [])
+        if len(links) != len(block.sources):
+            raise _other_count(corpus, corpus.links)
+        yield replace(block, links=links)
+    if next(lines, []):
+        raise _other_count(corpus, corpus.links)
+
+
+def _other_count(corpus: CorpusConfig, links: Path) -> InputError:
+    count, pairs = sum(map(len, _line_groups(links))), sum(len(block.sources) for block in read_blocks(corpus))
+    return InputError(
+        f"{links}: {count} lines for the {pairs} pairs of {corpus.name}: give one line for each pair, an empty one for "
+        "a pair without links"
+    )
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -5,6 +5,9 @@ A store is a folder: `store.json` says what it holds, each column is one or two 
     source, target              token ids, uint16 or uint32, without special ones; .offsets.bin: int64, pairs + 1
     source.text, target.text    optional: UTF-8 of the sentences as they came, to sample subwords or to score against
     corpus.bin, line.bin        uint16, int64: which corpus a pair is from, and which of its lines, from 1
+    links                       optional: words that belong together, source and target in turn, uint16, from 0;
+                                .offsets.bin as above
+    source.words, target.words  beside links where there is no text to find it from: the word of each token, uint16
 
 Opening reads nothing but `store.json`: pages are read as they are used and shared between processes.
 """
@@ -27,6 +30,9 @@ from nmt.core.errors import InputError
 
 _FORMAT = 1
 _SIDES = ("source", "target")
+
+WORDS = (1 << 16) - 1
+"""So many words of a sentence, its first ones, may have links."""
 
 
 class Line(NamedTuple):
@@ -64,6 +70,11 @@ class Ragged:
         values = np.concatenate(rows) if rows else np.zeros(0, np.int64)
         return cls(values, np.fromiter(map(len, rows), np.int64, len(rows)))
 
+    @classmethod
+    def blank(cls, rows: int) -> Ragged:
+        """Rows that hold nothing."""
+        return cls(np.zeros(0, np.int64), np.zeros(rows, np.int64))
+
     def select(self, rows: npt.NDArray[np.bool_]) -> Ragged:
         """The rows where the mask is true."""
         return Ragged(self.values[np.repeat(rows, self.lengths)], self.lengths[rows])
@@ -85,6 +96,7 @@ class Store:
             columns[name] = _map(folder / f"{name}.bin", np.dtype(dtype), int(count))
         self._columns = columns
         self.has_text = "source.text" in columns
+        self.has_links = "links" in columns
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -136,6 +148,25 @@ class Store:
             raise ValueError(f"{self.folder} was made without text")
         return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in _SIDES))
 
+    def links(self, index: int) -> npt.NDArray[np.uint16]:
+        """The links of a pair between words, [links, 2], source first; there may be none. Only where `has_links`."""
+        return self._row("links", index).reshape(-1, 2)
+
+    @property
+    def linked_pairs(self) -> int:
+        """How many pairs have links."""
+        return int(np.count_nonzero(np.diff(self._columns["links.offsets"]))) if self.has_links else 0
+
+    def words(self, index: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+        """The word that each source token and each target token of a pair with links lies in; of all words from number
+        `WORDS` on, `WORDS`. Only where `has_links` and not `has_text`."""
+        self._check(index)
+        source, target = (
+            self._columns[f"{side}.words"][offsets[index] : offsets[index + 1]]
+            for side, offsets in ((side, self._columns[f"{side}.offsets"]) for side in _SIDES)
+        )
+        return source, target
+
     def _row(self, column: str, index: int) -> npt.NDArray[Any]:
         self._check(index)
         offsets = self._columns[f"{column}.offsets"]
@@ -154,10 +185,17 @@ class StoreWriter:
         corpora: The corpora that pairs will be from.
         vocabulary_sizes: Of source and target; decides how many bytes a token takes.
         keep_text: Whether to keep the sentences too.
+        keep_links: Whether to keep links between words.
     """
 
     def __init__(
-        self, folder: Path, *, corpora: Sequence[StoredCorpus], vocabulary_sizes: tuple[int, int], keep_text: bool
+        self,
+        folder: Path,
+        *,
+        corpora: Sequence[StoredCorpus],
+        vocabulary_sizes: tuple[int, int],
+        keep_text: bool,
+        keep_links: bool = False,
     ) -> None:
         assert len(corpora) < 1 << 16
         folder.mkdir()
@@ -165,6 +203,9 @@ class StoreWriter:
         self._corpora = corpora
         self._pairs = 0
         self._keep_text = keep_text
+        self._keep_links = keep_links
+        self.keep_words = keep_links and not keep_text
+        """Whether the store keeps the word of each token."""
         self._columns: dict[str, _Column] = {}
         for side, size in zip(_SIDES, vocabulary_sizes, strict=True):
             self._add(side, "<u2" if size < 1 << 16 else "<u4")
@@ -174,6 +215,12 @@ class StoreWriter:
                 self._add(f"{side}.text.offsets", "<i8").append(np.zeros(1))
         self._add("corpus", "<u2")
         self._add("line", "<i8")
+        if keep_links:
+            self._add("links", "<u2")
+            self._add("links.offsets", "<i8").append(np.zeros(1))
+        if self.keep_words:
+            self._add("source.words", "<u2")
+            self._add("target.words", "<u2")
 
     def append(
         self,
@@ -183,8 +230,14 @@ class StoreWriter:
         sources: Ragged,
         targets: Ragged,
         texts: Sequence[Text] | None = None,
+        links: Ragged | None = None,
+        words: tuple[Ragged, Ragged] | None = None,
     ) -> None:
-        """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it."""
+        """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it.
+
+        `links` has two numbers for each link, `words` the word of each source and each target token where the store
+        keeps words too; None: a corpus without links.
+        """
         assert len(lines) == len(sources.lengths) == len(targets.lengths)
         assert (texts is not None) == self._keep_text
         self._append_rows("source", sources)
@@ -195,6 +248,13 @@ class StoreWriter:
             self._append_rows("target.text", _utf8([text.target for text in texts]))
         self._columns["corpus"].append(np.full(len(lines), corpus))
         self._columns["line"].append(lines)
+        if self._keep_links:
+            self._append_rows("links", links if links is not None else Ragged.blank(len(lines)))
+        if self.keep_words:
+            for name, tokens, of_tokens in zip(_SIDES, (sources, targets), words or (None, None), strict=True):
+                of_each = np.zeros(len(tokens.values)) if of_tokens is None else np.minimum(of_tokens.values, WORDS)
+                assert len(of_each) == len(tokens.values)
+                self._columns[f"{name}.words"].append(of_each)
         self._pairs += len(lines)
 
     def finish(self) -> None:

@@ -38,6 +38,11 @@ class ModelConfig(Structure):
         """Width of what the output layer reads."""
         return self.decoder.readout_width(self.embedding.size, tied=self.embedding.tie != "none")
 
+    @property
+    def head_names(self) -> tuple[str, ...]:
+        """What the decoder's heads are called; none without attention."""
+        return self.decoder.head_names(0 if self.attention.is_none else self.attention.weights.heads)
+
     @model_validator(mode="before")
     @classmethod
     def _score_goes_by_the_decoder(cls, tree: Any) -> Any:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from nmt.layers.output import OutputLayer, TokenLoss
 from nmt.models.feed import Feed
-from nmt.models.seq2seq import Branches, Seq2Seq
+from nmt.models.guidance import Guide
+from nmt.models.seq2seq import Branches, Decoded, Seq2Seq
 
 
 def token_loss(
@@ -29,13 +30,39 @@ def token_loss(
     sentence goes through the model twice, under two draws of dropout, and their disagreement is part of the loss:
     (L_1 + L_2 + alpha (KL(p_1 || p_2) + KL(p_2 || p_1)) / 2) / 2, half the paper's, so that the loss keeps its size.
     """
+    return _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop)[1]
+
+
+def guided_loss(
+    model: Seq2Seq[Any, Any],
+    source_BS: Tensor,
+    target_BT: Tensor,
+    feed: Feed,
+    guide: Guide,
+    *,
+    smoothing: float = 0.0,
+    r_drop: float = 0.0,
+) -> tuple[TokenLoss, Tensor]:
+    """``token_loss``, and from the same pass the guide's loss, which is not in it; with ``r_drop`` the mean of both
+    passes'."""
+    decoded, loss = _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop)
+    passes = decoded.weights_BHTS.chunk(2 if r_drop > 0.0 else 1)
+    return loss, torch.stack([guide.loss(each) for each in passes]).mean()
+
+
+def _decoded_and_loss(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, smoothing: float, r_drop: float
+) -> tuple[Decoded, TokenLoss]:
+    """What was decoded, with ``r_drop`` all sentences twice, and its loss."""
     if r_drop == 0.0:
-        return _loss_and_readouts(model, source_BS, target_BT, feed, smoothing)[0]
-    twice = (source_BS.repeat(2, 1), target_BT.repeat(2, 1))
-    loss, readout_NR = _loss_and_readouts(model, *twice, feed, smoothing)
+        decoded = model.decode(target_BT, model.encode(source_BS), feed)
+        return decoded, _loss_and_readouts(model, target_BT, decoded, smoothing)[0]
+    source_BS, target_BT = source_BS.repeat(2, 1), target_BT.repeat(2, 1)
+    decoded = model.decode(target_BT, model.encode(source_BS), feed)
+    loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, smoothing)
     assert readout_NR is not None, "what is summed over all positions has no one readout"
     divergence = model.output.divergence(*readout_NR.chunk(2))
-    return TokenLoss(
+    return decoded, TokenLoss(
         objective=0.5 * (loss.objective + r_drop * divergence),
         cross_entropy_N=loss.cross_entropy_N.view(2, -1).mean(dim=0),
         correct=None if loss.correct is None else loss.correct // 2,
@@ -43,10 +70,9 @@ def token_loss(
 
 
 def _loss_and_readouts(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, smoothing: float
+    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float
 ) -> tuple[TokenLoss, Tensor | None]:
-    """One pass: its loss, and the readouts of all tokens (N, R), sentence by sentence, where there is one for each."""
-    decoded = model.decode(target_BT, model.encode(source_BS), feed)
+    """The loss, and the readouts of all tokens (N, R), sentence by sentence, where there is one for each."""
     is_pad_BT = target_BT == model.pad
     place_N = (~is_pad_BT).flatten().nonzero()[:, 0]
     gold_N = target_BT.flatten()[place_N]

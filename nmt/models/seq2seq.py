@@ -7,7 +7,7 @@ H heads, D width of an encoder state, R width of a readout, V target vocabulary.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -82,6 +82,7 @@ class Decoded:
 
     readout_BTR: Tensor
     weights_BHTS: Tensor
+    """Of all heads, in the order of ``Decoder.head_names``; in training see ``Decoder.hand_out``."""
     choices: tuple[Choice, ...] = ()
     """How source positions were drawn, for each attention that learns from a reward; in training alone."""
     branches: Branches | None = None
@@ -118,6 +119,11 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         """``steps`` steps, the first over ``first_B``; ``following`` gives the token to read next from a step's number
         and readout (B, R). Like ``step`` in a loop, but for what a loop in training can share: weights cast once, one
         dropout mask for a sentence."""
+
+    def hand_out(self, heads: Sequence[int]) -> list[int]:
+        """Has training hand out the weights of these heads, by their places in ``head_names``, which it may not do
+        otherwise; returns where each of them stands among the heads of ``weights_BHTS`` in training."""
+        return list(heads)
 
     def at_update(self, update: int) -> None:
         """Says how many updates of training are done, for what is annealed."""

@@ -99,6 +99,15 @@ class RiskConfig(Structure):
     a weight that is not as small leaves little of the risk."""
 
 
+class GuidedAttentionConfig(Structure):
+    """Attention that learns from given links as well (Garg et al. 2019). See ``nmt.models.guidance``."""
+
+    weight: Positive = 0.05
+    """Of its loss, the mean over the target subwords that have links; the paper's lambda."""
+    heads: str = "*"
+    """The heads that learn, a shell pattern over their names, as in ``alignment``; their mean is what the links say."""
+
+
 class TrainingConfig(Structure):
     """How a model is trained."""
 
@@ -124,6 +133,8 @@ class TrainingConfig(Structure):
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take
     5); 0: one pass. See ``nmt.models.likelihood``."""
+    guided_attention: GuidedAttentionConfig | None = None
+    """Attention that learns from the links of ``data.train`` as well; null: it does not."""
     risk: RiskConfig | None = None
     """Minimum risk training in place of the usual loss; null: none. For a model that has been trained already."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
@@ -156,6 +167,10 @@ class TrainingConfig(Structure):
         if self.risk is not None and self.r_drop > 0.0:
             raise ValueError(
                 "r_drop compares two readouts of a gold word, where risk compares hypotheses; leave one of them out"
+            )
+        if self.risk is not None and self.guided_attention is not None:
+            raise ValueError(
+                "guided_attention has links for gold words, where risk learns from hypotheses; leave one of them out"
             )
         if self.average is not None and self.keep < self.average:
             raise ValueError(f"average: {self.average} needs keep of {self.average} or more, and it is {self.keep}")

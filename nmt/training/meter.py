@@ -8,13 +8,15 @@ import time
 import torch
 
 from nmt.training.memory import peak, reset_peak
+from nmt.training.objective import Losses, Whole
 
 
 class Meter:
     """Loss, speed and memory since it was last read. Validations and checkpoints do not count as training."""
 
     def __init__(self, device: torch.device, *, has_risk: bool = False) -> None:
-        """``has_risk``: whether a risk is trained by, and so is one of the figures."""
+        """``has_risk``: whether a risk is trained by, and so is one of the figures. Guidance is one where there has
+        been any."""
         self._device = device
         self._has_risk = has_risk
         self._peak_memory = 0.0
@@ -24,16 +26,19 @@ class Meter:
         self._tokens = 0
         self._risk = 0.0
         self._sentences = 0
+        self._guidance = 0.0
+        self._linked = 0
         self.resume()
 
-    def add(self, objective: float, cross_entropy: float, tokens: int, *, risk: float, sentences: int) -> None:
-        """Counts an update: both losses summed over its target tokens, and those; the risk summed over its sentences,
-        and those."""
-        self._objective += objective
-        self._cross_entropy += cross_entropy
-        self._tokens += tokens
-        self._risk += risk
-        self._sentences += sentences
+    def add(self, losses: Losses, whole: Whole) -> None:
+        """Counts an update: its losses, summed over what the update has of each, and that."""
+        self._objective += losses.objective
+        self._cross_entropy += losses.cross_entropy
+        self._tokens += whole.tokens
+        self._risk += losses.risk
+        self._sentences += whole.sentences
+        self._guidance += losses.guidance
+        self._linked += whole.linked
 
     def pause(self) -> None:
         """Stops the clock."""
@@ -46,8 +51,8 @@ class Meter:
         self._since = time.monotonic()
 
     def take(self) -> dict[str, float]:
-        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, risk of a sentence where there
-        is one, tokens per second, and the most memory held in GiB."""
+        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, risk of a sentence and
+        guidance of a linked token where there are such, tokens per second, and the most memory held in GiB."""
         self.pause()
         taken = {
             "loss": self._objective / self._tokens,
@@ -58,7 +63,10 @@ class Meter:
         if self._has_risk:
             taken["risk"] = self._risk / self._sentences
         self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
+        if self._linked:
+            taken["guidance"] = self._guidance / self._linked
         self._risk, self._sentences = 0.0, 0
+        self._guidance, self._linked = 0.0, 0
         self._peak_memory = 0.0
         self.resume()
         return taken

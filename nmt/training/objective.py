@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
 from nmt.layers.recompute import recomputing
-from nmt.models.likelihood import token_loss
+from nmt.models.guidance import Guide
+from nmt.models.heads import matching
+from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
@@ -25,6 +28,8 @@ class Whole:
     tokens: int
     """Target tokens, end-of-sentence included."""
     sentences: int
+    linked: int = 0
+    """Target tokens that have links."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +37,20 @@ class Losses:
     """Of some batches; the first two are summed over target tokens."""
 
     objective: float = 0.0
-    """What is minimised; with ``training.risk`` what would be without."""
+    """What is minimised, guidance left out; with ``training.risk`` what would be without."""
     cross_entropy: float = 0.0
     """-log p(gold), without smoothing."""
     risk: float = 0.0
     """Summed over sentences; 0 without ``training.risk``."""
+    guidance: float = 0.0
+    """Summed over the target tokens that have links; 0 without ``training.guided_attention``."""
 
     def __add__(self, other: Losses) -> Losses:
         return Losses(
-            self.objective + other.objective, self.cross_entropy + other.cross_entropy, self.risk + other.risk
+            self.objective + other.objective,
+            self.cross_entropy + other.cross_entropy,
+            self.risk + other.risk,
+            self.guidance + other.guidance,
         )
 
 
@@ -63,6 +73,10 @@ class Objective:
         self._risk: MinimumRisk | None = None
         if config.risk is not None:
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
+        self._heads_G: Tensor | None = None
+        if config.guided_attention is not None:
+            heads = matching(model.decoder.head_names, config.guided_attention.heads)
+            self._heads_G = torch.tensor(model.decoder.hand_out(heads), device=compute.device)
 
     def backward(self, batch: Batch, whole: Whole, *, update: int) -> Losses:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
@@ -80,14 +94,30 @@ class Objective:
                 total = total + weight * found.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
             return Losses(found.gold.objective.item(), found.gold.cross_entropy.item(), found.risk.item())
+        given = (self._model, source_BS, target_BT, config.feed.at(update))
+        guide, guidance = self._guide(batch), None
         with self._compute.autocast(), recomputing(config.recompute):
-            loss = token_loss(
-                self._model,
-                source_BS,
-                target_BT,
-                config.feed.at(update),
-                smoothing=config.label_smoothing,
-                r_drop=config.r_drop,
-            )
-        self._optimizer.scaled(loss.objective / count).backward()  # type: ignore[no-untyped-call]
-        return Losses(loss.objective.item(), loss.cross_entropy.item())
+            if guide is None:
+                loss = token_loss(*given, smoothing=config.label_smoothing, r_drop=config.r_drop)
+            else:
+                loss, guidance = guided_loss(*given, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
+        total = loss.objective / count
+        if config.guided_attention is not None and guidance is not None:
+            total = total + config.guided_attention.weight * guidance / whole.linked
+        self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
+        return Losses(
+            loss.objective.item(),
+            loss.cross_entropy.item(),
+            guidance=0.0 if guidance is None else guidance.item(),
+        )
+
+    def _guide(self, batch: Batch) -> Guide | None:
+        """Where the guided heads are to look; None where the batch has no links."""
+        links = batch.links
+        if self._heads_G is None or links is None or links.targets == 0:
+            return None
+        sentence_E, target_E, source_E, share_E = (
+            torch.from_numpy(each).to(self._compute.device, non_blocking=True)
+            for each in (links.sentence_E, links.target_E, links.source_E, links.share_E)
+        )
+        return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -15,12 +15,22 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.data.batching import Batch, BatchingConfig, Indices, SubwordSampling, collate, epoch_batches
+from nmt.data.batching import (
+    Batch,
+    BatchingConfig,
+    Indices,
+    SubwordSampling,
+    TokenLinks,
+    collate,
+    collate_linked,
+    epoch_batches,
+)
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.training.distributed import Processes
 
 T = TypeVar("T")
+N = TypeVar("N", bound=np.generic)
 
 AHEAD = 2
 """Updates that are made ready in advance."""
@@ -36,6 +46,8 @@ class TrainingData:
     """Strength of subword sampling; 0 for none."""
     fingerprint: str
     """Changes with the prepared corpus; a checkpoint goes on with its own only."""
+    linked: bool = False
+    """Whether the links of pairs are wanted."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,11 @@ class Work:
     def tokens(self) -> int:
         """Target tokens of the shares, end-of-sentence included."""
         return sum(int(share.target_length_B.sum()) for share in self.shares if share is not None)
+
+    @property
+    def linked(self) -> int:
+        """Target tokens of the shares that have links."""
+        return sum(share.links.targets for share in self.shares if share is not None and share.links is not None)
 
 
 @dataclass(frozen=True)
@@ -106,15 +123,20 @@ class Stream:
             return None
         if self.data.sampling > 0.0:
             sampling = SubwordSampling(self.data.tokenizers, self.data.sampling, self.seed, epoch)
-        batch = collate(store, own_B, sampling=sampling)
+        batch = (collate_linked if self.data.linked else collate)(store, own_B, sampling=sampling)
         if self.compute.device.type != "cuda":
             return batch
-        return replace(batch, source_BS=_pinned(batch.source_BS), target_BT=_pinned(batch.target_BT))
+        links = None
+        if batch.links is not None:
+            links = TokenLinks(
+                **{field.name: _pinned(getattr(batch.links, field.name)) for field in fields(TokenLinks)}
+            )
+        return replace(batch, source_BS=_pinned(batch.source_BS), target_BT=_pinned(batch.target_BT), links=links)
 
 
-def _pinned(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _pinned(array: npt.NDArray[N]) -> npt.NDArray[N]:
     """The same in memory that a GPU copies from by itself, so that nothing waits for it."""
-    pinned: npt.NDArray[np.int64] = torch.from_numpy(array).pin_memory().numpy()
+    pinned: npt.NDArray[N] = torch.from_numpy(array).pin_memory().numpy()
     return pinned
 
 

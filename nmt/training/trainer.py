@@ -29,7 +29,7 @@ from nmt.training.interruption import interruptible
 from nmt.training.memory import Fitting
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
-from nmt.training.objective import Objective, Whole
+from nmt.training.objective import Losses, Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.schedule import Plateau
 from nmt.training.stopping import Standing
@@ -180,8 +180,9 @@ class Trainer:
                 )
                 return
             for work in works:
-                (tokens,) = map(round, self.processes.total([work.tokens]))
-                learnt = self._update(work, tokens, meter, seconds, interrupted)
+                tokens, linked = map(round, self.processes.total([work.tokens, work.linked]))
+                whole = Whole(tokens, sum(map(len, work.pairs)), linked)
+                learnt = self._update(work, whole, meter, seconds, interrupted)
                 self.position = dataclasses.replace(
                     work.following, tokens=self.position.tokens + tokens, seconds=learnt.seconds
                 )
@@ -230,31 +231,33 @@ class Trainer:
         return Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
 
     def _update(
-        self, work: Work, tokens: int, meter: Meter, seconds: Callable[[], float], interrupted: object
+        self, work: Work, whole: Whole, meter: Meter, seconds: Callable[[], float], interrupted: object
     ) -> Learnt:
-        """One step of the optimizer over ``tokens`` target tokens, those of all processes."""
+        """One step of the optimizer over ``whole``, what all processes have."""
         self.model.train()
         self.model.at_update(self.position.update)
         if not self.processes.is_first:
             # a checkpoint has the generators of the first process; going on, these too draw what they would have drawn
             seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
-        whole = Whole(tokens, sum(map(len, work.pairs)))
         number = self.position.update + 1
         losses = self._fitting.learn(
             work.shares, lambda batch: self._objective.backward(batch, whole, update=number), update=number
         )
         asked = bool(interrupted)  # once: a signal may come at any time
         now = seconds() if self.processes.is_first else 0.0
-        cross_entropy = sum(each.cross_entropy for each in losses)
-        risk = sum(each.risk for each in losses)
+        summed = sum(losses, start=Losses())
         own = [each.objective for each in losses]
-        cross_entropy, risk, now, askers, *objectives = self.processes.total([cross_entropy, risk, now, asked, *own])
+        cross_entropy, risk, guidance, now, askers, *objectives = self.processes.total(
+            [summed.cross_entropy, summed.risk, summed.guidance, now, asked, *own]
+        )
         for pairs_B, objective in zip(work.pairs, objectives, strict=True):
             if not math.isfinite(objective):
                 raise InputError(self._not_finite("loss", [pairs_B]))
         if not math.isfinite(risk):
             raise InputError(self._not_finite("risk", work.pairs))
-        meter.add(sum(objectives), cross_entropy, tokens, risk=risk, sentences=whole.sentences)
+        if not math.isfinite(guidance):
+            raise InputError(self._not_finite("guidance", work.pairs))
+        meter.add(Losses(sum(objectives), cross_entropy, risk, guidance), whole)
         self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()

@@ -27,15 +27,16 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
+from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
-from nmt.data.config import CorpusConfig, DataConfig
-from nmt.data.corpus import PairBlock, open_bytes, read_blocks
+from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
+from nmt.data.corpus import PairBlock, open_bytes, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, CorpusTally, LineCount, Report, SideTally, ValidReport
 from nmt.data.sample import PairSample
-from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
+from nmt.data.store import WORDS, Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
 from nmt.data.whole_folder import locked, made_whole
 from nmt.workflows.cluster import Cluster, connected
@@ -167,6 +168,7 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
     with (scratch / "verdicts.bin").open("wb") as verdict_file, (scratch / "hashes.bin").open("wb") as hash_file:
         for corpus in config.train_corpora:
             for block in _progress(corpus, "reading"):
+                _links(corpus, block, range(len(block.sources)))  # all, so that a fault is known before the work
                 sources = [source.strip() for source in block.sources]
                 targets = [target.strip() for target in block.targets]
                 verdicts = bytes(map(text_filter, sources, targets))
@@ -197,6 +199,8 @@ class _Encoded(NamedTuple):
     targets: Ragged
     source_words: npt.NDArray[np.int64]
     target_words: npt.NDArray[np.int64]
+    words: tuple[Ragged, Ragged] | None
+    """The word of each source and each target token, where it is asked for."""
 
 
 class _Texts(NamedTuple):
@@ -204,6 +208,7 @@ class _Texts(NamedTuple):
 
     sources: list[str]
     targets: list[str]
+    wants_words: bool
 
 
 _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Encoded]]
@@ -255,12 +260,24 @@ def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
 
 
 def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
+    counts = _count_words(block.sources), _count_words(block.targets)
+    if block.wants_words:
+        sources, source_words = _with_words(tokenizers.source, block.sources)
+        targets, target_words = _with_words(tokenizers.target, block.targets)
+        return _Encoded(sources, targets, *counts, (source_words, target_words))
     return _Encoded(
         Ragged.of(tokenizers.source.encode_batch(block.sources)),
         Ragged.of(tokenizers.target.encode_batch(block.targets)),
-        _count_words(block.sources),
-        _count_words(block.targets),
+        *counts,
+        None,
     )
+
+
+def _with_words(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
+    """Texts as tokens, and the word of each token."""
+    encoded = [tokenizer.encode_words(text) for text in texts]
+    ids = Ragged.of([np.array(each.ids, np.int32) for each in encoded])
+    return ids, Ragged.of([np.array(each.word_of_piece, np.int32) for each in encoded])
 
 
 class _Encoder:
@@ -276,7 +293,7 @@ class _Encoder:
         def texts() -> Iterator[_Texts]:
             for block in blocks:
                 begun.append(block)
-                yield _Texts(block.sources, block.targets)
+                yield _Texts(block.sources, block.targets, block.wants_words)
 
         for encoded in self._tokenise(self.tokenizers, texts()):
             yield begun.popleft(), encoded
@@ -289,6 +306,27 @@ class _Rows(NamedTuple):
     verdicts: npt.NDArray[np.uint8]
     sources: list[str]
     targets: list[str]
+    links: Ragged | None = None
+    """Two numbers for each link; None: the corpus has no links."""
+    wants_words: bool = False
+
+
+def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) -> Ragged | None:
+    """The links of some pairs of a block. Raises InputError for what is no link, or points at no word."""
+    if block.links is None:
+        return None
+    found: list[npt.NDArray[np.int64]] = []
+    for row in rows:
+        place = f"{corpus.links}:{block.first_line + row}"
+        source_length, target_length = len(block.sources[row].split()), len(block.targets[row].split())
+        links = parse_pharaoh(block.links[row], place=place, source_length=source_length, target_length=target_length)
+        found.append(np.array(links, np.int64).reshape(-1))
+        if found[-1].max(initial=0) >= WORDS:
+            raise InputError(
+                f"{place}: a link points at word {found[-1].max()}, but only the first {WORDS} of a sentence can have "
+                "links: leave it out"
+            )
+    return Ragged.of(found)
 
 
 def _store_train(
@@ -296,36 +334,42 @@ def _store_train(
 ) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
     """Read all again and write what passes. `verdicts`: the file of the survey."""
     corpora = config.train_corpora
-    keep_text = config.subwords.sampling > 0
+    keep_text, keep_links = config.subwords.sampling > 0, any(corpus.links is not None for corpus in corpora)
     tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
     sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
     sides = (SideTally(sizes[0]), SideTally(sizes[1]))
     stored = [StoredCorpus(corpus.name, corpus.weight) for corpus in corpora]
     with (
-        StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text) as writer,
+        StoreWriter(
+            folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text, keep_links=keep_links
+        ) as writer,
         verdicts.open("rb") as verdict_file,
     ):
         for number, corpus in enumerate(corpora):
 
-            def passed(block: PairBlock, corpus: CorpusConfig = corpus) -> _Rows:
+            def passed(block: PairBlock, corpus: TrainingCorpusConfig = corpus) -> _Rows:
                 verdicts = np.frombuffer(verdict_file.read(len(block.sources)), np.uint8).copy()
                 if len(verdicts) != len(block.sources):
                     raise InputError(f"{corpus.name}: changed while it was read; run `nmt prepare` again")
                 rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
                 sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
-                return _Rows(block.first_line, verdicts, sources, targets)
+                links = _links(corpus, block, rows)
+                wants_words = links is not None and writer.keep_words
+                return _Rows(block.first_line, verdicts, sources, targets, links, wants_words)
 
             for block, encoded in encode(map(passed, _progress(corpus, "tokenising"))):
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
                 block.verdicts[block.verdicts == Verdict.KEPT] = by_length
                 kept = by_length == Verdict.KEPT
                 sources, targets = encoded.sources.select(kept), encoded.targets.select(kept)
+                words = encoded.words and (encoded.words[0].select(kept), encoded.words[1].select(kept))
                 texts: list[Text] | None = None
                 if keep_text:
                     texts = [Text(block.sources[row], block.targets[row]) for row in np.flatnonzero(kept).tolist()]
                 writer.append(
                     corpus=number, lines=block.first_line + np.flatnonzero(block.verdicts == Verdict.KEPT),
                     sources=sources, targets=targets, texts=texts,
+                    links=block.links and block.links.select(kept), words=words,
                 )  # fmt: skip
                 tallies[number].add(block.first_line, block.verdicts)
                 sides[0].add(sources, int(encoded.source_words[kept].sum()))
@@ -371,9 +415,9 @@ def _line_count(lines: Sequence[int]) -> LineCount:
     return LineCount(pairs=len(lines), first_lines=tuple(lines[:FIRST_LINES]))
 
 
-def _progress(corpus: CorpusConfig, description: str) -> Iterator[PairBlock]:
+def _progress(corpus: TrainingCorpusConfig, description: str) -> Iterator[PairBlock]:
     with log.progress(None, unit="pairs", description=description) as bar:
-        for block in read_blocks(corpus):
+        for block in read_linked_blocks(corpus):
             yield block
             bar.update(len(block.sources))
 
@@ -396,12 +440,11 @@ def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
 def _key(config: DataConfig, seed: int) -> str:
     """A hash of all that the prepared folder is a function of: format, config, seed, and the bytes of every file. Of a
     subword model the bytes alone count, wherever they stand."""
-    made_by = {
-        "format": _FORMAT,
-        "sentencepiece": sentencepiece.__version__,
-        "seed": seed,
-        "config": config.model_dump(mode="json", exclude={"prepared": True, "workers": True, "subwords": {"model"}}),
-    }
+    tree = config.model_dump(mode="json", exclude={"prepared": True, "workers": True, "subwords": {"model"}})
+    for corpus in tree["train"] if isinstance(tree["train"], list) else [tree["train"]]:
+        if corpus["links"] is None:  # what is made without links is what was made before there were any
+            del corpus["links"]
+    made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:
         digest.update(load_tokenizers(config.subwords.model, config.subwords).fingerprint.encode())
@@ -409,6 +452,9 @@ def _key(config: DataConfig, seed: int) -> str:
     for corpus in [*config.train_corpora, *valid, *config.test_corpora]:
         for path in corpus.files:
             digest.update(_content_hash(path))
+    for linked in config.train_corpora:
+        if linked.links is not None:
+            digest.update(_content_hash(linked.links))
     return digest.hexdigest()
 
 

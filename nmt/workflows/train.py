@@ -27,6 +27,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
+from nmt.training.config import GuidedAttentionConfig
 from nmt.training.distributed import Launch, Processes, joined
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
@@ -64,6 +65,11 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
     with processes.first_alone():
         origin = _origin(experiment)
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
+    guided = experiment.training.guided_attention is not None
+    if guided and data.train.linked_pairs == 0:
+        raise InputError(
+            "training.guided_attention: no pair that nmt prepare has kept has a link; see data.train.links"
+        )
     seed_everything(experiment.seed)
     model = build_model(experiment, data.tokenizers).to(chosen.device)
     if origin is not None:
@@ -71,7 +77,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
     trainer = Trainer(
         model,
         experiment.training,
-        TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key),
+        TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key, linked=guided),
         run=run,
         compute=chosen,
         seed=experiment.seed,
@@ -215,9 +221,14 @@ def _summary(
         ("vocabulary", f"{tokenizers.source.size:,} source, {tokenizers.target.size:,} target{joint}"),
         ("batches", f"{len(order):,} an epoch, padding {waste.source:.1%} of source and {waste.target:.1%} of target"),
         ("parameters", f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items())),
+        *([("links", _links(config.guided_attention, data.train))] if config.guided_attention is not None else []),
         ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}"),
     ]
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
+
+
+def _links(config: GuidedAttentionConfig, store: Store) -> str:
+    return f"of {store.linked_pairs:,} pairs, for heads {config.heads} with weight {config.weight:g}"
 
 
 def _part(name: str) -> str:

@@ -183,6 +183,38 @@ def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
 @pytest.mark.parametrize("name", OPTIONS)
 @settings(max_examples=100, deadline=None)
 @given(text=NASTY)
+def test_without_dropout_pieces_stand_for_what_sentencepiece_says(
+    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
+) -> None:
+    processor = processors["bpe", name]
+    normalized, offsets = processor.normalize(text, with_offsets=True)
+    ids, spans = sampler_of(processor).sample_spans(normalized, strength=0.0, seed=1)
+    encoded = processor.encode(text, return_type="offset_mapping")
+    assert ids == list(encoded["ids"])
+    assert [(offsets[begin], offsets[end]) for begin, end in spans] == list(encoded["offsets"])
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("name", OPTIONS)
+@settings(max_examples=50, deadline=None)
+@given(text=NASTY, seed=st.integers(0, 100))
+def test_spans_are_of_the_same_draw_and_side_by_side(
+    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], kind: str, name: str, text: str, seed: int
+) -> None:
+    processor = processors[kind, name]
+    normalized = processor.normalize(text)
+    sampler = sampler_of(processor)
+    ids, spans = sampler.sample_spans(normalized, strength=0.4, seed=seed)
+    assert ids == sampler.sample(normalized, strength=0.4, seed=seed)
+    assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), len(normalized)]
+    for piece_id, (begin, end) in zip(ids, spans, strict=True):
+        if not (processor.is_unknown(piece_id) or processor.is_byte(piece_id)):
+            assert processor.id_to_piece(piece_id) == normalized[begin:end]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@settings(max_examples=100, deadline=None)
+@given(text=NASTY)
 def test_a_large_alpha_leaves_the_best_segmentation(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
 ) -> None:

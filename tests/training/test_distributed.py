@@ -240,6 +240,10 @@ def folder(tmp_path: Path) -> Path:
 def place(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     write_corpus(folder)
+    pairs = (folder / "train.de").read_text(encoding="utf-8").splitlines()
+    links = [" ".join(f"{word}-{word}" for word in range(len(each.split()))) for each in pairs]
+    links[::3] = [""] * len(links[::3])
+    (folder / "train.align").write_text("".join(f"{each}\n" for each in links), encoding="utf-8")
     (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
     return folder
 
@@ -273,6 +277,16 @@ def wait_for_updates(folder: Path, updates: int) -> None:
             id="2-sampled-subwords",
         ),
         pytest.param(3, ["training.batching.batch_tokens=25"], id="3-empty-shares"),
+        pytest.param(
+            3,
+            [
+                "data.train={source: train.de, target: train.en, links: train.align}",
+                "training.accumulate=2",
+                "training.guided_attention={weight: 5}",
+                "training.batching.batch_tokens=25",
+            ],
+            id="3-guided-attention",
+        ),
     ],
 )
 def test_several_processes_learn_what_one_learns(size: int, settings: list[str], folder: Path, start: Start) -> None:
@@ -284,6 +298,9 @@ def test_several_processes_learn_what_one_learns(size: int, settings: list[str],
     assert len(losses(one)) == 50
     assert losses(one)[-1] < 0.8 * losses(one)[0]
     assert losses(several) == pytest.approx(losses(one), abs=1e-4)
+    guidance = [[line.get("guidance", 0.0) for line in lines(run)] for run in (one, several)]
+    assert guidance[1] == pytest.approx(guidance[0], abs=1e-4)
+    assert any(guidance[0]) == any("guided" in each for each in settings)
     measured = [[line["loss"] for line in lines(run, "valid")] for run in (one, several)]
     assert len(measured[0]) == 3
     assert measured[1] == pytest.approx(measured[0], abs=1e-3)

@@ -291,7 +291,9 @@ def test_a_corpus_is_prepared_to_the_same_bytes(
     monkeypatch.chdir(trained)
     (tmp_path / "train.de").write_text("".join(f"{source}\n" for source, _ in sentences(20_000, seed=9)))
     (tmp_path / "train.en").write_text("".join(f"{target}\n" for _, target in sentences(20_000, seed=9)))
-    train = f"data.train={{source: {tmp_path}/train.de, target: {tmp_path}/train.en}}"
+    (tmp_path / "train.align").write_text("0-1 1-0\n\n" * 10_000)
+    links = f", links: {tmp_path}/train.align" if joint == "false" else ""
+    train = f"data.train={{source: {tmp_path}/train.de, target: {tmp_path}/train.en{links}}}"
     data = load(Path("config.yaml"), [train, f"data.subwords.joint={joint}"]).data
     prepare(data, run=tmp_path / "one", seed=1)
     prepare(data, run=tmp_path / "two", seed=1, ray="auto")

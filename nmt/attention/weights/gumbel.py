@@ -27,6 +27,7 @@ class Gumbel(Weighting):
 
     formula: ClassVar[str] = "one-hot, s = argmax(scores + g)"
     source: ClassVar[str] = "Jang et al. 2017"
+    chooses: ClassVar[bool] = True
 
     kind: Literal["gumbel"] = "gumbel"
     start: Positive = 1.0

@@ -65,6 +65,10 @@ class RNNDecoderConfig(Structure):
             return self.readout_size
         return embedding if tied else self.size
 
+    def head_names(self, each: int) -> tuple[str, ...]:
+        """What the ``each`` heads of the attention are called."""
+        return tuple(f"head{head}" for head in range(1, each + 1))
+
 
 class ContextConfig(Structure):
     """How a decoder without attention gets the sentence's one vector c."""

@@ -93,8 +93,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
                 value_size=memory_size,
                 dropout=dropout.attention,
             )
-        heads = 0 if self.attention is None else attention.weights.heads
-        self.head_names = tuple(f"head{head}" for head in range(1, heads + 1))
+        self.head_names = config.head_names(0 if self.attention is None else attention.weights.heads)
         context_size = 0 if self.attention is None else memory_size
         self.attends_first = self.attention is not None and config.query == "previous"
         self.handover = handover(context, summary_size=memory_size, size=config.size, layers=config.layers)

@@ -81,3 +81,9 @@ class TransformerDecoderConfig(TransformerConfig):
     def readout_width(self, embedding: int, *, tied: bool) -> int:
         """Width of what the output layer reads; states are projected where a tied embedding has another."""
         return embedding if tied else self.size
+
+    def head_names(self, each: int) -> tuple[str, ...]:
+        """What the heads of the attention to the source are called, ``each`` of them for each of ``heads``: layer by
+        layer, the bottom one first."""
+        heads = range(1, self.heads * each + 1)
+        return tuple(f"layer{layer}.head{head}" for layer in range(1, self.layers + 1) for head in heads)

@@ -5,7 +5,7 @@ Shapes as in ``seq2seq``; D width of a state, A of a head's part of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -100,10 +100,17 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         )
         self.norm = last_norm(config)
         self.readout = nn.Linear(config.size, readout_size) if readout_size != config.size else nn.Identity()
-        heads = config.heads * attention.weights.heads
-        self.head_names = tuple(
-            f"layer{layer}.head{head}" for layer in range(1, config.layers + 1) for head in range(1, heads + 1)
-        )
+        self.head_names = config.head_names(attention.weights.heads)
+
+    def hand_out(self, heads: Sequence[int]) -> list[int]:
+        """See ``Decoder.hand_out``."""
+        each = len(self.head_names) // len(self.layers)
+        handed_out: list[int] = []
+        for number, layer in enumerate(self.layers):
+            wanted = [head % each for head in heads if head // each == number]
+            given: list[int] = layer.attention.hand_out(wanted)  # type: ignore[operator,union-attr]
+            handed_out += [number * each + head for head in given]
+        return [handed_out.index(head) for head in heads]
 
     def at_update(self, update: int) -> None:
         """See ``Decoder.at_update``."""
@@ -130,7 +137,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         return DecoderStep(stepped.readout_N1R[:, 0], lambda: stepped.weights()[:, :, 0], stepped.state)
 
     def forced(self, input_BT: Tensor, memory: TransformerMemory) -> Decoded:
-        """See ``Decoder.forced``. In training there may be no weights (H = 0)."""
+        """See ``Decoder.forced``."""
         rows, steps = input_BT.shape
         position_1T = torch.arange(steps, device=input_BT.device)[None]
         x_BTD = self.entrance(self.embedding(input_BT), position_1T)
