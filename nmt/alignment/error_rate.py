@@ -31,6 +31,10 @@ class Gold:
     def __post_init__(self) -> None:
         object.__setattr__(self, "possible", self.possible | self.sure)
 
+    def turned(self) -> Gold:
+        """The links of the pair the other way round."""
+        return Gold(*(frozenset((target, source) for source, target in each) for each in (self.sure, self.possible)))
+
 
 @dataclass(frozen=True)
 class AlignmentScore:

@@ -61,7 +61,7 @@ def parse_view(text: str) -> View:
         if not heads:
             raise InputError(f"--view {text}: name heads, such as each:layer3.* or each:*")
         return View("attention", heads[0], each=True, side=side)
-    if heads and method != "attention":
+    if heads and method not in ("attention", "shifted-attention"):
         unlooked = f"heads are those of attention, which {method} does not look at"
         raise InputError(f"--view {text}: {unlooked}; leave them out")
     return View(method, heads[0] if heads else None, side=side)

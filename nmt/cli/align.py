@@ -42,6 +42,7 @@ def align(
     text: of.Text = False,
     method: of.AlignmentMethod = None,
     heads: of.Heads = None,
+    choose_heads: of.ChooseHeads = None,
     reverse: of.Reverse = None,
     aligner: of.Aligner = None,
     learn: of.Learn = False,
@@ -101,7 +102,13 @@ def align(
         "--reverse": reverse,
         "--method": method,
     }
-    of_models |= {"--heads": heads, "--compare": compare, "--json": json, "--level": level}
+    of_models |= {
+        "--heads": heads,
+        "--choose-heads": choose_heads,
+        "--compare": compare,
+        "--json": json,
+        "--level": level,
+    }
     of_models |= {
         "--set and search options": changes,
         "--device": device != "auto",
@@ -137,9 +144,11 @@ def align(
     if reverse_links is not None or links_base is not None or target_first:
         raise InputError("--reverse-links, --links-base and --target-first go with links from a file; give --links")
     if heads is not None:
-        if method not in (None, "attention"):
+        if method not in (None, "attention", "shifted-attention"):
             raise InputError(f"--heads are those of attention, which --method {method} does not look at; leave it out")
         changes.append(f"alignment.heads={dumps(heads)}")
+    if choose_heads is not None:
+        _check_choice(choose_heads, heads, method, gold)
     searching = (beam, length_penalty, max_length_ratio) != (None, None, None)
     _check_target(given, free_running=free_running, searching=searching)
     _check_reverse(reverse, symmetrize, threshold, target, free_running=free_running, compare=compare, level=level)
@@ -153,7 +162,7 @@ def align(
             "--level": level,
             "--output": output,
         }
-        surplus |= {"--base": base, "--lexicon": lexicon, "--suspects": suspects}
+        surplus |= {"--base": base, "--lexicon": lexicon, "--suspects": suspects, "--choose-heads": choose_heads}
         if unused := _named(surplus):
             raise InputError(f"--compare prints a report on all methods, between words; leave out {unused}")
     asked = _views(views, format_, method, heads, reverse)
@@ -169,7 +178,7 @@ def align(
     if reverse is not None:
         joined = workflow.Reverse(reverse, _join(symmetrize, threshold))
         check_model(reverse, changes)
-    workflow.align(workflow.Models(model, changes, joined, device, precision), asked, given, written)
+    workflow.align(workflow.Models(model, changes, joined, device, precision, choose_heads), asked, given, written)
 
 
 def _named(options: Mapping[str, object]) -> str:
@@ -199,6 +208,15 @@ def _check_target(given: Given, *, free_running: bool, searching: bool) -> None:
         raise InputError("--free-running aligns the model's own translations; leave out --target, or --free-running")
     if searching:
         raise InputError("--beam, --length-penalty and --max-length-ratio do nothing where --target is given")
+
+
+def _check_choice(choose_heads: str, heads: str | None, method: str | None, gold: Path | None) -> None:
+    if heads is not None:
+        raise InputError("--heads names the heads, and --choose-heads looks for them; leave one out")
+    if method not in (None, "attention"):
+        raise InputError(f"--choose-heads is of attention, which --method {method} does not look at; leave it out")
+    if choose_heads == "gold" and gold is None:
+        raise InputError("--choose-heads gold goes by gold links; give --gold as well")
 
 
 def _check_reverse(

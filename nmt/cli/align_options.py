@@ -67,6 +67,17 @@ Heads: TypeAlias = Annotated[
     ),
 ]
 
+ChooseHeads: TypeAlias = Annotated[
+    Literal["entropy", "gold"] | None,
+    typer.Option(
+        "--choose-heads",
+        help="Average the heads, of one layer or of all, or take the one head, whose weights on the first 200 pairs "
+        "are least spread, or whose links agree best with --gold.",
+        show_default=False,
+        rich_help_panel=_MODELS,
+    ),
+]
+
 Aligner: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, cast
@@ -13,8 +14,9 @@ from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import Side, View
 from nmt.core.errors import InputError
-from nmt.workflows.align import Given, Written, check_files, windows, write_alignments
+from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 from nmt.workflows.aligners import Views
+from nmt.workflows.choose_heads import Criterion, choose_heads
 from nmt.workflows.corpus_reports import pair_nlls
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Models:
     reverse: Reverse | None = None
     device: str = "auto"
     precision: str = "auto"
+    choose_heads: Criterion | None = None
+    """How the heads of each are chosen that views without heads of their own go by; None: they are configured."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
     check_files(given, written)
     loaded = _loaded(models)
     shown = expanded(views, loaded)
+    if models.choose_heads is not None:
+        loaded = _choosing(loaded, models.choose_heads, given)
     forward, backward = loaded["forward"], loaded.get("backward")
 
     def nlls(sources: Sequence[str], targets: Sequence[str], first_line: int) -> list[float]:
@@ -106,6 +112,20 @@ def _loaded(models: Models) -> dict[Side, Translator]:
         return {"forward": forward}
     both = BothDirections(forward, loaded(models.reverse.model), models.reverse.join)  # refuses two of one run
     return {"forward": both.forward, "backward": both.backward}
+
+
+def _choosing(loaded: Mapping[Side, Translator], by: Criterion, given: Given) -> dict[Side, Translator]:
+    """The models with the heads that suit the first pairs best."""
+    all_gold = gold_of(given) if by == "gold" else None
+    with closing(windows(loaded["forward"], given.source, given.target, description="choose heads")) as first:
+        window = next(first)
+    gold = None if all_gold is None else all_gold[: len(window.sources)]
+    pairs = {"forward": (window.sources, window.targets), "backward": (window.targets, window.sources)}
+    turned = None if gold is None else [each.turned() for each in gold]
+    return {
+        side: choose_heads(model, by, *pairs[side], gold if side == "forward" else turned, text=given.text)
+        for side, model in loaded.items()
+    }
 
 
 def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[View]:
