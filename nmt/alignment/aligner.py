@@ -42,6 +42,10 @@ Words: TypeAlias = Sequence[str]
 RULE = Grow(threshold=0.25)
 """How links are found. These are probabilities, unlike attention: a cell below that is rather none."""
 
+LONGEST = 1000
+"""Tokens of a side of a sentence: the time of the models grows with the cube, their memory with the square. A member
+for which a pair has more keeps silent about it."""
+
 _FORMAT = "nmt word aligner 1"
 
 SHARES = (0.16, 0.25, 0.4)
@@ -85,8 +89,13 @@ class Member:
     target: Side
     models: Hmms
 
+    def fits(self, source: Words, target: Words) -> bool:
+        """Whether no side of a pair has more than `LONGEST` tokens."""
+        pair = ((self.source, source), (self.target, target))
+        return all(len(side.granularity.tokens(words)[0]) <= LONGEST for side, words in pair)
+
     def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
-        """As ``WordAligner.matrices``."""
+        """As ``WordAligner.matrices``; all pairs fit."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
@@ -103,17 +112,37 @@ class WordAligner:
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = tuple(members)
 
-    def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
+    def fits(self, source: Words, target: Words) -> bool:
+        """Whether a pair is short enough for any of the members."""
+        return any(each.fits(source, target) for each in self.members)
+
+    def matrices(
+        self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1
+    ) -> list[tuple[Weights, Weights]]:
         """Of each pair of sentences the forward and the backward matrix between its words, float32, a row for each
-        target word and a column for each source word."""
+        target word and a column for each source word: the mean over the members that it fits. Raises InputError where
+        it fits none; ``first_line`` is the first pair's number."""
         means = [
             (np.zeros((len(target), len(source)), np.float32), np.zeros((len(target), len(source)), np.float32))
             for source, target in zip(sources, targets, strict=True)
         ]
-        for matrices in in_threads([partial(each.matrices, sources, targets) for each in self.members]):
-            for mean, found in zip(means, matrices, strict=True):
-                for sum_IJ, weights_IJ in zip(mean, found, strict=True):
-                    sum_IJ += weights_IJ / len(self.members)
+        pairs = list(zip(sources, targets, strict=True))
+        rows_M = [[row for row, pair in enumerate(pairs) if each.fits(*pair)] for each in self.members]
+        heard = Counter(row for rows in rows_M for row in rows)
+        for row in range(len(pairs)):
+            if not heard[row]:
+                raise InputError(
+                    f"line {first_line + row}: more than {LONGEST} words and signs are too many to align; "
+                    "split the line"
+                )
+        calls = [
+            partial(each.matrices, [sources[row] for row in rows], [targets[row] for row in rows])
+            for each, rows in zip(self.members, rows_M, strict=True)
+        ]
+        for rows, matrices in zip(rows_M, in_threads(calls), strict=True):
+            for row, found in zip(rows, matrices, strict=True):
+                for sum_IJ, weights_IJ in zip(means[row], found, strict=True):
+                    sum_IJ += weights_IJ / heard[row]
         return means
 
 
@@ -125,7 +154,8 @@ def learn_aligner(
     iterations: int = 5,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
-    """An aligner learnt from sentence pairs. Raises ValueError where a side has no words."""
+    """An aligner learnt from sentence pairs; those of more than `LONGEST` tokens teach nothing. Raises ValueError where
+    a side has no words."""
     source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
     cuts: list[tuple[Granularity, Granularity]] = [(WholeWords(), WholeWords())]
     for share in shares:
@@ -134,9 +164,12 @@ def learn_aligner(
 
     def member(pair: tuple[Granularity, Granularity]) -> Member:
         source, target = (Side(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True))
+        fitting = [
+            both for both in zip(source.tokens_B, target.tokens_B, strict=True) if max(map(len, both)) <= LONGEST
+        ]
         models = learn(
-            source.tokens_B,
-            target.tokens_B,
+            [one for one, _ in fitting],
+            [other for _, other in fitting],
             source_tokens=len(source.number),
             target_tokens=len(target.number),
             flat_iterations=iterations,
@@ -223,7 +256,8 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
             for field in fields(Direction):
                 arrays[f"{number}.{name}.{field.name}"] = getattr(direction, field.name).numpy()
     with whole_file(path) as unfinished:
-        safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT, "members": str(len(aligner.members))})
+        # One entry: safetensors writes several in any order, and the same text is to give the same bytes.
+        safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT})
 
 
 def load_aligner(path: Path) -> WordAligner:
@@ -234,15 +268,14 @@ def load_aligner(path: Path) -> WordAligner:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (safetensors.SafetensorError, ValueError):
+    except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is no aligner, or damaged; make one with nmt aligner") from None
     if metadata.get("format") != _FORMAT:
         raise InputError(f"{path}: is no aligner of this version of nmt; make one with nmt aligner")
     try:
-        members = [_member(arrays, number, path) for number in range(int(metadata["members"]))]
-        if not members:
-            raise ValueError("no members")
-    except (KeyError, ValueError, UnicodeDecodeError):
+        count = sum(name.endswith(".pairs") for name in arrays)
+        members = [_member(arrays, number, path) for number in range(max(1, count))]
+    except (KeyError, ValueError, TypeError):
         raise InputError(f"{path}: is damaged; make it anew with nmt aligner") from None
     return WordAligner(members)
 
@@ -260,19 +293,28 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
         reach = FARTHEST_JUMP
         if shapes != [pair_E.shape, (tokens + 1,), (2 * reach + 1,), (reach + 1,)]:
             raise ValueError("shapes")
-        if any(getattr(direction, each.name).dtype != torch.float32 for each in fields(Direction)):
-            raise ValueError("types")
+        for each in fields(Direction):
+            values = getattr(direction, each.name)
+            # A little more than 1 where counts have been smoothed; what is no number fails every comparison.
+            if values.dtype != torch.float32 or not ((values >= 0) & (values < 1.01)).all():
+                raise ValueError("values")
+        if not (direction.jump_J > 0).all() or not (direction.first_W1 > 0).all():
+            raise ValueError("jumps")
     if pair_E.dtype != np.int64 or pair_E.ndim != 1 or (np.diff(pair_E) <= 0).any():
         raise ValueError("pairs")
+    if len(pair_E) and not 0 <= pair_E[0] <= pair_E[-1] < len(source.number) * len(target.number):
+        raise ValueError("numbers of tokens")
     return Member(source, target, Hmms(forward, backward, pair_E))
 
 
 def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> Side:
-    tokens = arrays[f"{name}.tokens"].tobytes().decode().split("\n")
+    listed, model = arrays[f"{name}.tokens"], arrays.get(f"{name}.subwords")
+    if any(each is not None and each.dtype != np.uint8 for each in (listed, model)):
+        raise ValueError("types")
+    tokens = listed.tobytes().decode().split("\n")
     number = {token: place for place, token in enumerate(tokens)}
     if len(number) != len(tokens):
         raise ValueError("a token twice")
-    model = arrays.get(f"{name}.subwords")
     return Side(WholeWords() if model is None else Subwords(model.tobytes(), name=str(path)), number)
 
 

@@ -305,7 +305,7 @@ class Translator:
         )
         alignments: dict[Method, list[Alignment]] = {}
         if "trained" in methods:
-            alignments["trained"] = self._by_training(source_words, target_words)
+            alignments["trained"] = self._by_training(source_words, target_words, first_line, text=text)
         for method in weighing:
             weights = dict(zip(rows, found[method], strict=True))
             alignments[method] = [
@@ -395,25 +395,39 @@ class Translator:
     def _learnt(self) -> tuple[WordAligner, AlignmentLayer]:
         return trained_aligner(self.trained)
 
-    def _by_training(self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords]) -> list[Alignment]:
-        """What the aligner and the layer say, each the same part of it, between words."""
+    def _by_training(
+        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], first_line: int, *, text: bool
+    ) -> list[Alignment]:
+        """What the aligner says and what the model does, each the same part of it, between words. The model's part is
+        that of its layer and, where it has any, that of its attention, which takes other things for alike. Of a word
+        without a subword of its own the model knows nothing, and the aligner speaks alone."""
         aligner, layer = self._learnt
-        found = aligner.matrices([each.words for each in sources], [each.words for each in targets])
+        found = aligner.matrices(
+            [each.words for each in sources], [each.words for each in targets], first_line=first_line
+        )
         rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids]
+        source_ids, target_ids = [sources[row].ids for row in rows], [targets[row].ids for row in rows]
         between_pieces = layer_weights(
             layer,
             self.trained.model,
-            [sources[row].ids for row in rows],
-            [targets[row].ids for row in rows],
+            source_ids,
+            target_ids,
             self.trained.compute,
             batch_tokens=self.search.batch_tokens,
         )
-        for row, matrices in zip(rows, between_pieces, strict=True):
-            counts = (
+        looks = self._matrices(["attention"], source_ids, target_ids) if "attention" in self.methods else {}
+        for place, (row, matrices) in enumerate(zip(rows, between_pieces, strict=True)):
+            count_I, count_J = (
                 np.bincount(each.word_of_piece, minlength=len(each.words)) for each in (targets[row], sources[row])
             )
-            by_layer = between_words(*matrices, *(each.tolist() for each in counts))
-            forward_IJ, backward_IJ = ((one + other) / 2 for one, other in zip(found[row], by_layer, strict=True))
+            by_model = between_words(*matrices, count_I.tolist(), count_J.tolist())
+            if looks:
+                look_IJ = _between_words(looks["attention"][place], sources[row], targets[row], text=text)
+                by_model = (by_model[0] + look_IJ) / 2, (by_model[1] + look_IJ) / 2
+            share_IJ = 0.5 * ((count_I > 0)[:, None] & (count_J > 0)).astype(np.float32)
+            forward_IJ, backward_IJ = (
+                one + share_IJ * (other - one) for one, other in zip(found[row], by_model, strict=True)
+            )
             found[row] = forward_IJ, backward_IJ
         return [
             learnt_alignment(source.words, target.words, *matrices, source.word_spans, target.word_spans)
