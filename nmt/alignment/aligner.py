@@ -263,6 +263,7 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
 def load_aligner(path: Path) -> WordAligner:
     """Reads what `save_aligner` wrote. Raises InputError for what is no such file, or damaged."""
     try:
+        path.open("rb").close()  # safetensors' own errors repeat the path
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

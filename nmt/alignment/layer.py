@@ -236,14 +236,18 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
     """Reads what ``save_layer`` wrote. Raises InputError, which says the ``remedy``, for what is no such file, or
     damaged, or of another model."""
     try:
+        path.open("rb").close()  # safetensors' own errors repeat the path
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         made_for = metadata[_FORMAT]
         width = tensors["source.narrow.bias"].shape[0]
         sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
-        layer = AlignmentLayer(*sizes, width=width)
-        layer.load_state_dict(tensors)
+        with torch.device("meta"):  # takes no memory before the shapes are known to fit
+            layer = AlignmentLayer(*sizes, width=width)
+        layer.load_state_dict(tensors, assign=True)
+        if not width or width % 2:
+            raise ValueError("width")
         if any(each.dtype != torch.float32 or not each.isfinite().all() for each in tensors.values()):
             raise ValueError("values")
     except OSError as error:
