@@ -95,37 +95,41 @@ def posterior(
     place_S = torch.arange(S)
     is_source_BS, is_target_BT = _within(source_length_B), _within(target_length_B)
     distance_SS = (place_S - place_S[:, None]).clamp(-reach, reach) + reach
-    jump_BSS = direction.jump_J[distance_SS] * is_source_BS[:, None, :]
-    jump_BSS = jump_BSS / jump_BSS.sum(dim=2, keepdim=True)
+    # The jumps of all sentences are the same but for what each position's add up to.
+    jump_SS = direction.jump_J[distance_SS]
+    share_BS = 1 / (is_source_BS.float() @ jump_SS.T)
     first_BS = direction.first_W1[place_S.clamp(max=reach)] * is_source_BS
     first_BS = first_BS / first_BS.sum(dim=1, keepdim=True)
-    link_TBS = (link_BST * is_source_BS[:, :, None] * (1 - EMPTY_PROBABILITY)).permute(2, 0, 1).contiguous()
-    empty_TB1 = empty_BT.T[:, :, None] * EMPTY_PROBABILITY
+    # Target padding is the empty word's for sure, so that nothing changes there.
+    is_cell_BST = is_source_BS[:, :, None] & is_target_BT[:, None]
+    link_TBS = (link_BST * is_cell_BST).permute(2, 0, 1).contiguous().mul_(1 - EMPTY_PROBABILITY)
+    empty_TB1 = torch.where(is_target_BT, empty_BT * EMPTY_PROBABILITY, 1.0).T.contiguous()[:, :, None]
 
-    linked_TBS, emptied_TBS = torch.empty(T, B, S), torch.empty(T, B, S)
+    jumped_TBS, before_TBS = torch.empty(T, B, S), torch.empty(T, B, S)
     scale_TB1 = torch.empty(T, B, 1)
     stay_BS = jumped_BS = first_BS
     for time in range(T):
-        linked_BS, emptied_BS = jumped_BS * link_TBS[time], stay_BS * empty_TB1[time]
-        scale_TB1[time] = (linked_BS.sum(dim=1, keepdim=True) + emptied_BS.sum(dim=1, keepdim=True)).clamp(min=_TINY)
-        linked_TBS[time], emptied_TBS[time] = linked_BS / scale_TB1[time], emptied_BS / scale_TB1[time]
-        stay_BS = linked_TBS[time] + emptied_TBS[time]
-        jumped_BS = torch.bmm(stay_BS[:, None], jump_BSS)[:, 0]
+        jumped_TBS[time], before_TBS[time] = jumped_BS, stay_BS
+        here_BS = torch.addcmul(stay_BS * empty_TB1[time], jumped_BS, link_TBS[time])
+        scale_B1 = torch.sum(here_BS, dim=1, keepdim=True, out=scale_TB1[time]).clamp_(min=_TINY)
+        stay_BS = here_BS.div_(scale_B1)
+        if time < T - 1:
+            jumped_BS = (stay_BS * share_BS) @ jump_SS
+    link_TBS /= scale_TB1
+    empty_TB1 /= scale_TB1
 
     # What is still to come depends on the source position alone, whether it was linked or the empty word came after it.
-    rest_TBS = torch.ones(T, B, S)
-    landed_TBS = torch.empty(T, B, S)
+    rest_TBS, landed_TBS = torch.empty(T, B, S), torch.empty(T, B, S)
+    rest_TBS[T - 1] = 1
     for time in range(T - 1, 0, -1):
-        going_on_B1 = is_target_BT[:, time, None]
-        landed_TBS[time] = torch.where(going_on_B1, link_TBS[time] * rest_TBS[time] / scale_TB1[time], 0.0)
-        jumped_BS = torch.bmm(jump_BSS, landed_TBS[time][:, :, None])[:, :, 0]
-        stayed_BS = empty_TB1[time] * rest_TBS[time] / scale_TB1[time]
-        rest_TBS[time - 1] = torch.where(going_on_B1, jumped_BS + stayed_BS, 1.0)
+        rest_BS = rest_TBS[time]
+        landed_BS = torch.mul(link_TBS[time], rest_BS, out=landed_TBS[time])
+        torch.addcmul((landed_BS @ jump_SS.T).mul_(share_BS), rest_BS, empty_TB1[time], out=rest_TBS[time - 1])
 
-    found_TBS = linked_TBS * rest_TBS * is_target_BT.T[:, :, None]
-    empty_TB = (emptied_TBS * rest_TBS).sum(dim=2) * is_target_BT.T
-    before_BST = (linked_TBS + emptied_TBS)[:-1].permute(1, 2, 0)
-    times_SS = (torch.bmm(before_BST, landed_TBS[1:].transpose(0, 1)) * jump_BSS).sum(dim=0)
+    found_TBS = jumped_TBS.mul_(link_TBS).mul_(rest_TBS)
+    empty_TB = (before_TBS * rest_TBS).sum(dim=2) * empty_TB1[:, :, 0] * is_target_BT.T
+    before_NS, landed_NS = (before_TBS[1:] * share_BS).view(-1, S), landed_TBS[1:].view(-1, S)
+    times_SS = before_NS.T @ landed_NS * jump_SS
     return Posterior(
         found_TBS.permute(1, 2, 0),
         empty_TB.T,
