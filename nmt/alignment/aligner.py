@@ -12,7 +12,7 @@ What is missing to 1 in a row of the forward matrix, or a column of the backward
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
@@ -24,6 +24,7 @@ import safetensors
 import safetensors.numpy
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nmt.alignment import Weights
 from nmt.alignment.extract import Grow
@@ -52,8 +53,8 @@ class Numbered(NamedTuple):
     """Sentences as tokens."""
 
     tokens_B: list[Tokens]
-    counts_B: list[list[int]]
-    """How many tokens each word has."""
+    counts_B: list[Tokens]
+    """How many tokens each word has: at least one."""
     number: dict[str, int]
     """Of all tokens that are known, and of these sentences'."""
 
@@ -68,12 +69,17 @@ class Side:
     def numbered(self, sentences: Sequence[Words]) -> Numbered:
         """The tokens of each sentence as numbers; unknown ones are numbered on."""
         number = dict(self.number)
-        tokens_B: list[Tokens] = []
-        counts_B: list[list[int]] = []
-        for words in sentences:
-            tokens, counts = self.granularity.tokens(words)
-            tokens_B.append(np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64))
-            counts_B.append(counts)
+        place: dict[str, int] = {}
+        word_N = np.array([place.setdefault(word, len(place)) for words in sentences for word in words], dtype=np.int64)
+        tokens, counts = self.granularity.tokens(place)
+        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64)
+        count_N = np.array(counts, dtype=np.int64)[word_N]
+        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int64)
+        # The tokens of each word one after the other: its first one's place, and as many steps on.
+        steps = np.arange(count_N.sum()) - np.repeat(np.cumsum(count_N) - count_N, count_N)
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        counts_B = _parted(count_N, lengths)
+        tokens_B = _parted(token_M[np.repeat(first_N, count_N) + steps], [int(each.sum()) for each in counts_B])
         return Numbered(tokens_B, counts_B, number)
 
 
@@ -87,14 +93,35 @@ class Member:
 
     def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
         """As ``WordAligner.matrices``."""
+        return _matrices(self.cells(sources, targets), sources, targets)
+
+    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> NDArray[np.float32]:
+        """The cells of all forward matrices, one after the other, and those of all backward ones, (2, cells)."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
-        found = self.models.posteriors(source.tokens_B, target.tokens_B, spelt_alike_X)
-        return [
-            between_words(*matrices, rows, columns)
-            for matrices, rows, columns in zip(found, target.counts_B, source.counts_B, strict=True)
-        ]
+        sizes = [len(one) * len(other) for one, other in zip(sources, targets, strict=True)]
+        first_R = np.cumsum([0, *sizes])
+        found_2N = np.zeros((2, int(first_R[-1])), np.float32)
+        for rows, *both in self.models.in_batches(source.tokens_B, target.tokens_B, spelt_alike_X):
+            source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
+            cells_2BIJ = _between_words_of(*both, target_counts, source_counts)
+            J_B = np.array([len(counts) for counts in source_counts])
+            is_row_BI, is_column_BJ = (
+                np.arange(widest) < lengths_B[:, None]
+                for widest, lengths_B in (
+                    (cells_2BIJ.shape[2], np.array([len(counts) for counts in target_counts])),
+                    (cells_2BIJ.shape[3], J_B),
+                )
+            )
+            place_BIJ = (
+                first_R[list(rows)][:, None, None]
+                + np.arange(cells_2BIJ.shape[2])[:, None] * J_B[:, None, None]
+                + np.arange(cells_2BIJ.shape[3])
+            )
+            is_cell_BIJ = is_row_BI[:, :, None] & is_column_BJ[:, None]
+            found_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
+        return found_2N
 
 
 class WordAligner:
@@ -106,15 +133,35 @@ class WordAligner:
     def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
         """Of each pair of sentences the forward and the backward matrix between its words, float32, a row for each
         target word and a column for each source word."""
-        means = [
-            (np.zeros((len(target), len(source)), np.float32), np.zeros((len(target), len(source)), np.float32))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        for matrices in in_threads([partial(each.matrices, sources, targets) for each in self.members]):
-            for mean, found in zip(means, matrices, strict=True):
-                for sum_IJ, weights_IJ in zip(mean, found, strict=True):
-                    sum_IJ += weights_IJ / len(self.members)
-        return means
+        by_member = in_threads([partial(each.cells, sources, targets) for each in self.members])
+        mean_2N = by_member[0] / len(self.members)
+        for cells_2N in by_member[1:]:
+            mean_2N += cells_2N / len(self.members)
+        return _matrices(mean_2N, sources, targets)
+
+
+def _matrices(
+    cells_2N: NDArray[np.float32], sources: Sequence[Words], targets: Sequence[Words]
+) -> list[tuple[Weights, Weights]]:
+    """Each pair's own of the cells."""
+    forward_N, backward_N = cells_2N
+    found: list[tuple[Weights, Weights]] = []
+    begin = 0
+    for source, target in zip(sources, targets, strict=True):
+        shape = (len(target), len(source))
+        end = begin + shape[0] * shape[1]
+        found.append((forward_N[begin:end].reshape(shape), backward_N[begin:end].reshape(shape)))
+        begin = end
+    return found
+
+
+def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
+    """The array in pieces of these lengths."""
+    begin, parts = 0, []
+    for length in lengths:
+        parts.append(array[begin : begin + length])
+        begin += length
+    return parts
 
 
 def learn_aligner(
@@ -184,6 +231,29 @@ def _summed(array: NDArray[np.floating], counts: Sequence[int], *, axis: int) ->
     if nothing:  # reduceat gives the neighbour instead
         summed[(slice(None),) * axis + (nothing,)] = 0
     return summed
+
+
+def _between_words_of(
+    forward_BTS: Tensor, backward_BTS: Tensor, target_counts: Sequence[Tokens], source_counts: Sequence[Tokens]
+) -> NDArray[np.float32]:
+    """As ``between_words``, of a padded batch: both matrices, (2, B, I, J), padded too. No word is without tokens."""
+    shared_BIT, shared_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
+    both_2BTS = torch.stack([forward_BTS, backward_BTS])
+    target_BI1 = shared_BIT.sum(dim=2, keepdim=True).clamp(min=1)
+    source_B1J = shared_BJS.sum(dim=2)[:, None].clamp(min=1)
+    both_2BIJ = torch.matmul(torch.matmul(shared_BIT, both_2BTS), shared_BJS.mT)
+    return torch.stack([both_2BIJ[0] / target_BI1, both_2BIJ[1] / source_B1J]).numpy()
+
+
+def _words_of_tokens(counts: Sequence[Tokens]) -> Tensor:
+    """1 where a word has a token, (B, words, tokens)."""
+    B, I = len(counts), max(map(len, counts))  # noqa: E741
+    count_BI = np.zeros((B, I), np.int64)
+    for row, each in enumerate(counts):
+        count_BI[row, : len(each)] = each
+    last_BI1 = torch.from_numpy(count_BI.cumsum(axis=1))[:, :, None]
+    place_T = torch.arange(int(last_BI1.max()))
+    return ((place_T < last_BI1) & (place_T >= last_BI1 - torch.from_numpy(count_BI)[:, :, None])).float()
 
 
 def learnt_alignment(

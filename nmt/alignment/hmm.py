@@ -170,31 +170,41 @@ class Hmms:
             (np.zeros((len(target), len(source)), np.float32),) * 2
             for source, target in zip(sources, targets, strict=True)
         ]
-        for batch in _batches(sources, targets, self.source_tokens, self.target_tokens):
-            place_BST = batch.places(self.pair_E, self.source_tokens, self.target_tokens)
-            unseen_BST = self._unseen(batch, spelt_alike_X)
-            link_BST = self._emitted(self.forward, place_BST, unseen_BST)
-            back_BST = self._emitted(self.backward, place_BST, unseen_BST)
-            one_BTS = posterior(*batch.seen_by(self.forward, link_BST)).link_BST.mT.numpy()
-            other_BTS = posterior(*batch.turned.seen_by(self.backward, back_BST.mT)).link_BST.numpy()
-            for place, row in enumerate(batch.rows):
+        for rows, one_BTS, other_BTS in self.in_batches(sources, targets, spelt_alike_X):
+            for row, one_TS, other_TS in zip(rows, one_BTS.numpy(), other_BTS.numpy(), strict=True):
                 T, S = found[row][0].shape
-                found[row] = (one_BTS[place, :T, :S].copy(), other_BTS[place, :T, :S].copy())
+                found[row] = (one_TS[:T, :S].copy(), other_TS[:T, :S].copy())
         return found
 
-    def _emitted(self, direction: Direction, place_BST: Tensor, unseen_BST: Tensor) -> Tensor:
+    def in_batches(
+        self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens
+    ) -> Iterator[tuple[tuple[int, ...], Tensor, Tensor]]:
+        """As ``posteriors``, some pairs of sentences at a time: which ones, and both their matrices (B, T, S), 0 at
+        padding. Pairs with an empty side are left out."""
         E = len(self.pair_E)
-        seen_BST = direction.link_E[place_BST.clamp(max=E - 1)] if E else unseen_BST
-        return torch.where(place_BST < E, seen_BST.clamp(min=NEVER_SEEN), unseen_BST)
-
-    def _unseen(self, batch: _Batch, spelt_alike_X: Tokens) -> Tensor:
-        """What pairs of tokens have that were not seen together."""
-        source_BS, target_BT = batch.source_BS, batch.target_BT
-        unknown_BST = (source_BS >= self.source_tokens)[:, :, None] | (target_BT >= self.target_tokens)[:, None]
-        alike_BS = torch.from_numpy(np.append(spelt_alike_X, _NO_TOKEN))[source_BS]
-        alike_BST = (alike_BS[:, :, None] == target_BT[:, None]) & (alike_BS >= 0)[:, :, None]
-        unseen_BST = torch.where(unknown_BST, UNKNOWN, NEVER_SEEN)
-        return torch.where(alike_BST, SAME_SPELLING, unseen_BST)
+        given = [
+            torch.cat([direction.link_E.clamp(min=NEVER_SEEN), torch.tensor([NEVER_SEEN])])
+            for direction in (self.forward, self.backward)
+        ]
+        alike_X = torch.from_numpy(np.append(spelt_alike_X, _NO_TOKEN))
+        for batch in _batches(sources, targets, self.source_tokens, self.target_tokens):
+            place_BST = batch.places(self.pair_E, self.source_tokens, self.target_tokens)
+            link_BST, back_BST = (link_E1[place_BST] for link_E1 in given)
+            source_BS1, target_B1T = batch.source_BS[:, :, None], batch.target_BT[:, None]
+            alike_BS1 = alike_X[source_BS1]
+            unknown_BST = (source_BS1 >= self.source_tokens) | (target_B1T >= self.target_tokens)
+            for is_so_BST, probability in (
+                (unknown_BST, UNKNOWN),
+                ((alike_BS1 == target_B1T) & (alike_BS1 >= 0), SAME_SPELLING),
+            ):
+                is_so_BST &= place_BST == E
+                link_BST.masked_fill_(is_so_BST, probability)
+                back_BST.masked_fill_(is_so_BST, probability)
+            yield (
+                batch.rows,
+                posterior(*batch.seen_by(self.forward, link_BST)).link_BST.mT,
+                posterior(*batch.turned.seen_by(self.backward, back_BST.mT)).link_BST,
+            )
 
 
 def learn(
