@@ -256,25 +256,28 @@ def _words_of_tokens(counts: Sequence[Tokens]) -> Tensor:
     return ((place_T < last_BI1) & (place_T >= last_BI1 - torch.from_numpy(count_BI)[:, :, None])).float()
 
 
-def learnt_alignment(
-    source_words: Words,
-    target_words: Words,
-    forward_IJ: Weights,
-    backward_IJ: Weights,
-    source_spans: Sequence[Span],
-    target_spans: Sequence[Span],
-) -> Alignment:
-    """The alignment of a pair by matrices of both directions: the soft one is their geometric mean, to which each of
-    the two must consent, and the links are found in it by `RULE`."""
-    weights_IJ = np.sqrt(forward_IJ * backward_IJ, dtype=np.float64)
-    return Alignment(
-        tuple(source_words),
-        tuple(target_words),
-        RULE.links(weights_IJ),
-        weights_IJ,
-        source_spans=tuple(source_spans),
-        target_spans=tuple(target_spans),
-    )
+def learnt_alignments(
+    sources: Sequence[Words],
+    targets: Sequence[Words],
+    matrices: Sequence[tuple[Weights, Weights]],
+    source_spans: Sequence[Sequence[Span]],
+    target_spans: Sequence[Sequence[Span]],
+) -> list[Alignment]:
+    """The alignment of each pair by matrices of both directions: the soft one is their geometric mean, to which each of
+    the two must consent, and the links are found in it by `RULE`. The spans say where the words stand."""
+    weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
+    rows = zip(sources, targets, RULE.links_of(weights), weights, source_spans, target_spans, strict=True)
+    return [
+        Alignment(
+            tuple(source),
+            tuple(target),
+            links,
+            weights_IJ,
+            source_spans=tuple(here),
+            target_spans=tuple(there),
+        )
+        for source, target, links, weights_IJ, here, there in rows
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------------- files
