@@ -100,26 +100,17 @@ class Member:
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
-        sizes = [len(one) * len(other) for one, other in zip(sources, targets, strict=True)]
-        first_R = np.cumsum([0, *sizes])
+        length_R2 = np.array([(len(one), len(other)) for one, other in zip(targets, sources, strict=True)])
+        first_R = np.cumsum([0, *length_R2.prod(axis=1)]) if len(length_R2) else np.zeros(1, np.int64)
         found_2N = np.zeros((2, int(first_R[-1])), np.float32)
-        for rows, *both in self.models.in_batches(source.tokens_B, target.tokens_B, spelt_alike_X):
+        for rows, forward_BTS, backward_BTS in self.models.in_batches(source.tokens_B, target.tokens_B, spelt_alike_X):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
-            cells_2BIJ = _between_words_of(*both, target_counts, source_counts)
-            J_B = np.array([len(counts) for counts in source_counts])
-            is_row_BI, is_column_BJ = (
-                np.arange(widest) < lengths_B[:, None]
-                for widest, lengths_B in (
-                    (cells_2BIJ.shape[2], np.array([len(counts) for counts in target_counts])),
-                    (cells_2BIJ.shape[3], J_B),
-                )
-            )
-            place_BIJ = (
-                first_R[list(rows)][:, None, None]
-                + np.arange(cells_2BIJ.shape[2])[:, None] * J_B[:, None, None]
-                + np.arange(cells_2BIJ.shape[3])
-            )
-            is_cell_BIJ = is_row_BI[:, :, None] & is_column_BJ[:, None]
+            cells_2BIJ = _between_words_of(forward_BTS, backward_BTS, target_counts, source_counts)
+            _, _, widest_I, widest_J = cells_2BIJ.shape
+            I_B11, J_B11 = length_R2[list(rows)].T[:, :, None, None]
+            row_I1, column_J = np.arange(widest_I)[:, None], np.arange(widest_J)
+            is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
+            place_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
             found_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
         return found_2N
 
@@ -134,8 +125,8 @@ class WordAligner:
         """Of each pair of sentences the forward and the backward matrix between its words, float32, a row for each
         target word and a column for each source word."""
         by_member = in_threads([partial(each.cells, sources, targets) for each in self.members])
-        mean_2N = by_member[0] / len(self.members)
-        for cells_2N in by_member[1:]:
+        mean_2N = np.zeros_like(by_member[0])
+        for cells_2N in by_member:
             mean_2N += cells_2N / len(self.members)
         return _matrices(mean_2N, sources, targets)
 

@@ -65,8 +65,8 @@ class _Growth:
 
     def grow(self, union: frozenset[Link]) -> None:
         # Reached words stay reached, so a neighbour refused once is refused for ever and each link need be visited only
-        # once. A link added behind the current one waits for the next round, one added ahead is met in this round. Links
-        # beside none that could be added need no visit.
+        # once. A link added behind the current one waits for the next round, one added ahead is met in this round.
+        # Links beside none that could be added need no visit.
         near = {(source + x, target + y) for source, target in union - self.links for x, y in _NEIGHBOURS}
         queue = [(0, target, source) for source, target in self.links & near]
         heapq.heapify(queue)

@@ -15,8 +15,7 @@ from nmt.data.words import text_words, white_space_words
 from nmt.workflows.align import Given, Written, check_files, windows, write_alignments
 from nmt.workflows.aligners import one_view
 
-
-_WINDOW_PAIRS = 5000
+WINDOW_PAIRS = 5000
 """More than a model aligns together: a batch takes some hundred pairs of like lengths."""
 
 
@@ -58,5 +57,5 @@ def align_learned(aligner: Path | None, given: Given, written: Written) -> Mappi
         one_view(name, Learned(found, given.text)),
         given,
         written,
-        pairs_in_windows=windows(None, given.source, given.target, size=_WINDOW_PAIRS),
+        pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),
     )
