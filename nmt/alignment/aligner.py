@@ -12,7 +12,7 @@ What is missing to 1 in a row of the forward matrix, or a column of the backward
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
@@ -24,6 +24,7 @@ import safetensors
 import safetensors.numpy
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nmt.alignment import Weights
 from nmt.alignment.extract import Grow
@@ -56,8 +57,8 @@ class Numbered(NamedTuple):
     """Sentences as tokens."""
 
     tokens_B: list[Tokens]
-    counts_B: list[list[int]]
-    """How many tokens each word has."""
+    counts_B: list[Tokens]
+    """How many tokens each word has: at least one."""
     number: dict[str, int]
     """Of all tokens that are known, and of these sentences'."""
 
@@ -72,13 +73,27 @@ class Side:
     def numbered(self, sentences: Sequence[Words]) -> Numbered:
         """The tokens of each sentence as numbers; unknown ones are numbered on."""
         number = dict(self.number)
-        tokens_B: list[Tokens] = []
-        counts_B: list[list[int]] = []
-        for words in sentences:
-            tokens, counts = self.granularity.tokens(words)
-            tokens_B.append(np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64))
-            counts_B.append(counts)
+        place: dict[str, int] = {}
+        word_N = np.array([place.setdefault(word, len(place)) for words in sentences for word in words], dtype=np.int64)
+        tokens, counts = self.granularity.tokens(place)
+        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64)
+        count_N = np.array(counts, dtype=np.int64)[word_N]
+        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int64)
+        # The tokens of each word one after the other: its first one's place, and as many steps on.
+        steps = np.arange(count_N.sum()) - np.repeat(np.cumsum(count_N) - count_N, count_N)
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        counts_B = _parted(count_N, lengths)
+        tokens_B = _parted(token_M[np.repeat(first_N, count_N) + steps], [int(each.sum()) for each in counts_B])
         return Numbered(tokens_B, counts_B, number)
+
+
+class Cells(NamedTuple):
+    """The matrices of some pairs."""
+
+    weights_2N: NDArray[np.float32]
+    """The cells of all forward matrices, one after the other, and those of all backward ones."""
+    fits_R: NDArray[np.bool_]
+    """Of each pair whether it is short enough."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +110,34 @@ class Member:
         return all(len(side.granularity.tokens(words)[0]) <= LONGEST for side, words in pair)
 
     def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
-        """As ``WordAligner.matrices``; all pairs fit."""
+        """As ``WordAligner.matrices``; a pair that does not fit has zeros."""
+        return _matrices(self.cells(sources, targets).weights_2N, sources, targets)
+
+    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> Cells:
+        """What ``matrices`` gives, in one array."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
+        longest_R = [max(map(len, pair)) for pair in zip(source.tokens_B, target.tokens_B, strict=True)]
+        fits_R = np.array(longest_R, dtype=np.int64) <= LONGEST
+        # What does not fit is taken for empty.
+        source_tokens, target_tokens = (
+            [tokens if fits else tokens[:0] for tokens, fits in zip(side.tokens_B, fits_R.tolist(), strict=True)]
+            for side in (source, target)
+        )
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
-        found = self.models.posteriors(source.tokens_B, target.tokens_B, spelt_alike_X)
-        return [
-            between_words(*matrices, rows, columns)
-            for matrices, rows, columns in zip(found, target.counts_B, source.counts_B, strict=True)
-        ]
+        length_R2 = np.array([(len(one), len(other)) for one, other in zip(targets, sources, strict=True)])
+        first_R = np.cumsum([0, *length_R2.prod(axis=1)]) if len(length_R2) else np.zeros(1, np.int64)
+        found_2N = np.zeros((2, int(first_R[-1])), np.float32)
+        for rows, forward_BTS, backward_BTS in self.models.in_batches(source_tokens, target_tokens, spelt_alike_X):
+            source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
+            cells_2BIJ = _between_words_of(forward_BTS, backward_BTS, target_counts, source_counts)
+            _, _, widest_I, widest_J = cells_2BIJ.shape
+            I_B11, J_B11 = length_R2[list(rows)].T[:, :, None, None]
+            row_I1, column_J = np.arange(widest_I)[:, None], np.arange(widest_J)
+            is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
+            place_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
+            found_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
+        return Cells(found_2N, fits_R)
 
 
 class WordAligner:
@@ -122,28 +156,41 @@ class WordAligner:
         """Of each pair of sentences the forward and the backward matrix between its words, float32, a row for each
         target word and a column for each source word: the mean over the members that it fits. Raises InputError where
         it fits none; ``first_line`` is the first pair's number."""
-        means = [
-            (np.zeros((len(target), len(source)), np.float32), np.zeros((len(target), len(source)), np.float32))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        pairs = list(zip(sources, targets, strict=True))
-        rows_M = [[row for row, pair in enumerate(pairs) if each.fits(*pair)] for each in self.members]
-        heard = Counter(row for rows in rows_M for row in rows)
-        for row in range(len(pairs)):
-            if not heard[row]:
-                raise InputError(
-                    f"line {first_line + row}: more than {LONGEST} words and signs are too many to align; "
-                    "split the line"
-                )
-        calls = [
-            partial(each.matrices, [sources[row] for row in rows], [targets[row] for row in rows])
-            for each, rows in zip(self.members, rows_M, strict=True)
-        ]
-        for rows, matrices in zip(rows_M, in_threads(calls), strict=True):
-            for row, found in zip(rows, matrices, strict=True):
-                for sum_IJ, weights_IJ in zip(means[row], found, strict=True):
-                    sum_IJ += weights_IJ / heard[row]
-        return means
+        by_member = in_threads([partial(each.cells, sources, targets) for each in self.members])
+        heard_R = sum((each.fits_R.astype(np.int64) for each in by_member), np.zeros(len(sources), np.int64))
+        if not heard_R.all():
+            line = first_line + int(heard_R.argmin())
+            raise InputError(f"line {line}: more than {LONGEST} words and signs are too many to align; split the line")
+        cells_R = [len(source) * len(target) for source, target in zip(sources, targets, strict=True)]
+        heard_N = np.repeat(heard_R, cells_R).astype(np.float32)
+        mean_2N = np.zeros_like(by_member[0].weights_2N)
+        for each in by_member:
+            mean_2N += each.weights_2N / heard_N
+        return _matrices(mean_2N, sources, targets)
+
+
+def _matrices(
+    cells_2N: NDArray[np.float32], sources: Sequence[Words], targets: Sequence[Words]
+) -> list[tuple[Weights, Weights]]:
+    """Each pair's own of the cells."""
+    forward_N, backward_N = cells_2N
+    found: list[tuple[Weights, Weights]] = []
+    begin = 0
+    for source, target in zip(sources, targets, strict=True):
+        shape = (len(target), len(source))
+        end = begin + shape[0] * shape[1]
+        found.append((forward_N[begin:end].reshape(shape), backward_N[begin:end].reshape(shape)))
+        begin = end
+    return found
+
+
+def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
+    """The array in pieces of these lengths."""
+    begin, parts = 0, []
+    for length in lengths:
+        parts.append(array[begin : begin + length])
+        begin += length
+    return parts
 
 
 def learn_aligner(
@@ -219,25 +266,51 @@ def _summed(array: NDArray[np.floating], counts: Sequence[int], *, axis: int) ->
     return summed
 
 
-def learnt_alignment(
-    source_words: Words,
-    target_words: Words,
-    forward_IJ: Weights,
-    backward_IJ: Weights,
-    source_spans: Sequence[Span],
-    target_spans: Sequence[Span],
-) -> Alignment:
-    """The alignment of a pair by matrices of both directions: the soft one is their geometric mean, to which each of
-    the two must consent, and the links are found in it by `RULE`."""
-    weights_IJ = np.sqrt(forward_IJ * backward_IJ, dtype=np.float64)
-    return Alignment(
-        tuple(source_words),
-        tuple(target_words),
-        RULE.links(weights_IJ),
-        weights_IJ,
-        source_spans=tuple(source_spans),
-        target_spans=tuple(target_spans),
-    )
+def _between_words_of(
+    forward_BTS: Tensor, backward_BTS: Tensor, target_counts: Sequence[Tokens], source_counts: Sequence[Tokens]
+) -> NDArray[np.float32]:
+    """As ``between_words``, of a padded batch: both matrices, (2, B, I, J), padded too. No word is without tokens."""
+    shared_BIT, shared_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
+    both_2BTS = torch.stack([forward_BTS, backward_BTS])
+    target_BI1 = shared_BIT.sum(dim=2, keepdim=True).clamp(min=1)
+    source_B1J = shared_BJS.sum(dim=2)[:, None].clamp(min=1)
+    both_2BIJ = torch.matmul(torch.matmul(shared_BIT, both_2BTS), shared_BJS.mT)
+    return torch.stack([both_2BIJ[0] / target_BI1, both_2BIJ[1] / source_B1J]).numpy()
+
+
+def _words_of_tokens(counts: Sequence[Tokens]) -> Tensor:
+    """1 where a word has a token, (B, words, tokens)."""
+    B, I = len(counts), max(map(len, counts))  # noqa: E741
+    count_BI = np.zeros((B, I), np.int64)
+    for row, each in enumerate(counts):
+        count_BI[row, : len(each)] = each
+    last_BI1 = torch.from_numpy(count_BI.cumsum(axis=1))[:, :, None]
+    place_T = torch.arange(int(last_BI1.max()))
+    return ((place_T < last_BI1) & (place_T >= last_BI1 - torch.from_numpy(count_BI)[:, :, None])).float()
+
+
+def learnt_alignments(
+    sources: Sequence[Words],
+    targets: Sequence[Words],
+    matrices: Sequence[tuple[Weights, Weights]],
+    source_spans: Sequence[Sequence[Span]],
+    target_spans: Sequence[Sequence[Span]],
+) -> list[Alignment]:
+    """The alignment of each pair by matrices of both directions: the soft one is their geometric mean, to which each of
+    the two must consent, and the links are found in it by `RULE`. The spans say where the words stand."""
+    weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
+    rows = zip(sources, targets, RULE.links_of(weights), weights, source_spans, target_spans, strict=True)
+    return [
+        Alignment(
+            tuple(source),
+            tuple(target),
+            links,
+            weights_IJ,
+            source_spans=tuple(here),
+            target_spans=tuple(there),
+        )
+        for source, target, links, weights_IJ, here, there in rows
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------------- files

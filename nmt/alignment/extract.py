@@ -19,6 +19,8 @@ but one word; for column maxima the same holds of columns. Of equal maxima the w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
@@ -106,12 +108,26 @@ class Grow(Rule):
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
-        weights_TS = _checked(weights_TS)
-        # A row that knows nothing could still hold the maximum of a column.
-        counts_TS = (weights_TS >= self.threshold) & _stands_out(weights_TS)
-        forward = _links(_row_best(weights_TS) & counts_TS)
-        backward = _links(_row_best(weights_TS.T).T & counts_TS)
-        return symmetrize(forward, backward, "grow-diag-final-and")
+        return self.links_of([weights_TS])[0]
+
+    def links_of(self, matrices: Sequence[ArrayLike]) -> list[Links]:
+        """The links of each sentence pair; faster than one after the other, since matrices of one shape go together."""
+        checked = [_checked(weights_TS) for weights_TS in matrices]
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for row, weights_TS in enumerate(checked):
+            by_shape.setdefault(weights_TS.shape, []).append(row)
+        found: list[Links] = [()] * len(checked)
+        for rows in by_shape.values():
+            weights_BTS = np.stack([checked[row] for row in rows])
+            # A row that knows nothing could still hold the maximum of a column.
+            counts_BTS = (weights_BTS >= self.threshold) & _stands_out(weights_BTS)
+            forward_BTS = _row_best(weights_BTS) & counts_BTS
+            backward_BTS = _row_best(weights_BTS.swapaxes(1, 2)).swapaxes(1, 2) & counts_BTS
+            differ_B = (forward_BTS != backward_BTS).any(axis=(1, 2)).tolist()
+            both = zip(_links_of(forward_BTS), _links_of(backward_BTS), strict=True)
+            for row, differ, (forward, backward) in zip(rows, differ_B, both, strict=True):
+                found[row] = symmetrize(forward, backward, "grow-diag-final-and") if differ else forward
+        return found
 
 
 Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
@@ -128,22 +144,29 @@ def _checked(weights_TS: ArrayLike) -> NDArray[np.float64]:
 
 
 def _stands_out(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Per row, shape (T, 1): whether some source word has more weight than another, or is the only one."""
-    T, S = weights_TS.shape
+    """Per row, shape (..., T, 1): whether some source word has more weight than another, or is the only one."""
+    *BT, S = weights_TS.shape
     if S <= 1:
-        return np.ones((T, 1), dtype=np.bool_)
-    distinct_T1: NDArray[np.bool_] = weights_TS.max(axis=1, keepdims=True) > weights_TS.min(axis=1, keepdims=True)
+        return np.ones((*BT, 1), dtype=np.bool_)
+    distinct_T1: NDArray[np.bool_] = weights_TS.max(axis=-1, keepdims=True) > weights_TS.min(axis=-1, keepdims=True)
     return distinct_T1
 
 
 def _row_best(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """True at the first maximum of each row that stands out."""
-    best_TS = np.zeros(weights_TS.shape, dtype=np.bool_)
-    if weights_TS.size:
-        best_TS[np.arange(len(weights_TS)), weights_TS.argmax(axis=1)] = True
+    """True at the first maximum of each row that stands out, (..., T, S)."""
+    if not weights_TS.size:
+        return np.zeros(weights_TS.shape, dtype=np.bool_)
+    best_TS: NDArray[np.bool_] = np.arange(weights_TS.shape[-1]) == weights_TS.argmax(axis=-1)[..., None]
     return best_TS & _stands_out(weights_TS)
 
 
 def _links(chosen_TS: NDArray[np.bool_]) -> Links:
-    # Column-major order of the matrix is the sorted order of (source, target).
-    return tuple((int(source), int(target)) for source, target in np.argwhere(chosen_TS.T))
+    return _links_of(chosen_TS[None])[0]
+
+
+def _links_of(chosen_BTS: NDArray[np.bool_]) -> list[Links]:
+    # Column-major order of a matrix is the sorted order of (source, target).
+    _, source_N, target_N = np.nonzero(chosen_BTS.swapaxes(1, 2))
+    links = list(zip(source_N.tolist(), target_N.tolist(), strict=True))
+    end_B = chosen_BTS.sum(axis=(1, 2)).cumsum().tolist()
+    return [tuple(links[begin:end]) for begin, end in pairwise([0, *end_B])]

@@ -66,7 +66,9 @@ class _Growth:
     def grow(self, union: frozenset[Link]) -> None:
         # Reached words stay reached, so a neighbour refused once is refused for ever and each link need be visited only
         # once. A link added behind the current one waits for the next round, one added ahead is met in this round.
-        queue = [(0, target, source) for source, target in self.links]
+        # Links beside none that could be added need no visit.
+        near = {(source + x, target + y) for source, target in union - self.links for x, y in _NEIGHBOURS}
+        queue = [(0, target, source) for source, target in self.links & near]
         heapq.heapify(queue)
         while queue:
             turn, target, source = heapq.heappop(queue)
@@ -78,7 +80,7 @@ class _Growth:
                     heapq.heappush(queue, (turn if ahead else turn + 1, link[1], link[0]))
 
     def final(self, direction: frozenset[Link], *, both: bool) -> None:
-        for link in sorted(direction, key=lambda link: (link[1], link[0])):
+        for link in sorted(direction - self.links, key=lambda link: (link[1], link[0])):
             has = (self._has_source(link), self._has_target(link))
             if not (any(has) if both else all(has)):
                 self._add(link)

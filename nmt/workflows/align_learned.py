@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.alignment.aligner import WordAligner, learnt_alignment, load_aligner
+from nmt.alignment.aligner import WordAligner, learnt_alignments, load_aligner
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
-from nmt.workflows.align import Given, Written, check_files, gold_of, write_alignments
+from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 from nmt.workflows.aligners import one_view
+
+WINDOW_PAIRS = 5000
+"""More than a model aligns together: a batch takes some hundred pairs of like lengths."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,7 @@ class Learned:
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
         found = self.aligner.matrices(source_words, target_words, first_line=first_line)
-        rows = zip(source_words, target_words, found, source_spans, target_spans, strict=True)
-        return [learnt_alignment(one, other, *matrices, here, there) for one, other, matrices, here, there in rows]
+        return learnt_alignments(source_words, target_words, found, source_spans, target_spans)
 
 
 def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
@@ -52,4 +54,9 @@ def align_learned(aligner: Path | None, given: Given, written: Written) -> Mappi
     else:
         found = load_aligner(aligner)
     name = "learned" if aligner is None else aligner.name
-    return write_alignments(one_view(name, Learned(found, given.text)), given, written)
+    return write_alignments(
+        one_view(name, Learned(found, given.text)),
+        given,
+        written,
+        pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),
+    )

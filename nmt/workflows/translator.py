@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Links, Method
-from nmt.alignment.aligner import WordAligner, between_words, learnt_alignment
+from nmt.alignment.aligner import WordAligner, between_words, learnt_alignments
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
@@ -429,10 +429,13 @@ class Translator:
                 one + share_IJ * (other - one) for one, other in zip(found[row], by_model, strict=True)
             )
             found[row] = forward_IJ, backward_IJ
-        return [
-            learnt_alignment(source.words, target.words, *matrices, source.word_spans, target.word_spans)
-            for source, target, matrices in zip(sources, targets, found, strict=True)
-        ]
+        return learnt_alignments(
+            [each.words for each in sources],
+            [each.words for each in targets],
+            found,
+            [each.word_spans for each in sources],
+            [each.word_spans for each in targets],
+        )
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
         """How well the model predicts given translations, reading what ``feed`` chooses; None: teacher forcing."""

@@ -1,0 +1,397 @@
+"""Word alignment: speed and error rates of our aligners, of trained models and of eflomal, side by side.
+
+    python scripts/benchmark_alignment.py train.de train.en --gold dev.de dev.en dev.align [--model RUN [--reverse RUN]]
+        [--threads 1 --threads 2] [--rounds 3] [--pairs N]
+
+Speed: ``eflomal`` (`pip install 'nmt[eflomal]'`) learns from and aligns the training text and the gold text, both
+directions, with its default settings and as many threads as it takes. ``nmt`` learns once, is saved, and aligns the
+training text with what it has learnt and then loads; ``trained`` is ``nmt align RUN --method trained``, of a run that
+has an aligner. Text goes in and Pharaoh lines come out; Python and its modules are there already. Each system is a
+process of its own, and they work in turn (A B A B ...) for ``--rounds``: the median of wall clock and processor
+seconds is told, the process' largest memory, and the median of eflomal's seconds over ours in the same round.
+
+Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
+to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the backward one and both joined, of each
+granularity and of the mean of the first two, three ...; of models: attention (mean of all heads, and of each layer),
+gradients and, of a run with an aligner, what it learnt. Prints a JSON line for each figure, and a table on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from measuring import print_table, report
+
+from nmt.alignment import Links, Method, Weights
+from nmt.alignment.error_rate import AlignmentScore, Gold, score
+from nmt.alignment.formats import pharaoh_line, read_gold
+from nmt.alignment.symmetrize import symmetrize
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.workflows.align import pairs
+
+if TYPE_CHECKING:
+    from nmt.alignment.aligner import WordAligner
+    from nmt.workflows.translator import Translator
+
+
+class Text(NamedTuple):
+    """Lines that go together."""
+
+    sources: list[str]
+    targets: list[str]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a system says of one turn."""
+
+    seconds: float
+    processor_seconds: float
+    lines: Any
+    """What came out: Pharaoh lines, of eflomal those of both directions, or nothing."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path, help="training text, one sentence per line; .gz too")
+    parser.add_argument("target", type=Path, help="its translation")
+    parser.add_argument("--gold", type=Path, nargs=3, metavar=("SOURCE", "TARGET", "LINKS"), required=True)
+    parser.add_argument("--model", metavar="RUN", help="a run that translates source to target")
+    parser.add_argument("--reverse", metavar="RUN", help="a run that translates target to source")
+    parser.add_argument("--threads", type=int, action="append", help="of ours; repeatable; default 1 and 2")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pairs", type=int, help="of the training text only the first ones")
+    given = parser.parse_args(arguments)
+    log.set_verbosity(log.Verbosity.QUIET)
+    try:
+        text, gold_text = read(given.source, given.target, given.pairs), read(*given.gold[:2])
+        lengths = [(len(one.split()), len(other.split())) for one, other in zip(*gold_text, strict=True)]
+        gold = read_gold(given.gold[2], lengths)
+        if given.rounds < 1 or not text.sources:
+            raise InputError("--rounds and --pairs must be 1 or more, and the training text must hold a line")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "aligner"
+            from_eflomal = compare_speed(text, gold_text, file, given.model, given.threads or [1, 2], given.rounds)
+            if from_eflomal is not None:
+                judge_directions("eflomal", gold, *(_of_words(links, gold_text) for links in from_eflomal))
+            judge_aligner(file, gold_text, gold)
+        if given.model is not None:
+            judge_models(given.model, given.reverse, gold_text, gold)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print_table()
+    return 0
+
+
+def read(source: Path, target: Path, count: int | None = None) -> Text:
+    """The lines of two files, or the first ones. Raises InputError."""
+    both = list(islice(pairs(source, target), count))
+    return Text([one for one, _ in both], [other for _, other in both])
+
+
+# --------------------------------------------------------------------------------------------------------------- speed
+
+
+def compare_speed(
+    text: Text, gold_text: Text, file: Path, model: str | None, threads: Sequence[int], rounds: int
+) -> tuple[list[Links], list[Links]] | None:
+    """Reports what learning and aligning take, and leaves our aligner in a file. Returns eflomal's links of both
+    directions of the training text and then the gold text, None without it."""
+    with ExitStack() as stack:
+
+        def start(name: str, *given: Any) -> System:
+            system = System(name, *given)
+            stack.callback(system.kill)  # where this ends by a fault
+            return system
+
+        most = max(threads)
+        learner = start("nmt, learning", _learner, most, file)
+        turn = learner.take(text)
+        tell(f"nmt ({most} threads): learning", [turn], most)
+        report(f"nmt ({most} threads): learning, memory", learner.end() / 1024, "MiB", _machine(most))
+        systems = [start("eflomal", _eflomal, 0)]
+        systems += [start(f"nmt ({count} threads)", _aligner, count, file) for count in threads]
+        if model is not None:
+            systems += [start(f"trained ({count} threads)", _model_aligner, count, model) for count in threads]
+        for system in systems:
+            if system.failure is not None:
+                print(f"{system.name}: left out: {system.failure}", file=sys.stderr)
+        running = [system for system in systems if system.failure is None]
+        turns: dict[str, list[Turn]] = {system.name: [] for system in running}
+        everything = Text(text.sources + gold_text.sources, text.targets + gold_text.targets)
+        for _ in range(rounds):
+            for system in running:
+                turns[system.name].append(system.take(everything if system.name == "eflomal" else text))
+        for system in running:
+            mine, count = turns[system.name], system.threads
+            what = "learning and aligning" if system.name == "eflomal" else "aligning"
+            tell(f"{system.name}: {what}", mine, count)
+            if "eflomal" in turns and system.name != "eflomal":
+                both = list(zip(turns["eflomal"], mine, strict=True))
+                for unit in ("seconds", "processor_seconds"):
+                    ratio = statistics.median(getattr(peer, unit) / getattr(own, unit) for peer, own in both)
+                    report(f"{system.name}: times as fast as eflomal, {unit}", ratio, "", _machine(count))
+            report(f"{system.name}: memory", system.end() / 1024, "MiB", _machine(count))
+    if "eflomal" not in turns:
+        return None
+    forward, backward = ([_parsed(line) for line in lines] for lines in turns["eflomal"][-1].lines)
+    return forward, backward
+
+
+def tell(name: str, turns: Sequence[Turn], threads: int) -> None:
+    """Reports the median of several turns."""
+    report(name, statistics.median(turn.seconds for turn in turns), "s", _machine(threads))
+    processor_seconds = statistics.median(turn.processor_seconds for turn in turns)
+    report(f"{name}, processor", processor_seconds, "s", _machine(threads))
+
+
+def _machine(threads: int) -> str:
+    return f"cpu ({threads or 'all'} threads, load {os.getloadavg()[0]:.1f})"
+
+
+def _parsed(line: str) -> Links:
+    found = []
+    for token in line.split():
+        source, _, target = token.partition("-")
+        found.append((int(source), int(target)))
+    return tuple(found)
+
+
+Work = Callable[[Text], Any]
+
+
+class System:
+    """What learns or aligns, in a process of its own."""
+
+    def __init__(self, name: str, made_by: Callable[..., Work], threads: int, *given: Any) -> None:
+        self.name, self.threads = name, threads
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=_serve, args=(there, made_by, threads, *given))
+        self._process.start()
+        self.failure: str | None = self._here.recv()
+
+    def take(self, text: Text) -> Turn:
+        """One turn."""
+        self._here.send(text)
+        turn = self._here.recv()
+        assert isinstance(turn, Turn)
+        return turn
+
+    def kill(self) -> None:
+        """Ends the process, whatever it does."""
+        self._process.kill()
+
+    def end(self) -> float:
+        """Ends the process; the most memory that it and its programs had, in KiB."""
+        self._here.send(None)
+        most: float = self._here.recv()
+        self._process.join()
+        return most
+
+
+def _serve(pipe: Connection, made_by: Callable[..., Work], threads: int, *given: Any) -> None:
+    log.set_verbosity(log.Verbosity.QUIET)
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    try:
+        work = made_by(*given)
+    except InputError as error:
+        pipe.send(str(error))
+        return
+    pipe.send(None)
+    while (text := pipe.recv()) is not None:
+        started, before = time.perf_counter(), _processor_seconds()
+        lines = work(text)
+        pipe.send(Turn(time.perf_counter() - started, _processor_seconds() - before, lines))
+    pipe.send(sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _eflomal() -> Work:
+    try:
+        import eflomal
+    except ImportError:
+        raise InputError("eflomal is not installed; pip install 'nmt[eflomal]'") from None
+    os.environ.pop("OMP_NUM_THREADS", None)
+
+    def work(text: Text) -> tuple[list[str], list[str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            files = [str(Path(folder) / name) for name in ("forward", "reverse")]
+            eflomal.Aligner().align(*(plain(side) for side in text), *files)
+            forward, reverse = (Path(file).read_text().splitlines() for file in files)
+            return forward, reverse
+
+    return work
+
+
+def plain(lines: Iterable[str]) -> list[str]:
+    """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
+    from nmt.alignment.granularity import plain_parts
+
+    return [" ".join(part for word in line.split() for part in plain_parts(word)) for line in lines]
+
+
+def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
+    """Of links of any text that ends in this one, those of its lines, between white-space words."""
+    found = []
+    for of_pair, *lines in zip(links[len(links) - len(text.sources) :], *text, strict=True):
+        source_words, target_words = (
+            [row for row, word in enumerate(line.split()) for _ in plain([word])[0].split()] for line in lines
+        )
+        found.append(tuple(sorted({(source_words[source], target_words[target]) for source, target in of_pair})))
+    return found
+
+
+def _learner(file: Path) -> Work:
+    from nmt.alignment.aligner import save_aligner
+    from nmt.workflows.learn_aligner import learnt
+
+    return lambda text: save_aligner(learnt(*text), file)
+
+
+def _aligner(file: Path) -> Work:
+    from nmt.alignment.aligner import load_aligner
+    from nmt.workflows.align_learned import WINDOW_PAIRS, Learned
+
+    def work(text: Text) -> list[str]:
+        learned = Learned(load_aligner(file))
+        return _windowed(learned.align, text, WINDOW_PAIRS)
+
+    return work
+
+
+def _model_aligner(model: str) -> Work:
+    import nmt
+    from nmt.workflows.align import WINDOW_PAIRS
+
+    translator = nmt.load(model, device="cpu")
+    translator.check_method("trained")
+
+    def work(text: Text) -> list[str]:
+        return _windowed(lambda *both: translator.align(*both, method="trained"), text, WINDOW_PAIRS)
+
+    work(Text(["a"], ["a"]))  # reads the aligner, and warms up
+    return work
+
+
+def _windowed(align: Callable[[list[str], list[str]], Sequence[Any]], text: Text, size: int) -> list[str]:
+    return [
+        pharaoh_line(alignment.links)
+        for first in range(0, len(text.sources), size)
+        for alignment in align(text.sources[first : first + size], text.targets[first : first + size])
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------- quality
+
+
+def judge(name: str, found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScore:
+    """Reports the error rates of links."""
+    total = score(found, gold)
+    for what, value in (("AER", total.aer), ("precision", total.precision), ("recall", total.recall)):
+        report(f"{name}: {what}", 100 * value, "%", "cpu")
+    return total
+
+
+def judge_directions(name: str, gold: Sequence[Gold], forward: Sequence[Links], backward: Sequence[Links]) -> None:
+    """Reports two directions and both joined."""
+    judge(f"{name}, forward", forward, gold)
+    judge(f"{name}, backward", backward, gold)
+    joined = [symmetrize(one, other, "grow-diag-final-and") for one, other in zip(forward, backward, strict=True)]
+    judge(f"{name}, joined", joined, gold)
+
+
+def judge_aligner(file: Path, text: Text, gold: Sequence[Gold]) -> None:
+    """Reports our aligner, each of its granularities, and the mean of the first ones."""
+    from nmt.alignment.aligner import WordAligner, load_aligner
+
+    members = load_aligner(file).members
+    judge_matrices("nmt, all granularities", WordAligner(members), text, gold)
+    for number, member in enumerate(members, 1):
+        tokens = f"{len(member.source.number):,} and {len(member.target.number):,} tokens"
+        judge_matrices(f"nmt, granularity {number} ({tokens})", WordAligner([member]), text, gold)
+    for number in range(2, len(members)):
+        judge_matrices(f"nmt, mean of granularities 1 to {number}", WordAligner(members[:number]), text, gold)
+
+
+def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[Gold]) -> None:
+    """Reports the forward matrix, the backward one, and both joined as ``nmt align`` does."""
+    import numpy as np
+
+    from nmt.alignment.aligner import RULE
+
+    found = aligner.matrices(*([line.split() for line in side] for side in text))
+    ways: dict[str, Callable[[Weights, Weights], Any]] = {
+        "forward": lambda forward_IJ, _: forward_IJ,
+        "backward": lambda _, backward_IJ: backward_IJ,
+        "joined": lambda forward_IJ, backward_IJ: np.sqrt(forward_IJ * backward_IJ, dtype=np.float64),
+    }
+    for way, of in ways.items():
+        judge(f"{name}, {way}", RULE.links_of([of(*matrices) for matrices in found]), gold)
+
+
+def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gold]) -> None:
+    """Reports what a run, or two, find by attention, gradients and what they learnt."""
+    import nmt
+
+    forward = nmt.load(model, device="cpu", precision="float32")
+    backward = None if reverse is None else nmt.load(reverse, device="cpu", precision="float32")
+    for name, asked in _ways(forward).items():
+        one = asked(forward, text)
+        judge(f"model, {name}", one, gold)
+        if backward is None or name == "trained" or name not in _ways(backward):
+            continue
+        turned = asked(backward, Text(text.targets, text.sources))
+        other = [tuple(sorted((source, target) for target, source in links)) for links in turned]
+        judge(f"reverse model, {name}", other, gold)
+        joined = [symmetrize(*both, "grow-diag-final-and") for both in zip(one, other, strict=True)]
+        judge(f"both models, {name}", joined, gold)
+
+
+def _ways(translator: Translator) -> dict[str, Callable[[Translator, Text], list[Links]]]:
+    """How a model can align, by name."""
+
+    def by(method: Method, heads: str | None = None) -> Callable[[Translator, Text], list[Links]]:
+        def links(model: Translator, text: Text) -> list[Links]:
+            if heads is not None:
+                model = model.extracting(model.extraction.model_copy(update={"heads": heads}))
+            return [each.links for each in model.align(*text, method=method)]
+
+        return links
+
+    found = {method: by(method) for method in translator.methods}
+    layers = dict.fromkeys(name.partition(".")[0] for name in translator.trained.model.decoder.head_names)
+    ways: dict[str, Callable[[Translator, Text], list[Links]]] = {}
+    for method, links in found.items():
+        ways[method] = links
+        if method in ("attention", "shifted-attention") and len(layers) > 1:
+            ways |= {f"{method} of {layer}": by(method, f"{layer}.*") for layer in layers}
+    return ways
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The measurement of word alignment: what eflomal is given, and a run on a few pairs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import benchmark_alignment  # noqa: E402
+
+DATA = ROOT / "data" / "de-en"
+GOLD = ["--gold", *(str(DATA / f"valid.{kind}") for kind in ("de", "en", "align"))]
+
+
+def test_eflomal_gets_words_and_signs_in_lower_case() -> None:
+    assert benchmark_alignment.plain(["Ein Hund, ﬁnde ich.", "", "Don't!"]) == ["ein hund , finde ich .", "", "don't !"]
+
+
+def test_a_measurement_prints_a_line_for_each_figure(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("eflomal", reason="needs nmt[eflomal]")
+    text = [str(DATA / f"train.{side}") for side in ("de", "en")]
+    options = ["--pairs", "300", "--rounds", "1", "--threads", "1"]
+    assert benchmark_alignment.main([*text, *GOLD, *options]) == 0
+    figures = {each["name"]: each["value"] for each in map(json.loads, capfd.readouterr().out.splitlines())}
+    ours = figures["nmt (1 threads): aligning"]
+    ratio = figures["nmt (1 threads): times as fast as eflomal, seconds"]
+    assert ratio == pytest.approx(figures["eflomal: learning and aligning"] / ours, rel=0.01)
+    for name in ("eflomal", "nmt, all granularities", "nmt, mean of granularities 1 to 2"):
+        errors = [figures[f"{name}, {way}: AER"] for way in ("forward", "backward", "joined")]
+        assert all(0 < error < 60 for error in errors), name
+    assert figures["nmt (1 threads): memory"] > 50
+
+
+def test_links_of_eflomal_are_brought_to_white_space_words() -> None:
+    text = benchmark_alignment.Text(["Ja .", "Ein Hund, ja."], ["Yes .", "A dog , yes."])
+    links = [((9, 9),), ((0, 0), (1, 1)), ((0, 0), (1, 1), (2, 2), (3, 3), (3, 4), (4, 4))]
+    expected = [((0, 0), (1, 1)), ((0, 0), (1, 1), (1, 2), (2, 3))]
+    assert benchmark_alignment._of_words(links, text) == expected
+
+
+def test_a_gold_file_that_does_not_fit_is_one_plain_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "de").write_text("Ein Hund .\nEin Hund .\n")
+    (tmp_path / "en").write_text("A dog .\nA dog .\n")
+    (tmp_path / "links").write_text("0-0\n")
+    files = [str(tmp_path / name) for name in ("de", "en", "links")]
+    assert benchmark_alignment.main([*files[:2], "--gold", *files]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {files[2]}: 1 lines for 2 sentence pairs")
