@@ -242,12 +242,12 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         made_for = metadata[_FORMAT]
         width = tensors["source.narrow.bias"].shape[0]
+        if not width or width % 2:
+            raise ValueError("width")
         sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
         with torch.device("meta"):  # takes no memory before the shapes are known to fit
             layer = AlignmentLayer(*sizes, width=width)
         layer.load_state_dict(tensors, assign=True)
-        if not width or width % 2:
-            raise ValueError("width")
         if any(each.dtype != torch.float32 or not each.isfinite().all() for each in tensors.values()):
             raise ValueError("values")
     except OSError as error:

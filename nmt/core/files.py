@@ -19,6 +19,14 @@ def refuse_overwriting(output: Path | None, *inputs: Path | None, option: str = 
             raise InputError(f"{option} {output}: is an input file of this command; write to another file")
 
 
+def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
+    """Raises InputError where there is no room for a file, so that this is known before long work."""
+    if output.is_dir():
+        raise InputError(f"{option} {output}: cannot be written: is a folder")
+    if not output.parent.is_dir():
+        raise InputError(f"{option} {output}: cannot be written: there is no folder {output.parent}")
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A new file to fill, beside ``path``, which is then brought to disk and takes its place; after an error nothing

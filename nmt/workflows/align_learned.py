@@ -10,6 +10,7 @@ from nmt.alignment.aligner import WordAligner, learnt_alignments, load_aligner
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_unwritable
 from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
@@ -41,13 +42,22 @@ def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[s
     return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
 
 
+def _check_before_learning(given: Given, written: Written) -> None:
+    """Meets what would otherwise be met after minutes."""
+    gold_of(given)
+    if written.output is not None and written.format not in ("png", "svg"):
+        refuse_unwritable(written.output)
+    if written.lexicon is not None:
+        refuse_unwritable(written.lexicon.path, option="--lexicon")
+
+
 def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
     very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
     assert given.target is not None
     check_files(given, written, aligner)
     if aligner is None:
-        gold_of(given)  # what is wrong with them is better known before learning
+        _check_before_learning(given, written)
         from nmt.workflows.learn_aligner import learnt, lines_of
 
         found = learnt(*lines_of(given.source, given.target))

@@ -12,7 +12,7 @@ from nmt.alignment.aligner import WordAligner, learn_aligner, save_aligner
 from nmt.alignment.layer import AlignmentLayer, Lesson, teach
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_overwriting
+from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
 from nmt.data.words import text_words
 from nmt.workflows.align import pairs
@@ -38,9 +38,7 @@ def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
     for path in (source, target):
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
-    if output.is_dir() or not output.parent.is_dir():
-        reason = "is a folder" if output.is_dir() else f"there is no folder {output.parent}"
-        raise InputError(f"--output {output}: cannot be written: {reason}")
+    refuse_unwritable(output)
     aligner = learnt(*lines_of(source, target))
     try:
         save_aligner(aligner, output)

@@ -272,7 +272,13 @@ def test_files_that_are_no_layer_of_this_model(file: Path, tmp_path: Path) -> No
     assert refused(file, "abd") == "was taught on other weights than the model has now"
     assert refused(tmp_path / "no") == "cannot be read: No such file or directory"
     data, path = file.read_bytes(), tmp_path / "x"
-    for other in (b"", data[:50], data[:-1], b"0-0\n", data.replace(b"nmt alignment layer 1", b"nmt alignment layer 2")):
+    for other in (
+        b"",
+        data[:50],
+        data[:-1],
+        b"0-0\n",
+        data.replace(b"nmt alignment layer 1", b"nmt alignment layer 2"),
+    ):
         path.write_bytes(other)
         assert refused(path) == "is no alignment layer, or damaged"
 

@@ -148,7 +148,12 @@ def test_the_comparison_without_gold_of_own_translations(trained: Path, align: A
     assert len(report["agreement"]) == 6
     (tmp_path / "s").write_text("eins\n\n")  # one word has no order
     alone = json.loads(align(*arguments, "--json").stdout)["agreement"][0]
-    assert alone == {"methods": ["attention", "shifted-attention"], "spearman": None, "kendall": None, "target_words": 0}
+    assert alone == {
+        "methods": ["attention", "shifted-attention"],
+        "spearman": None,
+        "kendall": None,
+        "target_words": 0,
+    }
     lines = align(*arguments).stdout.splitlines()
     assert [line.split() for line in lines[:2]] == [
         ["rank", "correlation", "Spearman", "Kendall", "target", "words"],
