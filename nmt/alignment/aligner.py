@@ -43,6 +43,10 @@ Words: TypeAlias = Sequence[str]
 RULE = Grow(threshold=0.25)
 """How links are found. These are probabilities, unlike attention: a cell below that is rather none."""
 
+LONGEST = 1000
+"""Tokens of a side of a sentence: the time of the models grows with the cube, their memory with the square. A member
+for which a pair has more keeps silent about it."""
+
 _FORMAT = "nmt word aligner 1"
 
 SHARES = (0.16, 0.25, 0.4)
@@ -91,19 +95,30 @@ class Member:
     target: Side
     models: Hmms
 
-    def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
-        """As ``WordAligner.matrices``."""
-        return _matrices(self.cells(sources, targets), sources, targets)
+    def fits(self, source: Words, target: Words) -> bool:
+        """Whether no side of a pair has more than `LONGEST` tokens."""
+        pair = ((self.source, source), (self.target, target))
+        return all(len(side.granularity.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> NDArray[np.float32]:
-        """The cells of all forward matrices, one after the other, and those of all backward ones, (2, cells)."""
+    def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
+        """As ``WordAligner.matrices``; all pairs fit."""
+        return _matrices(self.cells(sources, targets).found_2N, sources, targets)
+
+    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> Cells:
+        """The cells of all pairs; those of a pair that does not fit are 0."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
-        length_R2 = np.array([(len(one), len(other)) for one, other in zip(targets, sources, strict=True)])
-        first_R = np.cumsum([0, *length_R2.prod(axis=1)]) if len(length_R2) else np.zeros(1, np.int64)
+        fitting = [max(map(len, both)) <= LONGEST for both in zip(source.tokens_B, target.tokens_B, strict=True)]
+        none = np.zeros(0, np.int64)
+        source_tokens, target_tokens = (
+            [tokens if fits else none for tokens, fits in zip(side.tokens_B, fitting, strict=True)]
+            for side in (source, target)
+        )
+        length_R2 = _lengths(sources, targets)
+        first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         found_2N = np.zeros((2, int(first_R[-1])), np.float32)
-        for rows, forward_BTS, backward_BTS in self.models.in_batches(source.tokens_B, target.tokens_B, spelt_alike_X):
+        for rows, forward_BTS, backward_BTS in self.models.in_batches(source_tokens, target_tokens, spelt_alike_X):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
             cells_2BIJ = _between_words_of(forward_BTS, backward_BTS, target_counts, source_counts)
             _, _, widest_I, widest_J = cells_2BIJ.shape
@@ -112,7 +127,16 @@ class Member:
             is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
             place_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
             found_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
-        return found_2N
+        return Cells(found_2N, np.array(fitting, dtype=np.bool_))
+
+
+class Cells(NamedTuple):
+    """What a member says of R pairs."""
+
+    found_2N: NDArray[np.float32]
+    """The forward matrices' cells, those of one pair after those of another, and the backward ones'."""
+    fits_R: NDArray[np.bool_]
+    """Whether it says anything of a pair."""
 
 
 class WordAligner:
@@ -121,14 +145,38 @@ class WordAligner:
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = tuple(members)
 
-    def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
+    def fits(self, source: Words, target: Words) -> bool:
+        """Whether a pair is short enough for any of the members."""
+        return any(each.fits(source, target) for each in self.members)
+
+    def matrices(
+        self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1
+    ) -> list[tuple[Weights, Weights]]:
         """Of each pair of sentences the forward and the backward matrix between its words, float32, a row for each
-        target word and a column for each source word."""
+        target word and a column for each source word: the mean over the members that it fits. Raises InputError where
+        it fits none; ``first_line`` is the first pair's number."""
+        length_R2 = _lengths(sources, targets)
+        _refuse_long((length_R2 > LONGEST).any(axis=1), first_line)  # a word has one token or more
         by_member = in_threads([partial(each.cells, sources, targets) for each in self.members])
-        mean_2N = np.zeros_like(by_member[0])
-        for cells_2N in by_member:
-            mean_2N += cells_2N / len(self.members)
+        heard_R = np.array([each.fits_R for each in by_member]).sum(axis=0)
+        _refuse_long(np.array(heard_R == 0), first_line)
+        heard_N = np.repeat(heard_R, length_R2.prod(axis=1)).astype(np.float32)
+        mean_2N = np.zeros_like(by_member[0].found_2N)
+        for each in by_member:
+            mean_2N += each.found_2N / heard_N
         return _matrices(mean_2N, sources, targets)
+
+
+def _lengths(sources: Sequence[Words], targets: Sequence[Words]) -> Tokens:
+    """Of each pair how many target and source words it has, (R, 2): the shape of its matrices."""
+    lengths = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
+    return np.array(lengths, dtype=np.int64).reshape(-1, 2)
+
+
+def _refuse_long(is_long_R: NDArray[np.bool_], first_line: int) -> None:
+    if is_long_R.any():
+        line = first_line + int(is_long_R.argmax())
+        raise InputError(f"line {line}: more than {LONGEST} words and signs are too many to align; split the line")
 
 
 def _matrices(
@@ -163,7 +211,8 @@ def learn_aligner(
     iterations: int = 5,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
-    """An aligner learnt from sentence pairs. Raises ValueError where a side has no words."""
+    """An aligner learnt from sentence pairs; those of more than `LONGEST` tokens teach nothing. Raises ValueError where
+    a side has no words."""
     source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
     cuts: list[tuple[Granularity, Granularity]] = [(WholeWords(), WholeWords())]
     for share in shares:
@@ -172,9 +221,12 @@ def learn_aligner(
 
     def member(pair: tuple[Granularity, Granularity]) -> Member:
         source, target = (Side(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True))
+        fitting = [
+            both for both in zip(source.tokens_B, target.tokens_B, strict=True) if max(map(len, both)) <= LONGEST
+        ]
         models = learn(
-            source.tokens_B,
-            target.tokens_B,
+            [one for one, _ in fitting],
+            [other for _, other in fitting],
             source_tokens=len(source.number),
             target_tokens=len(target.number),
             flat_iterations=iterations,
@@ -287,26 +339,27 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
             for field in fields(Direction):
                 arrays[f"{number}.{name}.{field.name}"] = getattr(direction, field.name).numpy()
     with whole_file(path) as unfinished:
-        safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT, "members": str(len(aligner.members))})
+        # One entry: safetensors writes several in any order, and the same text is to give the same bytes.
+        safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT})
 
 
 def load_aligner(path: Path) -> WordAligner:
     """Reads what `save_aligner` wrote. Raises InputError for what is no such file, or damaged."""
     try:
+        path.open("rb").close()  # safetensors' own errors repeat the path
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (safetensors.SafetensorError, ValueError):
+    except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is no aligner, or damaged; make one with nmt aligner") from None
     if metadata.get("format") != _FORMAT:
         raise InputError(f"{path}: is no aligner of this version of nmt; make one with nmt aligner")
     try:
-        members = [_member(arrays, number, path) for number in range(int(metadata["members"]))]
-        if not members:
-            raise ValueError("no members")
-    except (KeyError, ValueError, UnicodeDecodeError):
+        count = sum(name.endswith(".pairs") for name in arrays)
+        members = [_member(arrays, number, path) for number in range(max(1, count))]
+    except (KeyError, ValueError, TypeError):
         raise InputError(f"{path}: is damaged; make it anew with nmt aligner") from None
     return WordAligner(members)
 
@@ -324,19 +377,28 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
         reach = FARTHEST_JUMP
         if shapes != [pair_E.shape, (tokens + 1,), (2 * reach + 1,), (reach + 1,)]:
             raise ValueError("shapes")
-        if any(getattr(direction, each.name).dtype != torch.float32 for each in fields(Direction)):
-            raise ValueError("types")
+        for each in fields(Direction):
+            values = getattr(direction, each.name)
+            # A little more than 1 where counts have been smoothed; what is no number fails every comparison.
+            if values.dtype != torch.float32 or not ((values >= 0) & (values < 1.01)).all():
+                raise ValueError("values")
+        if not (direction.jump_J > 0).all() or not (direction.first_W1 > 0).all():
+            raise ValueError("jumps")
     if pair_E.dtype != np.int64 or pair_E.ndim != 1 or (np.diff(pair_E) <= 0).any():
         raise ValueError("pairs")
+    if len(pair_E) and not 0 <= pair_E[0] <= pair_E[-1] < len(source.number) * len(target.number):
+        raise ValueError("numbers of tokens")
     return Member(source, target, Hmms(forward, backward, pair_E))
 
 
 def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> Side:
-    tokens = arrays[f"{name}.tokens"].tobytes().decode().split("\n")
+    listed, model = arrays[f"{name}.tokens"], arrays.get(f"{name}.subwords")
+    if any(each is not None and each.dtype != np.uint8 for each in (listed, model)):
+        raise ValueError("types")
+    tokens = listed.tobytes().decode().split("\n")
     number = {token: place for place, token in enumerate(tokens)}
     if len(number) != len(tokens):
         raise ValueError("a token twice")
-    model = arrays.get(f"{name}.subwords")
     return Side(WholeWords() if model is None else Subwords(model.tobytes(), name=str(path)), number)
 
 

@@ -46,7 +46,7 @@ class Granularity(ABC):
 
     def _cut(self, word: str) -> tuple[str, ...]:
         parts = tuple(token for part in plain_parts(word) for token in self._cut_part(part))
-        return parts or (word,)
+        return parts or ("".join(word.split()),)
 
     @abstractmethod
     def _cut_part(self, part: str) -> Sequence[str]: ...
@@ -99,11 +99,14 @@ class Subwords(Granularity):
             raise ValueError("no words")
         characters = len(set("".join(counts)))
         model = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(rows), input_format="tsv", model_writer=model,
-            model_type="unigram", vocab_size=max(size, characters + 8), hard_vocab_limit=False, character_coverage=1.0,
-            num_threads=_TRAINING_THREADS, minloglevel=2, pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS,
-        )  # fmt: skip
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(rows), input_format="tsv", model_writer=model, model_type="unigram",
+                vocab_size=max(size, characters + 8), hard_vocab_limit=False, character_coverage=1.0,
+                num_threads=_TRAINING_THREADS, minloglevel=2, pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS,
+            )  # fmt: skip
+        except RuntimeError:  # only words of thousands of letters, or characters without a width
+            raise ValueError("no words that can be cut") from None
         return cls(model.getvalue())
 
 

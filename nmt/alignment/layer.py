@@ -228,26 +228,32 @@ def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
     """Writes one file; ``model`` names the weights that it goes with. Raises OSError."""
     tensors = {name: tensor.cpu().contiguous() for name, tensor in layer.state_dict().items()}
     with whole_file(path) as unfinished:
-        safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT, "model": model})
+        # One entry: safetensors writes several in any order.
+        safetensors.torch.save_file(tensors, unfinished, {_FORMAT: model})
 
 
 def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
     """Reads what ``save_layer`` wrote. Raises InputError, which says the ``remedy``, for what is no such file, or
     damaged, or of another model."""
     try:
+        path.open("rb").close()  # safetensors' own errors repeat the path
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata.get("format") != _FORMAT:
-            raise ValueError("format")
+        made_for = metadata[_FORMAT]
         width = tensors["source.narrow.bias"].shape[0]
         sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
-        layer = AlignmentLayer(*sizes, width=width)
-        layer.load_state_dict(tensors)
+        with torch.device("meta"):  # takes no memory before the shapes are known to fit
+            layer = AlignmentLayer(*sizes, width=width)
+        layer.load_state_dict(tensors, assign=True)
+        if not width or width % 2:
+            raise ValueError("width")
+        if any(each.dtype != torch.float32 or not each.isfinite().all() for each in tensors.values()):
+            raise ValueError("values")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError):
         raise InputError(f"{path}: is no alignment layer, or damaged; {remedy}") from None
-    if metadata.get("model") != model:
+    if made_for != model:
         raise InputError(f"{path}: was taught on other weights than the model has now; {remedy}")
     return layer.requires_grad_(False).eval()

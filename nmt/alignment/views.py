@@ -3,7 +3,7 @@
     attention                what --method attention gives
     attention:layer3.*       by the mean of these heads
     each:layer3.*            each of these heads for itself
-    gradient                 what --method gradient gives
+    gradient                 what --method gradient gives; likewise the other methods
     backward:attention       of two models, what the second finds alone; forward: the first
     links, backward:links    links from files, of both directions or of one alone
 
@@ -22,6 +22,9 @@ Side: TypeAlias = Literal["forward", "backward"]
 
 LINKS = "links"
 """The method of links that are there already."""
+
+BY_ATTENTION = ("attention", "shifted-attention")
+"""Methods that look at heads."""
 
 _EACH = "each"
 
@@ -61,7 +64,7 @@ def parse_view(text: str) -> View:
         if not heads:
             raise InputError(f"--view {text}: name heads, such as each:layer3.* or each:*")
         return View("attention", heads[0], each=True, side=side)
-    if heads and method != "attention":
+    if heads and method not in BY_ATTENTION:
         unlooked = f"heads are those of attention, which {method} does not look at"
         raise InputError(f"--view {text}: {unlooked}; leave them out")
     return View(method, heads[0] if heads else None, side=side)

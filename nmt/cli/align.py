@@ -137,7 +137,7 @@ def align(
     if reverse_links is not None or links_base is not None or target_first:
         raise InputError("--reverse-links, --links-base and --target-first go with links from a file; give --links")
     if heads is not None:
-        if method not in (None, "attention"):
+        if method not in (None, "attention", "shifted-attention"):
             raise InputError(f"--heads are those of attention, which --method {method} does not look at; leave it out")
         changes.append(f"alignment.heads={dumps(heads)}")
     searching = (beam, length_penalty, max_length_ratio) != (None, None, None)

@@ -22,17 +22,18 @@ def refuse_overwriting(output: Path | None, *inputs: Path | None, option: str = 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A new file to fill, beside ``path``, which is then brought to disk and takes its place; after an error nothing
-    has changed. What a killed process leaves, ``partial_files`` finds."""
+    has changed. Who fills it may put another file in its place, as safetensors does. What a killed process leaves,
+    ``partial_files`` finds."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.partial-{os.getpid()}-", dir=path.parent)
+    os.close(descriptor)
     partial = Path(name)
     try:
-        os.fchmod(descriptor, 0o666 & ~umask())  # mkstemp lets nobody else read
         yield partial
-        os.fsync(descriptor)
+        partial.chmod(0o666 & ~umask())  # mkstemp lets nobody else read, and safetensors neither
+        sync_entry(partial)
         partial.replace(path)
         sync_entry(path.parent)
     finally:
-        os.close(descriptor)
         partial.unlink(missing_ok=True)
 
 

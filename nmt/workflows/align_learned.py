@@ -12,7 +12,7 @@ from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
-from nmt.workflows.align import Given, Written, check_files, windows, write_alignments
+from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 from nmt.workflows.aligners import one_view
 
 WINDOW_PAIRS = 5000
@@ -33,7 +33,7 @@ class Learned:
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        found = self.aligner.matrices(source_words, target_words)
+        found = self.aligner.matrices(source_words, target_words, first_line=first_line)
         return learnt_alignments(source_words, target_words, found, source_spans, target_spans)
 
 
@@ -47,6 +47,7 @@ def align_learned(aligner: Path | None, given: Given, written: Written) -> Mappi
     assert given.target is not None
     check_files(given, written, aligner)
     if aligner is None:
+        gold_of(given)  # what is wrong with them is better known before learning
         from nmt.workflows.learn_aligner import learnt, lines_of
 
         found = learnt(*lines_of(given.source, given.target))

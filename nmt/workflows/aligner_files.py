@@ -39,6 +39,9 @@ def trained_aligner(trained: Trained) -> tuple[WordAligner, AlignmentLayer]:
             raise InputError(f"--method trained: {run / name} is not there; {remedy}")
     aligner = load_aligner(run / ALIGNER)
     layer = load_layer(run / LAYER, model=_weights_name(trained), remedy=remedy)
+    sizes = (trained.model.encoder.size, trained.model.decoder.readout_size)
+    if (layer.source.narrow.in_features, layer.target.narrow.in_features) != sizes:
+        raise InputError(f"{run / LAYER}: is no alignment layer of this model; {remedy}")
     return aligner, layer.to(trained.compute.device)
 
 

@@ -38,11 +38,14 @@ def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
     for path in (source, target):
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
+    if output.is_dir() or not output.parent.is_dir():
+        reason = "is a folder" if output.is_dir() else f"there is no folder {output.parent}"
+        raise InputError(f"--output {output}: cannot be written: {reason}")
     aligner = learnt(*lines_of(source, target))
     try:
         save_aligner(aligner, output)
     except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
+        raise InputError(f"--output {output}: cannot be written: {error.strerror or error}") from None
     log.info(f"wrote {output}; use it with nmt align --aligner {output}")
     return aligner
 
@@ -67,7 +70,10 @@ def learn_for_model(
         sources, targets = lines_of(source, target)
     aligner = learnt(sources, targets)
     layer = taught(trained, aligner, sources, targets, seed=seed)
-    aligner_file, layer_file = save(trained, aligner, layer)
+    try:
+        aligner_file, layer_file = save(trained, aligner, layer)
+    except OSError as error:
+        raise InputError(f"{run}: cannot be written to: {error.strerror or error}") from None
     log.info(f"wrote {aligner_file} and {layer_file}; use them with nmt align {run} --method trained")
     return run
 
@@ -123,10 +129,13 @@ def taught(
 def _lessons(trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]) -> list[Lesson]:
     """The pieces of each pair with the links between them: those of the words they lie in."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
-    found = aligner.matrices(words[: len(sources)], words[len(sources) :])
+    pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
+    rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
+    found = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
     limit = trained.experiment.search.max_source_tokens
     lessons = []
-    for source, target, (forward_IJ, backward_IJ) in zip(sources, targets, found, strict=True):
+    for row, (forward_IJ, backward_IJ) in zip(rows, found, strict=True):
+        source, target = sources[row], targets[row]
         one = trained.tokenizers.source.encode_words(source, text_words(source))
         other = trained.tokenizers.target.encode_words(target, text_words(target))
         if not one.ids or not other.ids or max(len(one.ids), len(other.ids)) > limit:

@@ -305,7 +305,7 @@ class Translator:
         )
         alignments: dict[Method, list[Alignment]] = {}
         if "trained" in methods:
-            alignments["trained"] = self._by_training(source_words, target_words)
+            alignments["trained"] = self._by_training(source_words, target_words, first_line)
         for method in weighing:
             weights = dict(zip(rows, found[method], strict=True))
             alignments[method] = [
@@ -395,10 +395,15 @@ class Translator:
     def _learnt(self) -> tuple[WordAligner, AlignmentLayer]:
         return trained_aligner(self.trained)
 
-    def _by_training(self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords]) -> list[Alignment]:
-        """What the aligner and the layer say, each the same part of it, between words."""
+    def _by_training(
+        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], first_line: int
+    ) -> list[Alignment]:
+        """What the aligner and the layer say, each the same part of it, between words; of a word without a subword of
+        its own the layer knows nothing, and the aligner speaks alone."""
         aligner, layer = self._learnt
-        found = aligner.matrices([each.words for each in sources], [each.words for each in targets])
+        found = aligner.matrices(
+            [each.words for each in sources], [each.words for each in targets], first_line=first_line
+        )
         rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids]
         between_pieces = layer_weights(
             layer,
@@ -409,11 +414,14 @@ class Translator:
             batch_tokens=self.search.batch_tokens,
         )
         for row, matrices in zip(rows, between_pieces, strict=True):
-            counts = (
+            count_I, count_J = (
                 np.bincount(each.word_of_piece, minlength=len(each.words)) for each in (targets[row], sources[row])
             )
-            by_layer = between_words(*matrices, *(each.tolist() for each in counts))
-            forward_IJ, backward_IJ = ((one + other) / 2 for one, other in zip(found[row], by_layer, strict=True))
+            by_layer = between_words(*matrices, count_I.tolist(), count_J.tolist())
+            share_IJ = 0.5 * ((count_I > 0)[:, None] & (count_J > 0)).astype(np.float32)
+            forward_IJ, backward_IJ = (
+                one + share_IJ * (other - one) for one, other in zip(found[row], by_layer, strict=True)
+            )
             found[row] = forward_IJ, backward_IJ
         return learnt_alignments(
             [each.words for each in sources],

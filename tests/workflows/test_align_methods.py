@@ -17,7 +17,8 @@ from nmt.core.errors import InputError
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 PRECISE = ("--precision", "float32")
-METHODS = ("attention", "gradient", "input-x-gradient")
+METHODS = ("attention", "shifted-attention", "gradient", "input-x-gradient")
+GRADIENTS = METHODS[2:]
 
 
 class Done(NamedTuple):
@@ -107,7 +108,7 @@ def test_the_comparison_is_that_of_the_single_methods(
     done = align(*arguments, "--compare", "--json")
     assert done.code == 0, done.stderr
     report = json.loads(done.stdout)
-    methods = METHODS if attention else METHODS[1:]
+    methods = METHODS if attention else GRADIENTS
     assert (report["sentences"], tuple(report["methods"])) == (10, methods)
     found: dict[str, list[Alignment]] = {}
     for method in methods:
@@ -144,14 +145,19 @@ def test_the_comparison_without_gold_of_own_translations(trained: Path, align: A
     report = json.loads(align(*arguments, "--json").stdout)
     assert report["sentences"] == 3
     assert report["methods"] == dict.fromkeys(METHODS)
-    assert len(report["agreement"]) == 3
+    assert len(report["agreement"]) == 6
     (tmp_path / "s").write_text("eins\n\n")  # one word has no order
     alone = json.loads(align(*arguments, "--json").stdout)["agreement"][0]
-    assert alone == {"methods": ["attention", "gradient"], "spearman": None, "kendall": None, "target_words": 0}
+    assert alone == {
+        "methods": ["attention", "shifted-attention"],
+        "spearman": None,
+        "kendall": None,
+        "target_words": 0,
+    }
     lines = align(*arguments).stdout.splitlines()
     assert [line.split() for line in lines[:2]] == [
         ["rank", "correlation", "Spearman", "Kendall", "target", "words"],
-        ["attention", "-", "gradient", "–", "–", "0"],
+        ["attention", "-", "shifted-attention", "–", "–", "0"],
     ]
 
 
@@ -167,7 +173,7 @@ def test_a_model_without_attention_names_the_methods_it_has(without_attention: P
     done = align(*arguments, "--method", "gradient")
     assert (done.code, done.stdout.count("\n")) == (0, 10)
     translator = package.load(run)
-    assert translator.methods == METHODS[1:]
+    assert translator.methods == GRADIENTS
     with pytest.raises(InputError, match="has no attention"):
         translator.align(["eins"], ["one"])
 
