@@ -156,7 +156,7 @@ class WordAligner:
         target word and a column for each source word: the mean over the members that it fits. Raises InputError where
         it fits none; ``first_line`` is the first pair's number."""
         length_R2 = _lengths(sources, targets)
-        _refuse_long((length_R2 > LONGEST).any(axis=1), first_line)  # a word has one token or more
+        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)  # a word has one token or more
         by_member = in_threads([partial(each.cells, sources, targets) for each in self.members])
         heard_R = np.array([each.fits_R for each in by_member]).sum(axis=0)
         _refuse_long(np.array(heard_R == 0), first_line)
