@@ -11,9 +11,10 @@ process of its own, and they work in turn (A B A B ...) for ``--rounds``: the me
 seconds is told, the process' largest memory, and the median of eflomal's seconds over ours in the same round.
 
 Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
-to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the backward one and both joined, of each
-granularity and of the mean of the first two, three ...; of models: attention (mean of all heads, and of each layer),
-gradients and, of a run with an aligner, what it learnt. Prints a JSON line for each figure, and a table on stderr.
+to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the
+backward one and both joined, of each granularity and of the mean of the first two, three ...; of models: attention
+(mean of all heads, and of each layer), gradients and, of a run with an aligner, what it learnt. Prints a JSON line for
+each figure, and a table on stderr.
 """
 
 from __future__ import annotations
@@ -186,6 +187,7 @@ class System:
         self._here, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, made_by, threads, *given))
         self._process.start()
+        there.close()  # so that its end is noticed
         self.failure: str | None = self._here.recv()
 
     def take(self, text: Text) -> Turn:

@@ -87,15 +87,6 @@ class Side:
         return Numbered(tokens_B, counts_B, number)
 
 
-class Cells(NamedTuple):
-    """The matrices of some pairs."""
-
-    weights_2N: NDArray[np.float32]
-    """The cells of all forward matrices, one after the other, and those of all backward ones."""
-    fits_R: NDArray[np.bool_]
-    """Of each pair whether it is short enough."""
-
-
 @dataclass(frozen=True)
 class Member:
     """The models of one granularity."""
@@ -110,23 +101,22 @@ class Member:
         return all(len(side.granularity.tokens(words)[0]) <= LONGEST for side, words in pair)
 
     def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
-        """As ``WordAligner.matrices``; a pair that does not fit has zeros."""
-        return _matrices(self.cells(sources, targets).weights_2N, sources, targets)
+        """As ``WordAligner.matrices``; all pairs fit."""
+        return _matrices(self.cells(sources, targets).found_2N, sources, targets)
 
     def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> Cells:
-        """What ``matrices`` gives, in one array."""
+        """The cells of all pairs; those of a pair that does not fit are 0."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
-        longest_R = [max(map(len, pair)) for pair in zip(source.tokens_B, target.tokens_B, strict=True)]
-        fits_R = np.array(longest_R, dtype=np.int64) <= LONGEST
-        # What does not fit is taken for empty.
-        source_tokens, target_tokens = (
-            [tokens if fits else tokens[:0] for tokens, fits in zip(side.tokens_B, fits_R.tolist(), strict=True)]
-            for side in (source, target)
-        )
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
-        length_R2 = np.array([(len(one), len(other)) for one, other in zip(targets, sources, strict=True)])
-        first_R = np.cumsum([0, *length_R2.prod(axis=1)]) if len(length_R2) else np.zeros(1, np.int64)
+        fitting = [max(map(len, both)) <= LONGEST for both in zip(source.tokens_B, target.tokens_B, strict=True)]
+        none = np.zeros(0, np.int64)
+        source_tokens, target_tokens = (
+            [tokens if fits else none for tokens, fits in zip(side.tokens_B, fitting, strict=True)]
+            for side in (source, target)
+        )
+        length_R2 = _lengths(sources, targets)
+        first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         found_2N = np.zeros((2, int(first_R[-1])), np.float32)
         for rows, forward_BTS, backward_BTS in self.models.in_batches(source_tokens, target_tokens, spelt_alike_X):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
@@ -137,7 +127,16 @@ class Member:
             is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
             place_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
             found_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
-        return Cells(found_2N, fits_R)
+        return Cells(found_2N, np.array(fitting, dtype=np.bool_))
+
+
+class Cells(NamedTuple):
+    """What a member says of R pairs."""
+
+    found_2N: NDArray[np.float32]
+    """The forward matrices' cells, those of one pair after those of another, and the backward ones'."""
+    fits_R: NDArray[np.bool_]
+    """Whether it says anything of a pair."""
 
 
 class WordAligner:
@@ -156,17 +155,28 @@ class WordAligner:
         """Of each pair of sentences the forward and the backward matrix between its words, float32, a row for each
         target word and a column for each source word: the mean over the members that it fits. Raises InputError where
         it fits none; ``first_line`` is the first pair's number."""
+        length_R2 = _lengths(sources, targets)
+        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)  # a word has one token or more
         by_member = in_threads([partial(each.cells, sources, targets) for each in self.members])
-        heard_R = sum((each.fits_R.astype(np.int64) for each in by_member), np.zeros(len(sources), np.int64))
-        if not heard_R.all():
-            line = first_line + int(heard_R.argmin())
-            raise InputError(f"line {line}: more than {LONGEST} words and signs are too many to align; split the line")
-        cells_R = [len(source) * len(target) for source, target in zip(sources, targets, strict=True)]
-        heard_N = np.repeat(heard_R, cells_R).astype(np.float32)
-        mean_2N = np.zeros_like(by_member[0].weights_2N)
+        heard_R = np.array([each.fits_R for each in by_member]).sum(axis=0)
+        _refuse_long(np.array(heard_R == 0), first_line)
+        heard_N = np.repeat(heard_R, length_R2.prod(axis=1)).astype(np.float32)
+        mean_2N = np.zeros_like(by_member[0].found_2N)
         for each in by_member:
-            mean_2N += each.weights_2N / heard_N
+            mean_2N += each.found_2N / heard_N
         return _matrices(mean_2N, sources, targets)
+
+
+def _lengths(sources: Sequence[Words], targets: Sequence[Words]) -> Tokens:
+    """Of each pair how many target and source words it has, (R, 2): the shape of its matrices."""
+    lengths = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
+    return np.array(lengths, dtype=np.int64).reshape(-1, 2)
+
+
+def _refuse_long(is_long_R: NDArray[np.bool_], first_line: int) -> None:
+    if is_long_R.any():
+        line = first_line + int(is_long_R.argmax())
+        raise InputError(f"line {line}: more than {LONGEST} words and signs are too many to align; split the line")
 
 
 def _matrices(

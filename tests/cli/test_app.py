@@ -17,7 +17,19 @@ import nmt
 from nmt.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = tuple("prepare train average translate serve score evaluate align aligner shortlist export".split())
+COMMANDS = (
+    "prepare",
+    "train",
+    "average",
+    "translate",
+    "serve",
+    "score",
+    "evaluate",
+    "align",
+    "aligner",
+    "shortlist",
+    "export",
+)
 
 # Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
 WATCHED = """
