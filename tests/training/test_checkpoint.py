@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -58,11 +59,12 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
 
     def fail(path: Path) -> None:
         if path.name == file:
-            raise OSError("the disk is full")
+            raise OSError(errno.ENOSPC, "the disk is full")
 
     monkeypatch.setattr(checkpoint, "sync", fail)
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(InputError, match=r"step-00000002: cannot be written: the disk is full; what was saved before"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [old.name]
     assert folders.latest(tmp_path) == old
     assert (tmp_path / "latest").resolve() == old
 

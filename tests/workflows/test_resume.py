@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -190,7 +191,8 @@ def test_two_trainings_do_not_share_a_run(tmp_path: Path) -> None:
         wait_for(tmp_path / "run" / "metrics.jsonl", process)
         done = nmt(*train(), folder=tmp_path)
         assert done.returncode == 2
-        assert b"another process is training in it" in done.stderr
+        assert f"error: run: process {process.pid} on {socket.gethostname()} is training in it".encode() in done.stderr
+        assert done.stderr.count(b"\n") == 1
     finally:
         process.kill()
         process.wait()
