@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +36,11 @@ class Metrics:
         if self._events is not None:
             for name, value in values.items():
                 self._events.add_scalar(f"{kind}/{name}", value, update)
+
+    def sync(self) -> None:
+        """Brings all lines to disk."""
+        with naming(self._path):
+            os.fsync(self._file.fileno())
 
     def __enter__(self) -> Metrics:
         return self

@@ -182,7 +182,7 @@ class Trainer:
             if owed:
                 self._validate(metrics, seconds, interrupted)
                 self._saved_at = -1
-                self._keep()
+                self._keep(metrics)
             if self._is_over():
                 averaged = self._average(metrics, interrupted)
                 log.info(
@@ -221,7 +221,7 @@ class Trainer:
                 saves = update % self.config.save_every == 0 or update % validation.every == 0 or over or learnt.asked
                 if saves:
                     meter.pause()
-                    self._keep()
+                    self._keep(metrics)
                     meter.resume()
                 if over:
                     self._average(metrics, interrupted)
@@ -229,8 +229,10 @@ class Trainer:
                 if learnt.asked:
                     self._stop(learnt.asked)
 
-    def _keep(self) -> None:
+    def _keep(self, metrics: Metrics | None) -> None:
         """Saves, and deletes what need not be kept any longer."""
+        if metrics is not None:
+            metrics.sync()  # going on, no line until here is written again
         self.save()
         if self.processes.is_first:
             if self.standing.best_update == self.position.update:
@@ -347,7 +349,7 @@ class Trainer:
         self.position = dataclasses.replace(self.position, seconds=told["seconds"])
         self._owes_validation = told["stopped"] != 0
         if self._owes_validation:
-            self._keep()
+            self._keep(metrics)
             self._stop(told["stopped"])
         self.standing = Standing(**told["standing"])
 

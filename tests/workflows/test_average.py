@@ -23,6 +23,7 @@ from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training import folders
+from nmt.training.interruption import Interrupted
 from nmt.workflows.average import Selection, average
 from nmt.workflows.loading import build_model, load_trained
 from nmt.workflows.prepare import prepare
