@@ -25,7 +25,7 @@ from typing import Any
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, sync_entry
+from nmt.core.files import content_hash, naming, sync_entry
 from nmt.data.pieces import Lengths
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
@@ -178,7 +178,8 @@ def verify(checkpoint: Path, names: Sequence[str]) -> None:
 def write_lengths(run: Path, lengths: Lengths) -> None:
     """Notes in a run directory how long its training sentences are."""
     beside = run / f".{LENGTHS}.unfinished"
-    beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
+    with naming(beside):
+        beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
     sync(beside)
     beside.replace(run / LENGTHS)
 

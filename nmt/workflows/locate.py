@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
+from nmt.core.files import naming
 from nmt.training import folders
 
 RUNS = Path("runs")
@@ -64,7 +65,8 @@ def note_training(run: Path) -> None:
     others = max((_order(note.parent) for note in place.parent.glob(f"*/{ORDER}") if note.parent != place), default=0)
     if _order(run) <= others:
         beside = run / f"{ORDER}.unfinished"
-        beside.write_text(f"{others + 1}\n", encoding="utf-8")
+        with naming(beside):
+            beside.write_text(f"{others + 1}\n", encoding="utf-8")
         beside.replace(run / ORDER)
 
 

@@ -16,6 +16,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
+from nmt.core.files import naming
 from nmt.core.seed import seed_everything
 from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
@@ -130,9 +131,10 @@ def _alone(run: Path) -> Iterator[None]:
             raise InputError(f"{run}: {holder} is training in it; wait for it, or set another run") from None
         except OSError as error:
             log.warning(f"{run}: cannot be locked ({error.strerror}): see to it that no other training uses it")
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        lock.flush()
+        with naming(run / LOCK):
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            lock.flush()
         try:
             yield
         finally:

@@ -26,6 +26,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.training import checkpoint, folders
 from nmt.training.checkpoint import read_tensors
+from nmt.training.metrics import Metrics
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -207,23 +208,27 @@ def in_fork(work: Callable[[], None]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
 
 
-def command(*settings: str) -> None:
-    choices = [part for each in (*SETTINGS, *settings) for part in ("--set", each)]
+def command() -> None:
+    choices = [part for each in SETTINGS for part in ("--set", each)]
     main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors"])
-def test_no_room_for_a_checkpoint(file: str, here: Path) -> None:
+def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the limit on the size of a file, which cuts off a write as a full disk does."""
     start("training.stopping.updates=4")
     sizes = {name: Path("run/latest", name).stat().st_size for name in ("model.safetensors", "training.safetensors")}
     assert sizes["model.safetensors"] < sizes["training.safetensors"]
 
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[file] - 1, resource.RLIM_INFINITY))
-        command()
+    write = checkpoint.write
 
-    code, said = in_fork(limited)
+    def limited(*arguments: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[file] - 1, resource.RLIM_INFINITY))
+        write(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", limited)
+        code, said = in_fork(command)
     assert (code, said.count("\n")) == (2, 1), said
     assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
@@ -259,14 +264,16 @@ def test_a_full_disk_for_the_metrics(here: Path, monkeypatch: pytest.MonkeyPatch
     """Names the file; half a line is dropped by the next start."""
     start("training.stopping.updates=4")
     size = Path("run/metrics.jsonl").stat().st_size
+    write = Metrics.write
 
-    def limited() -> None:
-        monkeypatch.setattr(checkpoint, "save", lambda *_: Path())
+    def limited(metrics: Metrics, *arguments: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
-        command()
+        write(metrics, *arguments)
 
-    code, said = in_fork(limited)
-    assert (code, said) == (2, "error: run/metrics.jsonl: File too large\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Metrics, "write", limited)
+        assert in_fork(command) == (2, "error: run/metrics.jsonl: File too large\n")
+    assert Path("run/metrics.jsonl").stat().st_size == size + 20
     start()
     same_as_whole()
 
@@ -378,7 +385,7 @@ def test_where_none_is_whole_nothing_is_touched(here: Path) -> None:
 def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
     here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    start("training.stopping.updates=6")
+    start("training.stopping.updates=4")
     for sums in Path("run/checkpoints").glob("*/SHA256SUMS"):
         sums.unlink()
     log.set_verbosity(log.Verbosity.VERBOSE)
@@ -386,7 +393,7 @@ def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
         start()
     finally:
         log.set_verbosity(log.Verbosity.NORMAL)
-    assert "run/checkpoints/step-00000006: has no SHA256SUMS" in capfd.readouterr().err
+    assert "run/checkpoints/step-00000004: has no SHA256SUMS" in capfd.readouterr().err
     same_as_whole()
     cut_off(Path("run/latest/model.safetensors"))
     Path("run/latest/SHA256SUMS").unlink()
