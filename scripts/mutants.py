@@ -47,6 +47,7 @@ CONTRACT = "tests/models/test_contract.py"
 MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 OPTIONS = "tests/search/test_options.py"
+KILLED, STOPPED = "tests/workflows/test_killed.py", "tests/workflows/test_stopped.py"
 
 
 def contract(test: str, models: str) -> tuple[str, ...]:
@@ -899,6 +900,48 @@ MUTANTS = (
         "x.select(dimension, head) for head in self.handed_out",
         "x.select(dimension, -1 - head) for head in self.handed_out",
         ("tests/models/test_guidance.py", "-k", "plain_loops and transformer"),
+    ),
+    Mutant(
+        "files of a checkpoint are not brought to disk",
+        "nmt/training/checkpoint.py",
+        "                sync(beside / name)\n",
+        "                pass\n",
+        (KILLED, "-m", "not slow"),
+    ),
+    Mutant(
+        "a checkpoint that was damaged is loaded",
+        "nmt/training/folders.py",
+        "        if digest != noted[name]:\n",
+        "        if not digest:\n",
+        (STOPPED, "-k", "damage and flip"),
+    ),
+    Mutant(
+        "what was set aside is not given back",
+        "nmt/training/folders.py",
+        "            replaced.rename(final)\n",
+        "            pass\n",
+        (STOPPED, "-k", "takes_the_place"),
+    ),
+    Mutant(
+        "a checkpoint is deleted file by file under its name",
+        "nmt/training/folders.py",
+        "            remove(old)\n",
+        "            shutil.rmtree(old)\n",
+        ("tests/training/test_checkpoint.py", "-k", "deleted"),
+    ),
+    Mutant(
+        "a validation that a signal has ended is forgotten",
+        "nmt/training/trainer.py",
+        'state.get("owes_validation", False)',
+        "False",
+        (STOPPED, "-k", "would_take_long"),
+    ),
+    Mutant(
+        "a training does not lock its run directory",
+        "nmt/workflows/train.py",
+        "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)\n",
+        (STOPPED, "-k", "lock"),
     ),
 )
 

@@ -46,7 +46,8 @@ class Metrics:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
         if self._events is not None:
             self._events.close()
 

@@ -61,9 +61,14 @@ class Bomb:
                 return
             appends = os.path.exists(paths[0]) and not arguments[2] & os.O_TRUNC
             self._synced[paths[0]] = os.path.getsize(paths[0]) if appends else 0
+        elif event == "os.chmod":  # of what Rust has written, whose steps are not heard
+            self._synced.setdefault(paths[0], 0)
         self._fuse -= 1
         if self._fuse < 0:
             self._go_off(f"before {event} {os.path.relpath(paths[-1], self._folder)}")
+        if event == "os.rename":
+            old, new = paths
+            self._synced = {new + p[len(old) :] if p.startswith(old) else p: n for p, n in self._synced.items()}
 
     def _go_off(self, where: str) -> None:
         self._quiet = True

@@ -102,7 +102,10 @@ def test_killed_and_resumed_training_is_bit_identical(whole: Path, tmp_path: Pat
     same_bits(whole, tmp_path)
 
 
-def test_interrupted_training_saves_exits_130_and_goes_on_bit_identically(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_interrupted_training_saves_and_goes_on_bit_identically(
+    number: int, code: int, whole: Path, tmp_path: Path
+) -> None:
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG)
     process = begin(tmp_path, "training.save_every=1000")
@@ -111,9 +114,9 @@ def test_interrupted_training_saves_exits_130_and_goes_on_bit_identically(whole:
     while (tmp_path / "run" / "metrics.jsonl").read_text().count("\n") < 5:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr.decode()
+    assert process.returncode == code, stderr.decode()
     assert b"Traceback" not in stderr
     assert b"saved, the same command goes on from there" in stderr
     assert (tmp_path / "run" / "latest").exists()

@@ -164,6 +164,35 @@ def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
     same_as_whole()
 
 
+@pytest.mark.parametrize("moment", ["the old one is set aside", "the new one has its name"])
+def test_killed_while_a_checkpoint_takes_the_place_of_another(
+    moment: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of the update whose validation was owed: nothing else is written twice."""
+    with monkeypatch.context() as patched:
+        slow_validations(patched)
+        with pytest.raises(SystemExit):
+            start()
+    with monkeypatch.context() as patched:
+        rename, dies = Path.rename, moment == "the old one is set aside"
+
+        def killed(path: Path, target: Path) -> Path:
+            if dies and path.name.endswith(".unfinished"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            renamed = rename(path, target)
+            if path.name.endswith(".unfinished"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return renamed
+
+        patched.setattr(Path, "rename", killed)
+        assert in_fork(command) == (-signal.SIGKILL, "")
+    assert Path("run/checkpoints/.step-00000004.replaced").exists()
+    assert Path("run/checkpoints/step-00000004").exists() != dies
+    start()
+    same_as_whole()
+    assert not list(Path("run/checkpoints").glob(".*"))
+
+
 def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         sync = checkpoint.sync
