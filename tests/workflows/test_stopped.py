@@ -6,6 +6,7 @@ Trainings run in this process where nothing depends on its end.
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -166,7 +167,7 @@ def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
 
 @pytest.mark.parametrize("moment", ["the old one is set aside", "the new one has its name"])
 def test_killed_while_a_checkpoint_takes_the_place_of_another(
-    moment: str, here: Path, monkeypatch: pytest.MonkeyPatch
+    moment: str, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """That of the update whose validation was owed: nothing else is written twice."""
     with monkeypatch.context() as patched:
@@ -189,6 +190,7 @@ def test_killed_while_a_checkpoint_takes_the_place_of_another(
     assert Path("run/checkpoints/.step-00000004.replaced").exists()
     assert Path("run/checkpoints/step-00000004").exists() != dies
     start()
+    assert "going on from update 4\n" in capfd.readouterr().err
     same_as_whole()
     assert not list(Path("run/checkpoints").glob(".*"))
 
@@ -349,6 +351,21 @@ def test_the_lock_goes_with_its_process(here: Path) -> None:
     assert Path("run/.lock").read_text().startswith(f"process {child} ")
     start()
     assert Path("run/.lock").read_text() == ""
+
+
+def test_a_file_system_without_locks_is_warned_of(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    Path("run").mkdir()
+    with workflow._alone(Path("run")):
+        pass
+    assert capfd.readouterr().err == (
+        "warning: run: cannot be locked (No locks available): see to it that no other training uses it\n"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- damage
