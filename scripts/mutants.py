@@ -904,8 +904,8 @@ MUTANTS = (
     Mutant(
         "files of a checkpoint are not brought to disk",
         "nmt/training/checkpoint.py",
-        "                sync(beside / name)\n",
-        "                pass\n",
+        "            sync(beside / name)\n",
+        "            pass\n",
         (KILLED, "-m", "not slow"),
     ),
     Mutant(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import naming, umask
+from nmt.core.files import umask
 from nmt.training import folders
 from nmt.training.folders import CHECKSUMS, MODEL, STATE, TRAINING, Damaged, point, put, step, sync, verify
 
@@ -40,12 +40,11 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
         beside.mkdir(parents=True)
         for name, tensors in files.items():
             _write_tensors(beside / name, tensors)
-        with naming(beside):
-            (beside / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
-            folders.write_checksums(beside, (*files, STATE))
-            for name in (*files, STATE, CHECKSUMS):
-                sync(beside / name)
-            sync(beside)
+        (beside / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+        folders.write_checksums(beside, (*files, STATE))
+        for name in (*files, STATE, CHECKSUMS):
+            sync(beside / name)
+        sync(beside)
         put(beside, final)
     except OSError as error:
         shutil.rmtree(beside, ignore_errors=True)  # a half of it would take room that is needed
