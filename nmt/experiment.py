@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from nmt.alignment.extract import Extraction, Grow
 from nmt.attention.reinforce import Sampled
+from nmt.core.files import naming, sync_entry
 from nmt.core.structure import Structure, differences, dump, load_document, validate
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
@@ -123,7 +124,9 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
 def save(experiment: Experiment, path: Path) -> None:
     """Writes the resolved configuration, complete, so that ``load`` gives the same experiment."""
     beside = path.with_name(f".{path.name}.unfinished")
-    beside.write_text(dump(experiment), encoding="utf-8")
+    with naming(beside):
+        beside.write_text(dump(experiment), encoding="utf-8")
+    sync_entry(beside)  # else a power cut may leave an empty file of this name
     beside.replace(path)
 
 

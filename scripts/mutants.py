@@ -47,6 +47,7 @@ CONTRACT = "tests/models/test_contract.py"
 MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 OPTIONS = "tests/search/test_options.py"
+KILLED, STOPPED = "tests/workflows/test_killed.py", "tests/workflows/test_stopped.py"
 
 
 def contract(test: str, models: str) -> tuple[str, ...]:
@@ -903,8 +904,8 @@ MUTANTS = (
     Mutant(
         "a jump from the empty word starts anywhere",
         "nmt/alignment/hmm.py",
-        "emptied_BS = jumped_BS * link_TBS[time], stay_BS * empty_TB1[time]",
-        "emptied_BS = jumped_BS * link_TBS[time], jumped_BS * empty_TB1[time]",
+        "torch.addcmul(stay_BS * empty_TB1[time], jumped_BS",
+        "torch.addcmul(jumped_BS * empty_TB1[time], jumped_BS",
         ("tests/alignment/test_hmm.py",),
     ),
     Mutant(
@@ -917,8 +918,8 @@ MUTANTS = (
     Mutant(
         "padding goes on",
         "nmt/alignment/hmm.py",
-        "rest_TBS[time - 1] = torch.where(going_on_B1, jumped_BS + stayed_BS, 1.0)",
-        "rest_TBS[time - 1] = jumped_BS + stayed_BS",
+        "is_cell_BST = is_source_BS[:, :, None] & is_target_BT[:, None]",
+        "is_cell_BST = is_source_BS[:, :, None] & (is_target_BT | True)[:, None]",
         ("tests/alignment/test_hmm.py",),
     ),
     Mutant(
@@ -938,8 +939,8 @@ MUTANTS = (
     Mutant(
         "a silent granularity counts in the mean",
         "nmt/alignment/aligner.py",
-        "sum_IJ += weights_IJ / heard[row]",
-        "sum_IJ += weights_IJ / len(self.members)",
+        "mean_2N += each.found_2N / heard_N",
+        "mean_2N += each.found_2N / len(self.members)",
         ("tests/alignment/test_aligner.py",),
     ),
     Mutant(
@@ -997,6 +998,48 @@ MUTANTS = (
         "if max(map(len, both)) <= LONGEST",
         "if both",
         ("tests/alignment/test_aligner.py",),
+    ),
+    Mutant(
+        "files of a checkpoint are not brought to disk",
+        "nmt/training/checkpoint.py",
+        "            sync(beside / name)\n",
+        "            pass\n",
+        (KILLED, "-m", "not slow"),
+    ),
+    Mutant(
+        "a checkpoint that was damaged is loaded",
+        "nmt/training/folders.py",
+        "        if digest != noted[name]:\n",
+        "        if not digest:\n",
+        (STOPPED, "-k", "damage and flip"),
+    ),
+    Mutant(
+        "what was set aside is not given back",
+        "nmt/training/folders.py",
+        "            replaced.rename(final)\n",
+        "            pass\n",
+        (STOPPED, "-k", "takes_the_place"),
+    ),
+    Mutant(
+        "a checkpoint is deleted file by file under its name",
+        "nmt/training/folders.py",
+        "            remove(old)\n",
+        "            shutil.rmtree(old)\n",
+        ("tests/training/test_checkpoint.py", "-k", "deleted"),
+    ),
+    Mutant(
+        "a validation that a signal has ended is forgotten",
+        "nmt/training/trainer.py",
+        'state.get("owes_validation", False)',
+        "False",
+        (STOPPED, "-k", "would_take_long"),
+    ),
+    Mutant(
+        "a training does not lock its run directory",
+        "nmt/workflows/train.py",
+        "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)\n",
+        (STOPPED, "-k", "lock"),
     ),
 )
 

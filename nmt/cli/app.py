@@ -5,6 +5,7 @@
     2    a fault of the input, the configuration or the command line, in one line on stderr
     130  interrupted (Ctrl-C)
     141  the reader of our output went away, as `head` does
+    143  ended by SIGTERM; `nmt train` has saved before
 
 Nothing here or in the command modules imports PyTorch: `--help` and configuration errors answer at once.
 """

@@ -26,6 +26,9 @@ from nmt.training.interruption import terminated_as_interrupted
 FAREWELL = 60.0
 """Seconds that the others have to end after this process has come to its end, or has been interrupted."""
 
+ORDERLY = (0, 130, 143)
+"""What a process exits with that has come to its end, or has been asked to stop."""
+
 LAST_WORDS = 10.0
 """Seconds that the others have to say why they end, after this process has missed one of them."""
 
@@ -70,6 +73,9 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
             if missed.is_set():
                 _show(others, "")
                 raise InputError("another process has ended; its own message says why") from None
+            patience = FAREWELL
+            raise
+        except SystemExit:  # SIGTERM, and all has been saved
             patience = FAREWELL
             raise
         except InputError as error:
@@ -124,7 +130,7 @@ def _show(others: Sequence[_Other], known: str) -> None:
     is_fault = False
     for other in others:
         text = other.said()
-        if other.process.poll() in (None, 0, 130) or _is_consequence(text, known):
+        if other.process.poll() in (None, *ORDERLY) or _is_consequence(text, known):
             continue
         print(text, end="", file=sys.stderr)
         is_fault |= other.process.returncode == 1
@@ -151,7 +157,7 @@ def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None
 
     def watch() -> None:
         while not over.wait(0.2):
-            if any(other.process.poll() not in (None, 0, 130) for other in others):
+            if any(other.process.poll() not in (None, *ORDERLY) for other in others):
                 if not over.wait(LAST_WORDS):
                     missed.set()
                     _thread.interrupt_main()

@@ -20,12 +20,22 @@ Processes = Annotated[
 ]
 
 
+SkipDamaged = Annotated[
+    bool,
+    typer.Option(
+        "--skip-damaged",
+        help="Where the newest checkpoint is damaged, set it aside and go on from the newest one that is whole.",
+    ),
+]
+
+
 def train(
     config: Config,
     device: Device = "auto",
     precision: Precision = "auto",
     overrides: Overrides = None,
     processes: Processes = 1,
+    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -42,7 +52,8 @@ def train(
     settings = experiment.load(config, overrides or [])
     choices = [part for override in overrides or [] for part in ("--set", override)]
     options = [*choices, "--device", device, "--precision", precision, "--quiet"]
+    options += ["--skip-damaged"] if skip_damaged else []
     with together(processes, ["train", *options, "--", str(config)]):
         from nmt.workflows import train as workflow
 
-        workflow.train(settings, device=device, precision=precision)
+        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged)

@@ -59,6 +59,17 @@ def sync_entry(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Has an OSError that tells no file, as that of a write does, tell this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 def content_hash(path: Path) -> bytes:
     """SHA-256 of a file. Raises OSError."""
     digest = hashlib.sha256()

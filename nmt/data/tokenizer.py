@@ -20,6 +20,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.core.errors import InputError
+from nmt.core.files import naming, sync_entry
 from nmt.data.config import SubwordsConfig
 from nmt.data.sampling import SegmentationSampler, make_sampler
 from nmt.data.sentences import Span
@@ -271,7 +272,9 @@ class TokenizerPair:
         for name in ("subwords.model", "subwords.source.model", "subwords.target.model"):
             if name in models:
                 beside = folder / f".{name}.unfinished"
-                beside.write_bytes(models[name].model)
+                with naming(beside):
+                    beside.write_bytes(models[name].model)
+                sync_entry(beside)
                 beside.replace(folder / name)
             else:
                 (folder / name).unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nmt.core.errors import InputError
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training.folders import MODEL
+from nmt.training.folders import MODEL, Damaged, verify
 
 
 def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
@@ -26,6 +26,8 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
 
     Raises InputError where a file is missing or damaged, or has other weights or shapes than the first.
     """
+    for checkpoint in checkpoints:
+        verify(checkpoint, [MODEL])
     paths = [checkpoint / MODEL for checkpoint in checkpoints]
     with ExitStack() as stack:
         files = [stack.enter_context(_opened(path)) for path in paths]
@@ -65,8 +67,7 @@ def _opened(path: Path) -> Any:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; is it a checkpoint?") from None
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        one_line = " ".join(str(error).split())
-        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {one_line}") from None
+        raise Damaged(path, error) from None
 
 
 class MovingAverage:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +15,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.training.folders import MODEL, STATE, TRAINING, point, step, sync
+from nmt.core.files import umask
+from nmt.training import folders
+from nmt.training.folders import CHECKSUMS, MODEL, STATE, TRAINING, Damaged, point, put, step, sync, verify
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
@@ -26,21 +31,37 @@ def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor
 
 
 def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-    """Writes a folder of files of tensors and a state: beside, synced to disk, then renamed, so that whatever
-    interrupts it leaves what was there as it was."""
+    """Writes a folder of files of tensors, a state and checksums: beside, synced to disk, then renamed, so that
+    whatever interrupts it leaves what was there as it was. Raises InputError where the system refuses, as on a full
+    disk."""
     beside = final.with_name(f".{final.name}.unfinished")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    for name, tensors in files.items():
-        safetensors.torch.save_file({key: each.contiguous() for key, each in tensors.items()}, beside / name)
-    (beside / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
-    for name in (*files, STATE):
-        sync(beside / name)
-    sync(beside)
-    if final.exists():  # an interrupted run may come by the same update again
-        shutil.rmtree(final)
-    beside.rename(final)
-    sync(final.parent)
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        for name, tensors in files.items():
+            _write_tensors(beside / name, tensors)
+        (beside / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+        folders.write_checksums(beside, (*files, STATE))
+        for name in (*files, STATE, CHECKSUMS):
+            sync(beside / name)
+        sync(beside)
+        put(beside, final)
+    except OSError as error:
+        shutil.rmtree(beside, ignore_errors=True)  # a half of it would take room that is needed
+        raise InputError(
+            f"{final}: cannot be written: {error.strerror}; what was saved before is as it was, and the same command "
+            "goes on from there"
+        ) from None
+
+
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    try:
+        safetensors.torch.save_file({key: each.contiguous() for key, each in tensors.items()}, path)
+    except safetensors.SafetensorError as error:
+        if refused := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(refused[1]), os.strerror(int(refused[1])), str(path)) from None
+        raise
+    path.chmod(0o666 & ~umask())  # it lets nobody else read
 
 
 def load_weights(checkpoint: Path, model: nn.Module) -> None:
@@ -76,8 +97,36 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; is it a checkpoint?") from None
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        one_line = " ".join(str(error).split())
-        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {one_line}") from None
+        raise Damaged(path, error) from None
+
+
+def check(checkpoint: Path) -> None:
+    """Raises Damaged where training cannot go on from a checkpoint: by its checksums, or where it has none, by what can
+    be seen of its files."""
+    verify(checkpoint, (MODEL, TRAINING, STATE))
+    folders.read_state(checkpoint)
+    for name in (MODEL, TRAINING):
+        if not (checkpoint / name).exists():
+            raise Damaged(checkpoint / name, "no such file")
+        read_tensors(checkpoint / name)
+
+
+def skip_damaged(run: Path) -> None:
+    """Sets aside the checkpoints that are newer than the newest whole one. Raises InputError where none is whole."""
+    damaged: list[tuple[Path, Damaged]] = []
+    for folder in reversed(folders.steps(run)):
+        try:
+            check(folder)
+        except Damaged as error:
+            damaged.append((folder, error))
+            continue
+        for each, fault in damaged:
+            log.warning(f"{fault}; set aside as {folders.set_aside(each).name}")
+        if damaged:
+            point(run, "latest", folder)
+        return
+    if damaged:
+        raise InputError(f"{run}: holds no checkpoint that is whole; {damaged[0][1]}")
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -3,7 +3,9 @@
 checkpoints/step-00012000/model.safetensors     the weights to use
                           training.safetensors  optimizer state, generator states, weights in training where they differ
                           state.json            where training stood
-            average-00012000-of-3-1f0c9a4e/     the mean of the weights of some: model.safetensors, state.json
+                          SHA256SUMS            of the other files, as sha256sum -c reads it
+            average-00012000-of-3-1f0c9a4e/     the mean of the weights of some; no training.safetensors
+            damaged-step-00011500/              what training was told to skip
 lengths.json                                    how long the sentences are that it is trained on
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
@@ -14,18 +16,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import content_hash, naming, sync_entry
 from nmt.data.pieces import Lengths
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+CHECKSUMS = "SHA256SUMS"
 LENGTHS = "lengths.json"
+
+_STEP = re.compile(r"step-(\d{8,})")
+
+
+class Damaged(InputError):
+    """A checkpoint, or a part of it, is not what was written."""
+
+    def __init__(self, path: Path, why: object) -> None:
+        super().__init__(
+            f"{path}: unreadable checkpoint, delete its folder or restore it: {' '.join(str(why).split())}"
+        )
 
 
 def step(run: Path, update: int) -> Path:
@@ -35,7 +51,8 @@ def step(run: Path, update: int) -> Path:
 
 def steps(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    return sorted((run / "checkpoints").glob("step-*"))
+    found = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
+    return [path for _, path in sorted((int(match[1]), path) for match, path in found if match)]
 
 
 def average(run: Path, members: Sequence[str]) -> Path:
@@ -60,6 +77,45 @@ def point(run: Path, name: str, checkpoint: Path) -> None:
     sync(run)
 
 
+def put(beside: Path, final: Path) -> None:
+    """Gives a whole folder its name. What had that name is removed; should the process be killed before the new one has
+    it, ``recover`` gives it back."""
+    replaced = final.with_name(f".{final.name}.replaced")
+    if final.exists():
+        shutil.rmtree(replaced, ignore_errors=True)
+        final.rename(replaced)
+    beside.rename(final)
+    sync(final.parent)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def remove(folder: Path) -> None:
+    """Deletes a checkpoint, which is whole or not there also while it is deleted."""
+    beside = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(beside, ignore_errors=True)
+    folder.rename(beside)
+    shutil.rmtree(beside)
+
+
+def recover(run: Path) -> None:
+    """Brings in order what a killed process left in the middle of ``put``. Nobody else may be training here."""
+    for replaced in (run / "checkpoints").glob(".*.replaced"):
+        final = replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced"))
+        if final.exists():
+            shutil.rmtree(replaced)
+        else:
+            replaced.rename(final)
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Gives a damaged checkpoint a name that no one takes for a checkpoint's; returns it."""
+    place, count = checkpoint.with_name(f"damaged-{checkpoint.name}"), 1
+    while place.exists():
+        count += 1
+        place = checkpoint.with_name(f"damaged-{checkpoint.name}-{count}")
+    return checkpoint.rename(place)
+
+
 def latest(run: Path) -> Path | None:
     """The newest whole checkpoint, whatever ``latest`` says: a run may have stopped between writing and linking."""
     found = steps(run)
@@ -73,7 +129,7 @@ def prune(run: Path, *, keep: int, wanted: Collection[Path] = ()) -> None:
     best = (run / "best").resolve() if (run / "best").exists() else None
     for old in steps(run)[:-keep]:
         if old.resolve() != best and old not in wanted:
-            shutil.rmtree(old)
+            remove(old)
     for unfinished in folder.glob(".step-*.unfinished"):
         shutil.rmtree(unfinished)
 
@@ -84,17 +140,47 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        one_line = " ".join(str(error).split())
-        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {one_line}") from None
+        raise Damaged(path, error) from None
     if not isinstance(state, dict):
-        raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: no JSON object")
+        raise Damaged(path, "no JSON object")
     return state
+
+
+def write_checksums(folder: Path, names: Sequence[str]) -> None:
+    """Notes what files of a new checkpoint hold."""
+    lines = [f"{content_hash(folder / name).hex()}  {name}\n" for name in names]
+    (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def verify(checkpoint: Path, names: Sequence[str]) -> None:
+    """Raises Damaged where a file of a checkpoint is missing or not what was written. One from before checksums were
+    written is taken as it is."""
+    path = checkpoint / CHECKSUMS
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        log.detail(f"{checkpoint}: has no {CHECKSUMS}, being from before they were written: taken as it is")
+        return
+    except (OSError, ValueError) as error:
+        raise Damaged(path, error) from None
+    noted = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name in names:
+        if name not in noted:
+            raise Damaged(path, f"tells nothing of {name}")
+        try:
+            digest = content_hash(checkpoint / name).hex()
+        except OSError as error:
+            raise Damaged(checkpoint / name, error.strerror) from None
+        if digest != noted[name]:
+            raise Damaged(checkpoint / name, f"it is not what was written, by {CHECKSUMS}")
 
 
 def write_lengths(run: Path, lengths: Lengths) -> None:
     """Notes in a run directory how long its training sentences are."""
     beside = run / f".{LENGTHS}.unfinished"
-    beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
+    with naming(beside):
+        beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
+    sync(beside)
     beside.replace(run / LENGTHS)
 
 
@@ -112,8 +198,4 @@ def read_lengths(run: Path) -> Lengths | None:
 
 def sync(path: Path) -> None:
     """Has the system write a file or folder to disk before anything after this call."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_entry(path)

@@ -8,23 +8,58 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 from nmt.core import log
+
+
+class Stopped(BaseException):
+    """What was under way has been given up, for a signal has asked to stop."""
 
 
 class Interrupted:
     """True once a signal has asked to stop."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self._signal = 0
+        self._raises = False
+
+    def asked(self) -> int:
+        """By which signal; 0 for none."""
+        return self._signal
 
     def __bool__(self) -> bool:
-        return self.asked
+        return self.asked() != 0
+
+    def note(self, number: int) -> None:
+        """Hears a signal. Raises Stopped within ``at_once``."""
+        self._signal = number
+        if self._raises:
+            raise Stopped
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Gives up the body, which must leave nothing half done, by Stopped: when a signal comes, or one has come."""
+        self._raises = True
+        try:
+            if self:
+                raise Stopped
+            yield
+        finally:
+            self._raises = False
+
+
+def end(number: int) -> NoReturn:
+    """Ends a command that a signal has asked to stop: by KeyboardInterrupt, or by SystemExit with what a shell reports
+    for a program that SIGTERM ended."""
+    if number == signal.SIGTERM:
+        raise SystemExit(128 + number)
+    raise KeyboardInterrupt
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupted]:
-    """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one stops at once."""
+    """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one ends at once."""
     interrupted = Interrupted()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # signals reach the main thread alone
@@ -32,10 +67,10 @@ def interruptible() -> Iterator[Interrupted]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if interrupted:
-            raise KeyboardInterrupt
-        interrupted.asked = True
+            end(number)
         if not log.is_silent():  # but not through the log: its lock may be held at this very moment
             os.write(2, b"\nstopping after this update; once more to stop at once\n")
+        interrupted.note(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

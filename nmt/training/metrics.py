@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from nmt.core.errors import InputError
+from nmt.core.files import naming, sync_entry
 
 FILE = "metrics.jsonl"
 
@@ -18,26 +20,34 @@ class Metrics:
     """Writes a run's measurements. Lines beyond the update that training goes on from are dropped first: they tell of
     updates that will be made again."""
 
-    def __init__(self, run: Path, *, after: int, tensorboard: bool) -> None:
-        path = run / FILE
-        _keep_until(path, after)
-        self._file = path.open("a", encoding="utf-8")
+    def __init__(self, run: Path, *, after: int, tensorboard: bool, again: bool = False) -> None:
+        """``again``: update ``after`` will be validated once more, and what its validation has shown is dropped too."""
+        self._path = run / FILE
+        _keep_until(self._path, after, again)
+        self._file = self._path.open("a", encoding="utf-8")
         self._events = _events(run / "tensorboard", after) if tensorboard else None
 
     def write(self, kind: str, update: int, values: Mapping[str, float]) -> None:
         """One line: ``{"kind": "train" or "valid", "update": …, …}``."""
         line = {"kind": kind, "update": update, **{name: _rounded(value) for name, value in values.items()}}
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+        with naming(self._path):
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
         if self._events is not None:
             for name, value in values.items():
                 self._events.add_scalar(f"{kind}/{name}", value, update)
+
+    def sync(self) -> None:
+        """Brings all lines to disk."""
+        with naming(self._path):
+            os.fsync(self._file.fileno())
 
     def __enter__(self) -> Metrics:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
         if self._events is not None:
             self._events.close()
 
@@ -49,10 +59,16 @@ def read(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines[:-1]]
 
 
-def _keep_until(path: Path, update: int) -> None:
-    kept = [line for line in read(path.parent) if line["update"] <= update]
+def _keep_until(path: Path, update: int, again: bool) -> None:
+    kept = [
+        line
+        for line in read(path.parent)
+        if line["update"] < update or (line["update"] == update and not (again and line["kind"] == "valid"))
+    ]
     beside = path.with_name(f".{path.name}.unfinished")
-    beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+    with naming(beside):
+        beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        sync_entry(beside)
     beside.replace(path)
 
 

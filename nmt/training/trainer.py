@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import shutil
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import Tensor, nn
 
@@ -25,7 +25,7 @@ from nmt.training import checkpoint, folders
 from nmt.training.averaging import MovingAverage, average_weights
 from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
 from nmt.training.distributed import Processes
-from nmt.training.interruption import interruptible
+from nmt.training.interruption import Interrupted, Stopped, end, interruptible
 from nmt.training.memory import Fitting
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
@@ -46,8 +46,8 @@ class Learnt:
     """The gradient's, before clipping."""
     seconds: float
     """By the clock of the first process, as in Position."""
-    asked: bool
-    """Whether a process has been asked to stop."""
+    asked: int
+    """The signal by which a process has been asked to stop; 0 for none."""
 
 
 class Trainer:
@@ -87,6 +87,7 @@ class Trainer:
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._validation = validation
         self._saved_at = -1
+        self._owes_validation = False
         self._epoch_batches = 0
 
     # ------------------------------------------------------------------------------------------- checkpoints
@@ -96,12 +97,13 @@ class Trainer:
         folder = folders.latest(self.run_folder)
         if folder is None:
             return False
+        folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
         state = folders.read_state(folder)
         try:
             position, standing = Position(**state["position"]), Standing(**state["standing"])
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
-            raise InputError(f"{folder / folders.STATE}: unreadable checkpoint, delete its folder: {error}") from None
+            raise folders.Damaged(folder / folders.STATE, error) from None
         if fingerprint != self.data.fingerprint:
             raise InputError(
                 f"{folder}: was trained on another corpus or vocabulary than the files now give; restore them, or give "
@@ -117,6 +119,7 @@ class Trainer:
         restore_generators(_below("generator/", tensors), self.compute.device)
         self.position, self.standing = position, standing
         self._fitting.too_large = state.get("too_large")
+        self._owes_validation = state.get("owes_validation", False)
         self._saved_at = position.update
         return True
 
@@ -142,6 +145,7 @@ class Trainer:
                 "vocabulary": self.data.tokenizers.fingerprint,
                 "loss_scale": self.optimizer.loss_scale(),
                 "too_large": self._fitting.too_large,
+                "owes_validation": self._owes_validation,
             }
             folder = checkpoint.save(self.run_folder, self.position.update, self.used, tensors, state)
         self._saved_at = self.position.update
@@ -150,8 +154,9 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------- loop
 
     def train(self) -> None:
-        """Trains until ``config.stopping`` says so. Ctrl-C or SIGTERM lets the update finish, saves, and raises
-        KeyboardInterrupt. A loss that is not finite raises InputError and leaves the last checkpoint as it was."""
+        """Trains until ``config.stopping`` says so. Ctrl-C or SIGTERM lets the update finish but no validation, saves,
+        and raises what ``interruption.end`` does. A loss that is not finite raises InputError and leaves the last
+        checkpoint as it was."""
         stopping, validation = self.config.stopping, self.config.validation
         started, before = time.monotonic(), self.position.seconds
 
@@ -173,10 +178,16 @@ class Trainer:
             ) as bar,
             prefetched(self._stream.after(self.position)) as works,
         ):
+            owed = self._owes_validation
+            if owed:
+                self._validate(metrics, seconds, interrupted)
+                self._saved_at = -1
+                self._keep(metrics)
             if self._is_over():
-                averaged = self._average(metrics)
+                averaged = self._average(metrics, interrupted)
                 log.info(
-                    f"training is complete at update {self.position.update}" + ("" if averaged else ": nothing to do")
+                    f"training is complete at update {self.position.update}"
+                    + ("" if averaged or owed else ": nothing to do")
                 )
                 return
             for work in works:
@@ -204,34 +215,49 @@ class Trainer:
                 over = self._is_over()
                 if update % validation.every == 0 or over:
                     meter.pause()
-                    self._validate(metrics, seconds)
+                    self._validate(metrics, seconds, interrupted)
                     meter.resume()
                     over = self._is_over()
                 saves = update % self.config.save_every == 0 or update % validation.every == 0 or over or learnt.asked
                 if saves:
                     meter.pause()
-                    self.save()
-                    if self.processes.is_first:
-                        if self.standing.best_update == update:
-                            self._point_best()
-                        folders.prune(self.run_folder, keep=self.config.keep, wanted=self._to_average())
+                    self._keep(metrics)
                     meter.resume()
                 if over:
-                    self._average(metrics)
+                    self._average(metrics, interrupted)
                     return
                 if learnt.asked:
-                    log.info(f"interrupted at update {update}; saved, the same command goes on from there")
-                    self.processes.wait()  # a launcher ends all as soon as one has ended: not before this is saved
-                    raise KeyboardInterrupt
+                    self._stop(learnt.asked)
+
+    def _keep(self, metrics: Metrics | None) -> None:
+        """Saves, and deletes what need not be kept any longer."""
+        if metrics is not None:
+            metrics.sync()  # going on, no line until here is written again
+        self.save()
+        if self.processes.is_first:
+            if self.standing.best_update == self.position.update:
+                self._point_best()
+            folders.prune(self.run_folder, keep=self.config.keep, wanted=self._to_average())
+
+    def _stop(self, number: int) -> NoReturn:
+        """Ends training after it has been saved, for a signal has asked for it."""
+        log.info(f"interrupted at update {self.position.update}; saved, the same command goes on from there")
+        self.processes.wait()  # a launcher ends all as soon as one has ended: not before this is saved
+        end(number)
 
     def _metrics(self) -> Metrics | nullcontext[None]:
         """Where this process writes what it measures; None in all but the first."""
         if not self.processes.is_first:
             return nullcontext()
-        return Metrics(self.run_folder, after=self.position.update, tensorboard=self.config.tensorboard)
+        return Metrics(
+            self.run_folder,
+            after=self.position.update,
+            tensorboard=self.config.tensorboard,
+            again=self._owes_validation,
+        )
 
     def _update(
-        self, work: Work, whole: Whole, meter: Meter, seconds: Callable[[], float], interrupted: object
+        self, work: Work, whole: Whole, meter: Meter, seconds: Callable[[], float], interrupted: Interrupted
     ) -> Learnt:
         """One step of the optimizer over ``whole``, what all processes have."""
         self.model.train()
@@ -243,12 +269,13 @@ class Trainer:
         losses = self._fitting.learn(
             work.shares, lambda batch: self._objective.backward(batch, whole, update=number), update=number
         )
-        asked = bool(interrupted)  # once: a signal may come at any time
+        asked = interrupted.asked()  # once: a signal may come at any time
         now = seconds() if self.processes.is_first else 0.0
         summed = sum(losses, start=Losses())
         own = [each.objective for each in losses]
-        cross_entropy, risk, guidance, now, askers, *objectives = self.processes.total(
-            [summed.cross_entropy, summed.risk, summed.guidance, now, asked, *own]
+        asks = [asked == signal.SIGTERM, asked == signal.SIGINT]
+        cross_entropy, risk, guidance, now, terminates, interrupts, *objectives = self.processes.total(
+            [summed.cross_entropy, summed.risk, summed.guidance, now, *asks, *own]
         )
         for pairs_B, objective in zip(work.pairs, objectives, strict=True):
             if not math.isfinite(objective):
@@ -267,7 +294,8 @@ class Trainer:
         rate = self.optimizer.step(factor)
         if self.moving is not None:
             self.moving.follow(number)
-        return Learnt(rate, norm, seconds=now, asked=askers > 0)
+        asked = signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
+        return Learnt(rate, norm, seconds=now, asked=asked)
 
     def _not_finite(self, what: str, batches: Sequence[Indices]) -> str:
         return (
@@ -306,19 +334,38 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------- validation
 
-    def _validate(self, metrics: Metrics | None, seconds: Callable[[], float]) -> None:
+    def _validate(self, metrics: Metrics | None, seconds: Callable[[], float], interrupted: Interrupted) -> None:
+        """Validates. Where a signal stops it, saves as it was before, with a note that it is still to be done, and
+        ends: a validation may take longer than who has sent the signal will wait."""
         if self._validation is None:
             return
-        if metrics is not None:
-            self._measure(self._validation, metrics)
-        measured: dict[str, Any] = {"standing": asdict(self.standing), "seconds": seconds()}
+        stopped = metrics is not None and not self._measure(self._validation, metrics, interrupted)
+        measured: dict[str, Any] = {
+            "standing": asdict(self.standing),
+            "seconds": seconds(),
+            "stopped": interrupted.asked() if stopped else 0,
+        }
         told = self.processes.told(measured)
-        self.standing = Standing(**told["standing"])
         self.position = dataclasses.replace(self.position, seconds=told["seconds"])
+        self._owes_validation = told["stopped"] != 0
+        if self._owes_validation:
+            self._keep(metrics)
+            self._stop(told["stopped"])
+        self.standing = Standing(**told["standing"])
 
-    def _measure(self, validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]], metrics: Metrics) -> None:
+    def _measure(
+        self,
+        validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]],
+        metrics: Metrics,
+        interrupted: Interrupted,
+    ) -> bool:
+        """Whether it came to an end before a signal came."""
         config, update = self.config.validation, self.position.update
-        measured = validation(copy.deepcopy(self.used))
+        try:
+            with interrupted.at_once():
+                measured = validation(copy.deepcopy(self.used))
+        except Stopped:
+            return False
         value = measured[config.metric]
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
         self.standing = self.standing.after(
@@ -329,6 +376,7 @@ class Trainer:
         minutes = self.position.seconds / 60
         epoch = self.position.epoch + (self.position.batch > 0)  # of the last update
         log.info(f"update {update}, epoch {epoch}, {minutes:.1f} min: valid {_shown(measured)}{best}")
+        return True
 
     def _point_best(self) -> None:
         """Has ``best`` lead to what was measured best: a checkpoint, or an average of some, whenever it was made."""
@@ -347,7 +395,7 @@ class Trainer:
         """Removes what training has averaged beyond where it goes on from: of updates that will be made again."""
         for folder in folders.averages(self.run_folder):
             if folders.read_state(folder).get("update", 0) > self.position.update:
-                shutil.rmtree(folder)
+                folders.remove(folder)
 
     def _to_average(self) -> list[Path]:
         """The checkpoints that would be averaged if training ended now, oldest first: this one and those of the
@@ -358,13 +406,19 @@ class Trainer:
         before = range((last - 1) // every * every, 0, -every)
         return [folders.step(self.run_folder, update) for update in sorted([last, *before[: self.config.average - 1]])]
 
-    def _average(self, metrics: Metrics | None) -> bool:
-        """The average at the end, made by the first process while the others wait; whether anything was to do."""
-        averaged = metrics is not None and self._make_average(metrics)
-        self.processes.wait()
+    def _average(self, metrics: Metrics | None, interrupted: Interrupted) -> bool:
+        """The average at the end, made by the first process while the others wait; whether anything was to do. A signal
+        ends it, to be made by the next training."""
+        averaged, stopped = False, 0
+        try:
+            averaged = metrics is not None and self._make_average(metrics, interrupted)
+        except Stopped:
+            stopped = interrupted.asked()
+        if stopped := self.processes.told(stopped):
+            self._stop(stopped)
         return averaged
 
-    def _make_average(self, metrics: Metrics) -> bool:
+    def _make_average(self, metrics: Metrics, interrupted: Interrupted) -> bool:
         """Averages the checkpoints of the last validations, measures the average, and makes it the best if it is. What
         is done is not done again; False where nothing was to do."""
         members = [folder for folder in self._to_average() if folder.exists()]
@@ -389,7 +443,8 @@ class Trainer:
             if self._validation is not None:
                 model = copy.deepcopy(self.model)
                 checkpoint.fill(model, weights, folder)
-                measured = dict(self._validation(model))
+                with interrupted.at_once():
+                    measured = dict(self._validation(model))
             state = {
                 "averaged": names,
                 "vocabulary": self.data.tokenizers.fingerprint,

@@ -53,6 +53,7 @@ def load_trained(
     if changed := differences(experiments.load(run / experiments.FILE).model, experiment.model):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
+    folders.verify(folder, (folders.MODEL, folders.STATE))
     state = folders.read_state(folder)
     if state.get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")

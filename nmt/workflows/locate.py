@@ -7,10 +7,14 @@ from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
+from nmt.core.files import naming
 from nmt.training import folders
 
 RUNS = Path("runs")
 """Where a run is looked for that the user has not named."""
+
+ORDER = ".order"
+"""Holds a number that is greater in a run that was trained later than another one beside it."""
 
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
@@ -54,11 +58,34 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.resolve().parent.parent
 
 
+def note_training(run: Path) -> None:
+    """Notes that this run is now the last that was trained of those beside it: by a number that is greater than theirs,
+    and by no clock, which may be set back."""
+    place = run.absolute()
+    others = max((_order(note.parent) for note in place.parent.glob(f"*/{ORDER}") if note.parent != place), default=0)
+    if _order(run) <= others:
+        beside = run / f"{ORDER}.unfinished"
+        with naming(beside):
+            beside.write_text(f"{others + 1}\n", encoding="utf-8")
+        beside.replace(run / ORDER)
+
+
+def _order(run: Path) -> int:
+    try:
+        return int((run / ORDER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
+
+
 def _last_run() -> Path:
     found = [link.parent for link in RUNS.glob("*/latest") if (link.parent / experiments.FILE).exists()]
     if not found:
         raise InputError(f"no trained model under {RUNS}/; train one with nmt train, or name a run directory")
-    return max(found, key=lambda run: (run / "latest").lstat().st_mtime_ns)
+    last = max(map(_order, found))
+    found = sorted(run for run in found if _order(run) == last)
+    if len(found) > 1:
+        raise InputError(f"{RUNS}/: cannot be told which of {', '.join(map(str, found))} was trained last; name one")
+    return found[0]
 
 
 def _of_run(run: Path) -> Path:

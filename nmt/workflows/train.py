@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,6 +16,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
+from nmt.core.files import naming
 from nmt.core.seed import seed_everything
 from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
@@ -32,18 +34,22 @@ from nmt.training.distributed import Launch, Processes, joined
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.workflows.loading import Trained, build_model, for_inference
-from nmt.workflows.locate import find_checkpoint, run_of
+from nmt.workflows.locate import find_checkpoint, note_training, run_of
 from nmt.workflows.prepare import PreparedData, prepare
 from nmt.workflows.translator import Translator
 
+LOCK = ".lock"
+"""Held in a run directory by the process that trains in it; holds who that is."""
 
-def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto") -> Path:
+
+def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto", skip_damaged: bool = False) -> Path:
     """Trains what the experiment describes, or goes on where its run directory stands; returns that directory.
 
     Prepares the corpus first if needed. Where the environment says that this process is one of several, as torchrun has
-    it, they train together, and the first one speaks for all. Raises InputError for a fault of config, data or
-    environment, for a run directory that another configuration made or another process is training in;
-    KeyboardInterrupt after saving.
+    it, they train together, and the first one speaks for all. ``skip_damaged`` goes on from the newest checkpoint that
+    is whole, where a newer one is damaged. Raises InputError for a fault of config, data or environment, for a run
+    directory that another configuration made or another process is training in; after saving, KeyboardInterrupt for
+    Ctrl-C and SystemExit for SIGTERM.
     """
     launch = Launch.of(os.environ)
     if launch.rank > 0:
@@ -54,15 +60,19 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
     except OSError as error:
         raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
     with _alone(run) if launch.rank == 0 else nullcontext():
+        if launch.rank == 0:
+            folders.recover(run)
         _refuse_conflicts(run, experiment)
         chosen = compute(launch.device(device), precision)
         with joined(launch, chosen.device) as processes:
-            _train(experiment, run, chosen, processes)
+            _train(experiment, run, chosen, processes, skip_damaged)
     return run
 
 
-def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Processes) -> None:
+def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool) -> None:
     with processes.first_alone():
+        if skip_damaged and processes.is_first:
+            checkpoints.skip_damaged(run)
         origin = _origin(experiment)
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
@@ -84,7 +94,10 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         processes=processes,
         validation=_validation(experiment, data, chosen),
     )
-    resumed = trainer.resume()
+    try:
+        resumed = trainer.resume()
+    except folders.Damaged as error:
+        raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
     processes.agree(
         {
             "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
@@ -98,6 +111,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
         folders.write_lengths(run, _lengths(data))
+        note_training(run)
         log.info(_summary(experiment, data, model, chosen, processes))
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
@@ -106,13 +120,25 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
 
 @contextmanager
 def _alone(run: Path) -> Iterator[None]:
-    """Keeps a second training out of the run directory for as long as this one lives."""
-    with (run / ".lock").open("w") as lock:
+    """Keeps a second training out of the run directory for as long as this one lives: the kernel takes the lock from a
+    process that ends, however it ends."""
+    with (run / LOCK).open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{run}: another process is training in it; wait for it, or set another run") from None
-        yield
+            lock.seek(0)
+            holder = lock.readline().strip() or "another process"
+            raise InputError(f"{run}: {holder} is training in it; wait for it, or set another run") from None
+        except OSError as error:
+            log.warning(f"{run}: cannot be locked ({error.strerror}): see to it that no other training uses it")
+        with naming(run / LOCK):
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            lock.flush()
+        try:
+            yield
+        finally:
+            lock.truncate(0)
 
 
 def _refuse_conflicts(run: Path, experiment: Experiment) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -58,11 +61,12 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
 
     def fail(path: Path) -> None:
         if path.name == file:
-            raise OSError("the disk is full")
+            raise OSError(errno.ENOSPC, "the disk is full")
 
     monkeypatch.setattr(checkpoint, "sync", fail)
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(InputError, match=r"step-00000002: cannot be written: the disk is full; what was saved before"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [old.name]
     assert folders.latest(tmp_path) == old
     assert (tmp_path / "latest").resolve() == old
 
@@ -72,6 +76,46 @@ def test_a_whole_checkpoint_counts_even_before_it_is_linked(tmp_path: Path, monk
     monkeypatch.setattr(checkpoint, "point", lambda *_: None)
     new = checkpoint.save(tmp_path, 2, model(), {}, {})
     assert folders.latest(tmp_path) == new
+
+
+def test_only_numbered_folders_are_checkpoints_the_newest_last(tmp_path: Path) -> None:
+    saved = [checkpoint.save(tmp_path, update, model(), {}, {}) for update in (9, 99_999_999, 100_000_000)]
+    shutil.copytree(saved[0], saved[0].with_name("step-00000009.backup"))
+    shutil.copytree(saved[0], saved[0].with_name("damaged-step-00000009"))
+    assert folders.steps(tmp_path) == saved
+
+
+def test_a_checkpoint_is_whole_or_not_there_also_while_it_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for update in (1, 2, 3):
+        checkpoint.save(tmp_path, update, model(), {}, {})
+
+    def cut_off(folder: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            (folder / "model.safetensors").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            folders.prune(tmp_path, keep=1)
+    for folder in folders.steps(tmp_path):
+        checkpoint.check(folder)
+    folders.prune(tmp_path, keep=1)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
+
+
+def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
+    folder = checkpoint.save(tmp_path, 1, model(), {}, {})
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["model.safetensors: OK", "training.safetensors: OK", "state.json: OK"]
+    (folder / "SHA256SUMS").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match=r"SHA256SUMS: unreadable checkpoint, .*: tells nothing of model.safetensors"):
+        folders.verify(folder, ["model.safetensors"])
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

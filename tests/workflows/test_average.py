@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training import folders
+from nmt.training.interruption import Interrupted
 from nmt.workflows.average import Selection, average
 from nmt.workflows.loading import build_model, load_trained
 from nmt.workflows.prepare import prepare
@@ -166,7 +168,8 @@ def test_checkpoints_of_two_runs(run: Path) -> None:
 def test_an_average_that_no_longer_holds_is_made_again(run: Path) -> None:
     average([run], selection=Selection(last=2))
     made = weights(run / "averaged")
-    shutil.copy(folders.step(run, 2) / "model.safetensors", folders.step(run, 8) / "model.safetensors")
+    for name in ("model.safetensors", "SHA256SUMS"):
+        shutil.copy(folders.step(run, 2) / name, folders.step(run, 8) / name)
     average([run], selection=Selection(last=2))
     assert not same(made, weights(run / "averaged"))
     assert same(weights(run / "averaged"), mean([folders.step(run, 6), folders.step(run, 2)]))
@@ -299,12 +302,12 @@ def test_an_end_that_was_cut_off_is_made_up_for(here: Path, lost: str, capfd: py
 def interrupted_after(updates: int) -> Callable[[], Any]:
     """In place of the signal handlers: asks to stop once so many updates are done in this start."""
 
-    class Asked:
+    class Asked(Interrupted):
         seen = 0
 
-        def __bool__(self) -> bool:
+        def asked(self) -> int:
             self.seen += 1
-            return self.seen >= updates
+            return signal.SIGINT if self.seen >= updates else 0
 
     @contextmanager
     def interruptible() -> Iterator[Asked]:

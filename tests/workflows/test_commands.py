@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import nmt as package
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.evaluation.by_length import as_tree, by_length
 from nmt.evaluation.translation import scores
+from nmt.workflows.locate import note_training
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 if TYPE_CHECKING:
@@ -250,11 +252,15 @@ def test_without_a_name_the_last_run_is_taken_and_named(trained: Path, tmp_path:
     (tmp_path / "runs").mkdir()
     shutil.copytree(trained / "run", tmp_path / "runs" / "old", symlinks=True)
     shutil.copytree(trained / "run", tmp_path / "runs" / "new", symlinks=True)
-    (tmp_path / "runs" / "new" / "latest").unlink()
-    (tmp_path / "runs" / "new" / "latest").symlink_to("checkpoints/step-00000002")
+    both = "runs/: cannot be told which of runs/new, runs/old was trained last; name one"
+    assert both in error(nmt("translate", folder=tmp_path))
+    note_training(tmp_path / "runs" / "new")
     done = nmt("translate", folder=tmp_path, stdin=b"eins zwei.\n")
     assert done.returncode == 0, done.stderr.decode()
     assert "runs/new" in done.stderr.decode()
+    note_training(tmp_path / "runs" / "old")
+    os.utime(tmp_path / "runs" / "old" / "latest", (0, 0), follow_symlinks=False)  # by a clock that was set back
+    assert "runs/old" in nmt("translate", folder=tmp_path, stdin=b"eins zwei.\n").stderr.decode()
     (tmp_path / "empty").mkdir()
     assert "no trained model under runs/" in error(nmt("translate", folder=tmp_path / "empty"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -101,7 +102,10 @@ def test_killed_and_resumed_training_is_bit_identical(whole: Path, tmp_path: Pat
     same_bits(whole, tmp_path)
 
 
-def test_interrupted_training_saves_exits_130_and_goes_on_bit_identically(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_interrupted_training_saves_and_goes_on_bit_identically(
+    number: int, code: int, whole: Path, tmp_path: Path
+) -> None:
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG)
     process = begin(tmp_path, "training.save_every=1000")
@@ -110,9 +114,9 @@ def test_interrupted_training_saves_exits_130_and_goes_on_bit_identically(whole:
     while (tmp_path / "run" / "metrics.jsonl").read_text().count("\n") < 5:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr.decode()
+    assert process.returncode == code, stderr.decode()
     assert b"Traceback" not in stderr
     assert b"saved, the same command goes on from there" in stderr
     assert (tmp_path / "run" / "latest").exists()
@@ -190,7 +194,8 @@ def test_two_trainings_do_not_share_a_run(tmp_path: Path) -> None:
         wait_for(tmp_path / "run" / "metrics.jsonl", process)
         done = nmt(*train(), folder=tmp_path)
         assert done.returncode == 2
-        assert b"another process is training in it" in done.stderr
+        assert f"error: run: process {process.pid} on {socket.gethostname()} is training in it".encode() in done.stderr
+        assert done.stderr.count(b"\n") == 1
     finally:
         process.kill()
         process.wait()

@@ -1,0 +1,447 @@
+"""SIGTERM at an awkward moment, disks that refuse, damaged checkpoints: nothing is lost, and one line says why.
+
+Trainings run in this process where nothing depends on its end.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt import experiment as experiments
+from nmt.cli.app import main
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.training import checkpoint, folders
+from nmt.training.checkpoint import read_tensors
+from nmt.training.metrics import Metrics
+from nmt.workflows import train as workflow
+from nmt.workflows.train import train
+from tests.workflows.runs import CONFIG, write_corpus
+
+SETTINGS = [
+    "training.stopping.updates=8", "training.validation.every=4", "training.save_every=2", "training.ema=0.5",
+    "training.schedule={kind: plateau, warmup: 2, patience: 1, decay: 0.5}",
+    "training.validation.bleu=false", "data.prepared=prepared",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the corpus and a run of 8 updates in whole/. Read it only."""
+    folder = tmp_path_factory.mktemp("prepared")
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        start("run=whole")
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True, symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def start(*settings: str, skip_damaged: bool = False) -> Path:
+    experiment = experiments.load(Path("config.yaml"), [*SETTINGS, *settings])
+    return train(experiment, device="cpu", precision="float32", skip_damaged=skip_damaged)
+
+
+def same_as_whole(run: str = "run", whole: str = "whole") -> None:
+    """The run has come to the end of the one that nothing has disturbed."""
+    for name in ("model.safetensors", "training.safetensors"):
+        left, right = (read_tensors(Path(each) / "latest" / name) for each in (whole, run))
+        assert left.keys() == right.keys()
+        assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
+    assert Path(run, "best").readlink() == Path(whole, "best").readlink()
+    assert [told(line) for line in lines(run)] == [told(line) for line in lines(whole)]
+    states = [folders.read_state(Path(each) / "latest") for each in (whole, run)]
+    for state in states:
+        del state["position"]["seconds"]
+    assert states[0] == states[1]
+
+
+def lines(run: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(run, "metrics.jsonl").read_text().splitlines()]
+
+
+def told(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name not in ("tokens_per_second", "peak_memory")}
+
+
+def slow_validations(monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM, *, first: int = 1) -> None:
+    """Has the ``first`` validation of this process, and those after it, take ten minutes after a signal has come."""
+    real, count = workflow._validation, itertools.count(1)
+
+    def validation(*arguments: Any) -> Any:
+        measure = real(*arguments)
+        assert measure is not None
+
+        def held(model: Any) -> Any:
+            if next(count) >= first:
+                os.kill(os.getpid(), number)
+                wait_long()
+            return measure(model)
+
+        return held
+
+    monkeypatch.setattr(workflow, "_validation", validation)
+
+
+def wait_long() -> None:
+    time.sleep(600)
+
+
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_signal_ends_a_validation_that_would_take_long(
+    number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        slow_validations(patched, number)
+        for _ in range(2):  # the second one is stopped in the validation that the first one owes
+            began = time.monotonic()
+            with pytest.raises(ends) as ended:
+                start()
+            assert time.monotonic() - began < 60
+            assert folders.latest(Path("run")) == folders.step(Path("run"), 4)
+            assert folders.read_state(folders.step(Path("run"), 4))["owes_validation"] is True
+            assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == []
+        if isinstance(ended.value, SystemExit):
+            assert ended.value.code == 143
+    start()
+    same_as_whole()
+
+
+@pytest.mark.parametrize("first", [2, 3], ids=["last update", "average"])
+def test_a_signal_ends_the_last_validations(first: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start("run=other", "training.average=2")
+    with monkeypatch.context() as patched:
+        slow_validations(patched, first=first)
+        with pytest.raises(SystemExit):
+            start("training.average=2")
+    assert not Path("run/averaged").exists()
+    start("training.average=2")
+    same_as_whole(whole="other")
+    weights = [Path(run, "averaged", "model.safetensors").read_bytes() for run in ("run", "other")]
+    assert weights[0] == weights[1]
+
+
+def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        slow_validations(patched)
+        with pytest.raises(SystemExit):
+            start()
+    with monkeypatch.context() as patched:
+
+        def killed(*_: object) -> None:
+            raise RuntimeError("killed")
+
+        patched.setattr(checkpoint, "put", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            start()
+    assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == [4]
+    start()
+    same_as_whole()
+
+
+@pytest.mark.parametrize("moment", ["the old one is set aside", "the new one has its name"])
+def test_killed_while_a_checkpoint_takes_the_place_of_another(
+    moment: str, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """That of the update whose validation was owed: nothing else is written twice."""
+    with monkeypatch.context() as patched:
+        slow_validations(patched)
+        with pytest.raises(SystemExit):
+            start()
+    with monkeypatch.context() as patched:
+        rename, dies = Path.rename, moment == "the old one is set aside"
+
+        def killed(path: Path, target: Path) -> Path:
+            if dies and path.name.endswith(".unfinished"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            renamed = rename(path, target)
+            if path.name.endswith(".unfinished"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return renamed
+
+        patched.setattr(Path, "rename", killed)
+        assert in_fork(command) == (-signal.SIGKILL, "")
+    assert Path("run/checkpoints/.step-00000004.replaced").exists()
+    assert Path("run/checkpoints/step-00000004").exists() != dies
+    start()
+    assert "going on from update 4\n" in capfd.readouterr().err
+    same_as_whole()
+    assert not list(Path("run/checkpoints").glob(".*"))
+
+
+def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        sync = checkpoint.sync
+
+        def signalled(path: Path) -> None:
+            if path.name == "model.safetensors" and "step-00000002" in str(path):
+                os.kill(os.getpid(), signal.SIGTERM)
+            sync(path)
+
+        patched.setattr(checkpoint, "sync", signalled)
+        with pytest.raises(SystemExit) as ended:
+            start()
+    assert ended.value.code == 143
+    assert folders.steps(Path("run")) == [folders.step(Path("run"), 2), folders.step(Path("run"), 3)]
+    for folder in folders.steps(Path("run")):
+        checkpoint.check(folder)
+    start()
+    same_as_whole()
+
+
+# ------------------------------------------------------------------------------------------------ disks that refuse
+
+
+def in_fork(work: Callable[[], None]) -> tuple[int, str]:
+    """The exit code of a fork of this process, and what it says on stderr."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writing, 2)
+        sys.stderr = os.fdopen(2, "w")
+        code = 70
+        try:
+            work()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+def command() -> None:
+    choices = [part for each in SETTINGS for part in ("--set", each)]
+    main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors"])
+def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the limit on the size of a file, which cuts off a write as a full disk does."""
+    start("training.stopping.updates=4")
+    sizes = {name: Path("run/latest", name).stat().st_size for name in ("model.safetensors", "training.safetensors")}
+    assert sizes["model.safetensors"] < sizes["training.safetensors"]
+
+    write = checkpoint.write
+
+    def limited(*arguments: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[file] - 1, resource.RLIM_INFINITY))
+        write(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", limited)
+        code, said = in_fork(command)
+    assert (code, said.count("\n")) == (2, 1), said
+    assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
+    assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
+    for folder in folders.steps(Path("run")):
+        checkpoint.check(folder)
+    start()
+    same_as_whole()
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors", "state.json", "SHA256SUMS"])
+def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start("training.stopping.updates=4")
+    with monkeypatch.context() as patched:
+        sync = checkpoint.sync
+
+        def full(path: Path) -> None:
+            if path.name == file:
+                os.truncate(path, path.stat().st_size // 2)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            sync(path)
+
+        patched.setattr(checkpoint, "sync", full)
+        with pytest.raises(
+            InputError, match=r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
+        ):
+            start()
+    assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
+    start()
+    same_as_whole()
+
+
+def test_a_full_disk_for_the_metrics(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names the file; half a line is dropped by the next start."""
+    start("training.stopping.updates=4")
+    size = Path("run/metrics.jsonl").stat().st_size
+    write = Metrics.write
+
+    def limited(metrics: Metrics, *arguments: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
+        write(metrics, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Metrics, "write", limited)
+        assert in_fork(command) == (2, "error: run/metrics.jsonl: File too large\n")
+    assert Path("run/metrics.jsonl").stat().st_size == size + 20
+    start()
+    same_as_whole()
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["new", "begun"])
+def test_a_directory_that_may_not_be_written(begun: bool, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if begun:
+        start("training.stopping.updates=2")
+    else:
+        Path("run").mkdir()
+    before = sorted(path.name for path in Path("run").rglob("*"))
+    real = Path.open
+
+    def refused(path: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+        if "run" in path.parts and mode != "r":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return real(path, mode, *arguments, **named)
+
+    def read_only() -> None:
+        monkeypatch.setattr(Path, "open", refused)
+        command()
+
+    assert in_fork(read_only) == (2, "error: run/.lock: Read-only file system\n")
+    assert sorted(path.name for path in Path("run").rglob("*")) == before
+
+
+# ------------------------------------------------------------------------------------------------- two trainings
+
+
+def test_the_lock_goes_with_its_process(here: Path) -> None:
+    """Also where that is killed; the note of who had it, which then stays, keeps nobody out."""
+    Path("run").mkdir()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with workflow._alone(Path("run")):
+            os.write(writing, b"locked")
+            wait_long()
+    os.read(reading, 6)
+    with pytest.raises(InputError, match=rf"^run: process {child} on \S+ is training in it; wait for it, or set anoth"):
+        start()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert Path("run/.lock").read_text().startswith(f"process {child} ")
+    start()
+    assert Path("run/.lock").read_text() == ""
+
+
+def test_a_file_system_without_locks_is_warned_of(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    Path("run").mkdir()
+    with workflow._alone(Path("run")):
+        pass
+    assert capfd.readouterr().err == (
+        "warning: run: cannot be locked (No locks available): see to it that no other training uses it\n"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- damage
+
+FILES = ("model.safetensors", "training.safetensors", "state.json")
+
+
+def cut_off(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-20 if path.suffix == ".safetensors" else 8] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, Path.unlink])
+@pytest.mark.parametrize("file", FILES)
+def test_damage_is_named_and_can_be_skipped(
+    file: str, damage: Callable[[Path], None], here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start("training.stopping.updates=6")
+    damage(Path("run/checkpoints/step-00000006", file))
+    with pytest.raises(InputError) as refused:
+        start()
+    assert str(refused.value).startswith(f"run/checkpoints/step-00000006/{file}: unreadable checkpoint, ")
+    assert str(refused.value).endswith("; or go on from the newest whole one with nmt train --skip-damaged")
+    assert "\n" not in str(refused.value)
+    capfd.readouterr()
+    log.set_verbosity(log.Verbosity.NORMAL)
+    start(skip_damaged=True)
+    said = capfd.readouterr().err
+    assert f"warning: run/checkpoints/step-00000006/{file}: unreadable checkpoint" in said
+    assert "set aside as damaged-step-00000006\n" in said
+    assert "going on from update 4\n" in said
+    assert Path("run/checkpoints/damaged-step-00000006").is_dir()
+    same_as_whole()
+
+
+def test_several_damaged_ones_are_skipped_and_whole_ones_never(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    start("training.stopping.updates=6")
+    for update in (4, 6):
+        flip_a_bit(folders.step(Path("run"), update) / "training.safetensors")
+    start("training.stopping.updates=7", skip_damaged=True)
+    assert "going on from update 2\n" in capfd.readouterr().err
+    start(skip_damaged=True)
+    assert "going on from update 7\n" in capfd.readouterr().err
+    names = sorted(path.name for path in Path("run/checkpoints").glob("damaged-*"))
+    assert names == ["damaged-step-00000004", "damaged-step-00000006"]
+
+
+def test_where_none_is_whole_nothing_is_touched(here: Path) -> None:
+    start("training.stopping.updates=2")
+    flip_a_bit(Path("run/latest/model.safetensors"))
+    with pytest.raises(
+        InputError, match=r"^run: holds no checkpoint that is whole; run/checkpoints/step-00000002/model"
+    ):
+        start(skip_damaged=True)
+    assert [path.name for path in Path("run/checkpoints").iterdir()] == ["step-00000002"]
+
+
+def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start("training.stopping.updates=4")
+    for sums in Path("run/checkpoints").glob("*/SHA256SUMS"):
+        sums.unlink()
+    log.set_verbosity(log.Verbosity.VERBOSE)
+    try:
+        start()
+    finally:
+        log.set_verbosity(log.Verbosity.NORMAL)
+    assert "run/checkpoints/step-00000004: has no SHA256SUMS" in capfd.readouterr().err
+    same_as_whole()
+    cut_off(Path("run/latest/model.safetensors"))
+    Path("run/latest/SHA256SUMS").unlink()
+    with pytest.raises(InputError, match="unreadable checkpoint"):
+        checkpoint.check(Path("run/latest"))
