@@ -167,6 +167,8 @@ class Store:
         )
         return source, target
 
+    def check_tokens(self, source: int, target: int) -> None: ...
+
     def _row(self, column: str, index: int) -> npt.NDArray[Any]:
         self._check(index)
         offsets = self._columns[f"{column}.offsets"]

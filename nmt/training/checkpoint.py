@@ -52,6 +52,9 @@ def load_weights(checkpoint: Path, model: nn.Module) -> None:
     fill(model, read_tensors(path), path)
 
 
+def check_weights(checkpoint: Path, model: nn.Module) -> None: ...
+
+
 def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Gives a model these weights. Raises InputError, which names ``path``, where they are of another model."""
     wanted = named_weights(model)

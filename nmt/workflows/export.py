@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -152,12 +152,7 @@ def exported_engine(trained: Trained, *, device: str, precision: str) -> CTransl
     """The engine for a model that has been exported. Raises InputError where another checkpoint of it has, or none."""
     folder, name = place(trained, "ctranslate2"), trained.checkpoint.resolve().name
     engine.required()
-    try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: is not there; make it with: nmt export {trained.checkpoint}") from None
-    except (OSError, ValueError):
-        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: nmt export {trained.checkpoint}") from None
+    about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
     if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
         raise InputError(
             f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: "
@@ -167,6 +162,18 @@ def exported_engine(trained: Trained, *, device: str, precision: str) -> CTransl
     return CTranslate2Engine(
         folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
     )
+
+
+def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
+    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it is
+    damaged."""
+    try:
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: {remedy}") from None
+    return about
 
 
 def _compare(
