@@ -31,7 +31,7 @@ from nmt.alignment.formats import Alignment
 from nmt.alignment.granularity import Granularity, Subwords, WholeWords
 from nmt.alignment.hmm import FARTHEST_JUMP, Direction, Hmms, Tokens, learn
 from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_special, whole_file
 from nmt.data.sentences import Span
 
 T = TypeVar("T")
@@ -228,13 +228,14 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
 
 def load_aligner(path: Path) -> WordAligner:
     """Reads what `save_aligner` wrote. Raises InputError for what is no such file, or damaged."""
+    refuse_special(path)
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (safetensors.SafetensorError, ValueError):
+    except (safetensors.SafetensorError, ValueError, TypeError):
         raise InputError(f"{path}: is no aligner, or damaged; make one with nmt aligner") from None
     if metadata.get("format") != _FORMAT:
         raise InputError(f"{path}: is no aligner of this version of nmt; make one with nmt aligner")
@@ -262,9 +263,16 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
             raise ValueError("shapes")
         if any(getattr(direction, each.name).dtype != torch.float32 for each in fields(Direction)):
             raise ValueError("types")
+        if any(not _is_plausible(getattr(direction, each.name)) for each in fields(Direction)):
+            raise ValueError("probabilities")
     if pair_E.dtype != np.int64 or pair_E.ndim != 1 or (np.diff(pair_E) <= 0).any():
         raise ValueError("pairs")
     return Member(source, target, Hmms(forward, backward, pair_E))
+
+
+def _is_plausible(numbers: torch.Tensor) -> bool:
+    """Whether they can be probabilities or counts."""
+    return bool(((numbers >= 0) & numbers.isfinite()).all())
 
 
 def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> Side:

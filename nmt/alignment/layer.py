@@ -33,7 +33,7 @@ from nmt.alignment import Weights
 from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_special, whole_file
 from nmt.data.batching import length_batches, pad
 from nmt.models.seq2seq import Seq2Seq
 
@@ -234,19 +234,23 @@ def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
 def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
     """Reads what ``save_layer`` wrote. Raises InputError, which says the ``remedy``, for what is no such file, or
     damaged, or of another model."""
+    refuse_special(path)
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata.get("format") != _FORMAT:
             raise ValueError("format")
+        if any(each.dtype != torch.float32 or not each.isfinite().all() for each in tensors.values()):
+            raise ValueError("numbers")
         width = tensors["source.narrow.bias"].shape[0]
         sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
-        layer = AlignmentLayer(*sizes, width=width)
-        layer.load_state_dict(tensors)
+        with torch.device("meta"):  # takes no memory, whatever the shapes of the file are
+            layer = AlignmentLayer(*sizes, width=width)
+        layer.load_state_dict(tensors, assign=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
-    except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError):
+    except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is no alignment layer, or damaged; {remedy}") from None
     if metadata.get("model") != model:
         raise InputError(f"{path}: was taught on other weights than the model has now; {remedy}")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
+from nmt.core.files import read_json
 from nmt.data.pieces import Lengths
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
@@ -82,7 +83,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     """What a checkpoint tells of itself. Raises InputError where the file is missing or damaged."""
     path = checkpoint / STATE
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        state = read_json(path)
     except (OSError, ValueError) as error:
         one_line = " ".join(str(error).split())
         raise InputError(f"{path}: unreadable checkpoint, delete its folder or restore it: {one_line}") from None
@@ -104,8 +105,11 @@ def read_lengths(run: Path) -> Lengths | None:
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return Lengths(usual=int(found["usual"]), longest=int(found["longest"]))
+        found = read_json(path)
+        usual, longest = found["usual"], found["longest"]
+        if not (isinstance(usual, int) and isinstance(longest, int) and 0 < usual <= longest < 1 << 31):
+            raise ValueError("no lengths")
+        return Lengths(usual=usual, longest=longest)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None
 

@@ -15,6 +15,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import read_json
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -145,7 +146,11 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
 
 def place(trained: Trained, to: ExportFormat) -> Path:
     """Where a model is exported to unless one says otherwise."""
-    return run_of(trained.checkpoint) / "exported" / to
+    run = run_of(trained.checkpoint)
+    folder = run / "exported" / to
+    if not folder.resolve().is_relative_to(run):
+        raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
+    return folder
 
 
 def exported_engine(trained: Trained, *, device: str, precision: str) -> CTranslate2Engine:
@@ -168,7 +173,9 @@ def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
     """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it is
     damaged."""
     try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        about = read_json(folder / _ABOUT)
+        if not isinstance(about, dict):
+            raise ValueError("no object")
     except FileNotFoundError:
         raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
-from nmt.core.files import partial_files, whole_file
+from nmt.core.files import partial_files, read_json, whole_file
 from nmt.workflows.shards import Shard
 
 FILE = ".manifest.json"
@@ -37,7 +37,7 @@ class Manifest:
         """Of a folder where translations have begun, else None. Raises InputError where it is damaged."""
         path = folder / FILE
         try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+            tree = read_json(path)
             if tree["format"] != _FORMAT:
                 raise ValueError
             return cls(dict(tree["made_with"]), dict(tree["shards"]))

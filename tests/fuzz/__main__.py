@@ -14,8 +14,8 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from tests.fuzz.judging import Verdict, attempt, described  # noqa: E402
-from tests.fuzz.readers import READERS  # noqa: E402
+from tests.fuzz.judging import Verdict, attempt, described
+from tests.fuzz.readers import READERS
 
 FOUND = Path("build/fuzz")
 

@@ -21,13 +21,22 @@ import safetensors.numpy
 from nmt import experiment as experiments
 from nmt.alignment.aligner import learn_aligner, load_aligner, save_aligner
 from nmt.alignment.error_rate import score_pair
-from nmt.alignment.formats import Alignment, GoldWriter, JsonlWriter, NpzWriter, json_line, json_tree, read_gold, read_pharaoh
+from nmt.alignment.formats import (
+    Alignment,
+    GoldWriter,
+    JsonlWriter,
+    NpzWriter,
+    json_line,
+    json_tree,
+    read_gold,
+    read_pharaoh,
+)
 from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.core.structure import parse_document, validate
 from nmt.data.config import CorpusConfig, SubwordsConfig
 from nmt.data.corpus import read_blocks, read_lines
-from nmt.data.store import Ragged, Store, StoreWriter, StoredCorpus, Text
+from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
@@ -174,7 +183,9 @@ def _written(make: Callable[[io.StringIO], Any]) -> bytes:
 
 
 def _pharaoh(folder: Path) -> Opened:
-    return Opened([b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], _of_file(folder / "links", lambda path: _spend(read_pharaoh(path))))
+    return Opened(
+        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], _of_file(folder / "links", lambda path: _spend(read_pharaoh(path)))
+    )
 
 
 def _gold(folder: Path) -> Opened:
@@ -208,7 +219,9 @@ def _npz(folder: Path) -> Opened:
         name = draw.choice(list(changed))
         changed[name] = mutated([changed[name]], draw)
         packed = io.BytesIO()
-        kind = draw.choice((zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+        kind = draw.choice(
+            (zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+        )
         with zipfile.ZipFile(packed, "w", kind) as archive:
             for each, data in changed.items():
                 archive.writestr(each, data)
@@ -231,7 +244,10 @@ def _override(folder: Path) -> Opened:
     def read(data: bytes) -> None:
         validate(Experiment, parse_document(CONFIG, "config.yaml", [data.decode("utf-8", "surrogateescape")]))
 
-    return Opened([b"seed=3", b"model.encoder.layers=2", b"data.train.source={a: [1, .inf]}", b"training.feed=teacher_forcing"], read)
+    return Opened(
+        [b"seed=3", b"model.encoder.layers=2", b"data.train.source={a: [1, .inf]}", b"training.feed=teacher_forcing"],
+        read,
+    )
 
 
 # ------------------------------------------------------------------------------------------------- subwords and store
@@ -265,7 +281,10 @@ def _subwords(folder: Path) -> Opened:
 
     def shaped(draw: random.Random) -> bytes:
         """A message that is whole, of a few fields."""
-        fields = [_field(1, _field(1, draw.choice(("a", "▁", "", "<s>", "\x00", "▁Hund")).encode()) + _score(draw)) for _ in range(3)]
+        fields = [
+            _field(1, _field(1, draw.choice(("a", "▁", "", "<s>", "\x00", "▁Hund")).encode()) + _score(draw))
+            for _ in range(3)
+        ]
         extra = draw.choice((
             _field(2, _varint_field(3, draw.choice((0, 1, 2, 3, 4, 5, 77)))),
             _field(3, _field(2, struct.pack("<I", draw.choice((0, 4, 8, 1024, 1 << 31))) + draw.randbytes(draw.choice((0, 8, 40, 1024))))),
@@ -293,7 +312,11 @@ def _varint(value: int) -> bytes:
 
 
 def _score(draw: random.Random) -> bytes:
-    return b"\x15" + struct.pack("<f", draw.choice((0.0, -1.0, float("nan"), float("-inf"), 1e38))) + _varint_field(3, draw.randrange(9))
+    return (
+        b"\x15"
+        + struct.pack("<f", draw.choice((0.0, -1.0, float("nan"), float("-inf"), 1e38)))
+        + _varint_field(3, draw.randrange(9))
+    )
 
 
 def _make_store(folder: Path, *, keep_text: bool = True) -> None:
@@ -315,7 +338,7 @@ def _make_store(folder: Path, *, keep_text: bool = True) -> None:
 
 def _read_store(folder: Path) -> None:
     store = Store.open(folder)
-    store.check_tokens(100, 100)
+    store.check(100, 100)
     for lengths in (store.source_lengths, store.target_lengths):
         assert len(lengths) == len(store)
         assert (lengths >= 0).all()
@@ -450,8 +473,8 @@ def _lengths(folder: Path) -> Opened:
     def read(path: Path) -> None:
         found = folders.read_lengths(path.parent)
         assert found is not None
-        assert 0 < found.usual
-        assert 0 < found.longest
+        assert found.usual > 0
+        assert found.longest > 0
 
     return Opened([b'{"usual": 5, "longest": 9}\n'], _of_file(folder / folders.LENGTHS, read))
 
@@ -560,7 +583,9 @@ async def _answered(app: Any, data: bytes) -> tuple[int, bytes]:
         "query_string": query,
         "root_path": "",
         "scheme": "http",
-        "headers": [(name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)],
+        "headers": [
+            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)
+        ],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 2),
     }
