@@ -355,7 +355,10 @@ def _spans(tree: Iterable[tuple[Any, Any]]) -> tuple[Span, ...]:
     return spans
 
 
-_ENDS = re.compile(r"[\t\n\r\0]")
+_MOST_WEIGHT = 1e30
+"""Rounding takes what is far larger for infinite."""
+
+_ENDS = re.compile(r"[\t\n\r]")
 
 
 def _texts(tree: Any) -> tuple[str, ...]:
@@ -373,7 +376,7 @@ def _check_read(alignment: Alignment, source_tokens: tuple[str, ...], target_tok
         raise ValueError(f"level {alignment.level!r} is neither word nor subword")
     if (alignment.source_tokens, alignment.target_tokens) != (source_tokens, target_tokens):
         raise ValueError("at level word the tokens are the words")
-    if not np.isfinite(alignment.weights_TS).all():
+    if not (np.abs(alignment.weights_TS) < _MOST_WEIGHT).all():
         raise ValueError("a weight that is not finite")
     if alignment.scores is not None and not np.isfinite(alignment.scores).all():
         raise ValueError("a score that is not finite")
@@ -514,8 +517,8 @@ def read_npz(path: Path) -> Iterator[Alignment]:
 
 # The last three are what zipfile raises for encrypted members, unknown compression, and damage that it does not see.
 _UNREADABLE = (
-    OSError, EOFError, ValueError, KeyError, OverflowError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError,
-    struct.error,
+    OSError, EOFError, ValueError, KeyError, OverflowError, zlib.error, zipfile.BadZipFile, RuntimeError,
+    NotImplementedError, struct.error,
 )  # fmt: skip
 
 _MOST_DEFLATED = 1032

@@ -32,8 +32,8 @@ MAX_CHARACTERS = 4 << 20
 MAX_DEPTH = 50
 """A configuration with more is a mistake, or aliases of aliases that would fill the memory."""
 
-MAX_INTEGER = 1 << 53
-"""No size, count or seed is larger, and no library that they are handed to must count further."""
+MAX_DIGITS = 100
+"""Of a whole number; Python itself takes long over thousands."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,15 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - in place of what PyYAML keeps here
 
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        # Refused at once: the scanner takes seconds for what is nested so deeply that Python refuses to go on.
+        self.depth = getattr(self, "depth", 0) + 1
+        if self.depth > MAX_DEPTH:
+            raise RecursionError
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
 
 class _Dumper(yaml.SafeDumper):
     """The writer with the same idea of a plain word, so that round trips are exact."""
@@ -185,7 +194,7 @@ def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, s
     if id(node) in open_:
         raise InputError(f"{here}: an alias may not stand for something that contains it")
     if len(place) > MAX_DEPTH:
-        raise InputError(f"{here}: nested more than {MAX_DEPTH} deep")
+        raise InputError(f"{here}: nested too deeply")
     if len(marks) > MAX_ENTRIES:
         raise InputError(f"{here}: more than {MAX_ENTRIES:,} entries; do aliases multiply them?")
     inner = open_ | {id(node)}
@@ -235,8 +244,6 @@ def _scalar(node: yaml.ScalarNode, here: str) -> Tree:
 
 
 def _text(text: str, here: str) -> str:
-    if "\0" in text:
-        raise InputError(f"{here}: an escape in this text is the character U+0000, which no name or path can have")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -246,9 +253,9 @@ def _text(text: str, here: str) -> str:
 
 def _integer(text: str) -> int:
     """Raises ValueError for a number that is too large."""
-    if len(text) > 100 or abs(value := int(text)) > MAX_INTEGER:
+    if len(text) > MAX_DIGITS:
         raise ValueError(text)
-    return value
+    return int(text)
 
 
 def _characters(tree: Tree) -> int:

@@ -112,8 +112,8 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 class _Xz(io.RawIOBase):
-    """An xz file as what it holds. Unlike lzma.open it takes bounded memory: a file of a few bytes can ask for gigabytes
-    to be unpacked with."""
+    """An xz file as what it holds. Unlike lzma.open it takes bounded memory: a file of a few bytes can ask for
+    gigabytes to be unpacked with."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -238,7 +238,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             except lzma.LZMAError as error:
                 if "limit" in str(error):
                     raise InputError(
-                        f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; compress it with xz -9 or less"
+                        f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; compress it with xz -9"
                     ) from None
                 raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
             except (EOFError, zlib.error, gzip.BadGzipFile):

@@ -66,7 +66,7 @@ class SubwordModel(NamedTuple):
 
 
 def read_model(model: bytes) -> SubwordModel:
-    """Parse a serialised model that SentencePiece has accepted. Raises ValueError for one that is damaged all the same."""
+    """Parse a serialised model that SentencePiece has accepted. Raises ValueError for one that is damaged even so."""
     try:
         return _read(model)
     except (IndexError, KeyError, struct.error):

@@ -54,8 +54,8 @@ def load_weights(checkpoint: Path, model: nn.Module) -> None:
 
 
 def check_weights(checkpoint: Path, model: nn.Module) -> None:
-    """Raises InputError where a checkpoint's weights are not those of a model of these shapes, which may be on the device
-    "meta": so that a config that says more than its weights hold costs no memory."""
+    """Raises InputError where a checkpoint's weights are not those of a model of these shapes. That may be on the
+    device "meta", so that a config that says more than the weights hold costs no memory."""
     path = checkpoint / MODEL
     try:
         refuse_special(path)

@@ -170,8 +170,8 @@ def exported_engine(trained: Trained, *, device: str, precision: str) -> CTransl
 
 
 def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
-    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it is
-    damaged."""
+    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it
+    is damaged."""
     try:
         about = read_json(folder / _ABOUT)
         if not isinstance(about, dict):

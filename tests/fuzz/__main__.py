@@ -1,5 +1,5 @@
-"""Many cases for every reader: ``python -m tests.fuzz --cases 100000 [--jobs 2] [NAME …]``. Prints one JSON line for each
-and writes the cases that break the law to ``build/fuzz/``. Exit code 1 where there are any."""
+"""Many cases for every reader: ``python -m tests.fuzz --cases 100000 [--jobs 2] [NAME …]``. Prints one JSON line for
+each and writes the cases that break the law to ``build/fuzz/``. Exit code 1 where there are any."""
 
 from __future__ import annotations
 

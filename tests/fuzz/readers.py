@@ -54,7 +54,11 @@ from tests.fuzz.judging import Opened, Reader
 from tests.fuzz.mutations import mutated
 from tests.serving.fakes import Gated, batching
 
-SENTENCES = [("Ein Hund schläft.", "A dog sleeps."), ("Die grüne Katze und der Hund", "The green cat and the dog"), ("eins zwei", "one two")]  # fmt: skip
+SENTENCES = [
+    ("Ein Hund schläft.", "A dog sleeps."),
+    ("Die grüne Katze und der Hund", "The green cat and the dog"),
+    ("eins zwei", "one two"),
+]
 
 CONFIG = """\
 run: run
@@ -149,8 +153,8 @@ def _pairs(folder: Path) -> Opened:
 ALIGNMENTS = [
     Alignment(("a", "b"), ("c", "d"), ((0, 0), (1, 1)), np.array([[0.75, 0.25], [0.0, 1.0]])),
     Alignment((), (), (), np.zeros((0, 0))),
-    Alignment(("ä",), ("x", "y"), ((0, 0), (0, 1)), np.ones((2, 1)), source_spans=((0, 1),), target_spans=((0, 1), (2, 3)),
-              sure=frozenset({(0, 0)})),
+    Alignment(("ä",), ("x", "y"), ((0, 0), (0, 1)), np.ones((2, 1)), source_spans=((0, 1),),
+              target_spans=((0, 1), (2, 3)), sure=frozenset({(0, 0)})),
 ]  # fmt: skip
 
 
@@ -245,7 +249,7 @@ def _override(folder: Path) -> Opened:
         validate(Experiment, parse_document(CONFIG, "config.yaml", [data.decode("utf-8", "surrogateescape")]))
 
     return Opened(
-        [b"seed=3", b"model.encoder.layers=2", b"data.train.source={a: [1, .inf]}", b"training.feed=teacher_forcing"],
+        [b"seed=3", b"model.encoder.layers=2", b"data.train=[{pairs: a}]", b"training.feed=teacher_forcing"],
         read,
     )
 
@@ -285,9 +289,10 @@ def _subwords(folder: Path) -> Opened:
             _field(1, _field(1, draw.choice(("a", "▁", "", "<s>", "\x00", "▁Hund")).encode()) + _score(draw))
             for _ in range(3)
         ]
+        size, trie = draw.choice((0, 4, 8, 1024, 1 << 31)), draw.randbytes(draw.choice((0, 8, 40, 1024, 4096)))
         extra = draw.choice((
             _field(2, _varint_field(3, draw.choice((0, 1, 2, 3, 4, 5, 77)))),
-            _field(3, _field(2, struct.pack("<I", draw.choice((0, 4, 8, 1024, 1 << 31))) + draw.randbytes(draw.choice((0, 8, 40, 1024))))),
+            _field(3, _field(2, struct.pack("<I", size) + trie)),
             _field(5, _field(2, draw.randbytes(16))),
         ))  # fmt: skip
         return draw.choice(seeds) + b"".join(fields[: draw.randrange(3)]) + extra
@@ -399,6 +404,7 @@ def _shaped(seed: bytes) -> Callable[[random.Random], bytes]:
         name = draw.choice(list(changed))
         array = changed[name]
         value = draw.choice((np.nan, np.inf, -1, 0, 1 << 62))
+        hit = np.random.default_rng(draw.randrange(100)).random(array.shape) < 0.1
         with np.errstate(all="ignore"):
             changed[name] = draw.choice((
                 array.astype(draw.choice((np.float64, np.float16, np.int64, np.uint8, np.bool_, np.complex64))),
@@ -407,7 +413,7 @@ def _shaped(seed: bytes) -> Callable[[random.Random], bytes]:
                 array.reshape(-1),
                 np.zeros((0, 1 << 40), array.dtype),
                 np.zeros((), array.dtype),
-                np.where(np.random.default_rng(draw.randrange(100)).random(array.shape) < 0.1, np.array(value).astype(array.dtype), array),
+                np.where(hit, np.array(value).astype(array.dtype), array),
                 array[::-1].copy() if array.ndim else array,
             ))  # fmt: skip
         if draw.random() < 0.1:
@@ -538,8 +544,10 @@ def _manifest(folder: Path) -> Opened:
 # ---------------------------------------------------------------------------------------------------------------- HTTP
 
 REQUESTS = [
-    b'POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
-    b'POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n{"text": "\xc3\xa4 b"}',
+    b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
+    b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
+    b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
+    b'{"text": "\xc3\xa4 b"}',
     b"GET /health\nhost: a\n\n",
     b"GET /metrics?x=1\naccept: text/plain\n\n",
     b"HEAD /page.js\n\n",
