@@ -263,16 +263,24 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
             raise ValueError("shapes")
         if any(getattr(direction, each.name).dtype != torch.float32 for each in fields(Direction)):
             raise ValueError("types")
-        if any(not _is_plausible(getattr(direction, each.name)) for each in fields(Direction)):
+        if not (
+            all(_within(getattr(direction, each.name), 0.0) for each in fields(Direction))
+            and _within(direction.jump_J, _LEAST_JUMP)
+            and _within(direction.first_W1, _LEAST_JUMP)
+        ):
             raise ValueError("probabilities")
     if pair_E.dtype != np.int64 or pair_E.ndim != 1 or (np.diff(pair_E) <= 0).any():
         raise ValueError("pairs")
     return Member(source, target, Hmms(forward, backward, pair_E))
 
 
-def _is_plausible(numbers: torch.Tensor) -> bool:
-    """Whether they can be probabilities or counts."""
-    return bool(((numbers >= 0) & numbers.isfinite()).all())
+_LEAST_JUMP = 1e-9
+"""What is learnt is smoothed by more. Of nothing but zeros there would be no sum to divide by."""
+
+
+def _within(numbers: torch.Tensor, least: float) -> bool:
+    """Whether they can be probabilities, or those with a little added."""
+    return bool(((numbers >= least) & (numbers <= 2.0)).all())
 
 
 def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> Side:

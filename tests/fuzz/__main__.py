@@ -32,16 +32,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000, help="of each reader")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="readers at once")
-    parser.add_argument("--engine", choices=("own", "atheris"), default="own")
     arguments = parser.parse_args()
     known = [each.name for each in READERS]
     names = arguments.names or known
     if unknown := [name for name in names if name not in known]:
         parser.error(f"no reader {unknown[0]!r}; there are {', '.join(known)}")
-    if arguments.engine == "atheris":
-        from tests.fuzz import coverage_guided
-
-        return coverage_guided.run(names, arguments.cases)
     faults = 0
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for verdict in pool.map(partial(_tried, arguments.cases, arguments.seed), names):

@@ -324,7 +324,8 @@ def _score(draw: random.Random) -> bytes:
     )
 
 
-def _make_store(folder: Path, *, keep_text: bool = True) -> None:
+def make_store(folder: Path, *, keep_text: bool = True) -> None:
+    """A store of six pairs of two corpora."""
     with StoreWriter(folder, corpora=[StoredCorpus("a", 1.0), StoredCorpus("b", 0.5)], vocabulary_sizes=(100, 100),
                      keep_text=keep_text, keep_links=True) as writer:  # fmt: skip
         for corpus in (0, 1):
@@ -363,7 +364,7 @@ def _read_store(folder: Path) -> None:
 
 def _store(part: str) -> Callable[[Path], Opened]:
     def open_(folder: Path) -> Opened:
-        _make_store(folder / "store")
+        make_store(folder / "store")
         file = folder / "store" / part
         seeds = [file.read_bytes()]
         return Opened(seeds, _of_file(file, lambda path: _read_store(path.parent)))
@@ -545,9 +546,9 @@ def _manifest(folder: Path) -> Opened:
 
 REQUESTS = [
     b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
-    b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
+     b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
     b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
-    b'{"text": "\xc3\xa4 b"}',
+     b'{"text": "\xc3\xa4 b"}',
     b"GET /health\nhost: a\n\n",
     b"GET /metrics?x=1\naccept: text/plain\n\n",
     b"HEAD /page.js\n\n",
