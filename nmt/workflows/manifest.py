@@ -40,6 +40,8 @@ class Manifest:
             tree = read_json(path)
             if tree["format"] != _FORMAT:
                 raise ValueError
+            if not all(_is_name(name) for name in tree["shards"]):
+                raise ValueError("a shard that can have no file")
             return cls(dict(tree["made_with"]), dict(tree["shards"]))
         except FileNotFoundError:
             return None
@@ -98,6 +100,11 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
 
 _LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model", "shortlist": "shortlist"}
 """What stands in a manifest as a hash, and what to call it."""
+
+
+def _is_name(name: str) -> bool:
+    """Whether a file in the folder itself can be called so."""
+    return Path(name).name == name and "\0" not in name and len(name.encode("utf-8", "surrogatepass")) <= 255
 
 
 def _about(shard: Shard) -> dict[str, int]:

@@ -1,5 +1,5 @@
 """One reader tried by Atheris, which looks for inputs that reach new lines: ``python -m tests.fuzz.coverage_guided NAME
-[CASES]``. Needs ``pip install atheris``, which is not among what nmt is developed with: it has no wheels for all Pythons.
+[CASES]``. Needs ``pip install atheris``, which is not among what nmt is developed with: not every Python has a wheel.
 A case that breaks the law ends it; Atheris writes it to ``build/fuzz/``."""
 
 from __future__ import annotations

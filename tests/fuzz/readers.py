@@ -544,11 +544,11 @@ def _manifest(folder: Path) -> Opened:
 
 # ---------------------------------------------------------------------------------------------------------------- HTTP
 
+JSON_HEAD = b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
+OTHER_HEAD = b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
 REQUESTS = [
-    b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
-     b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
-    b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
-     b'{"text": "\xc3\xa4 b"}',
+    JSON_HEAD + b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
+    OTHER_HEAD + b'{"text": "\xc3\xa4 b"}',
     b"GET /health\nhost: a\n\n",
     b"GET /metrics?x=1\naccept: text/plain\n\n",
     b"HEAD /page.js\n\n",

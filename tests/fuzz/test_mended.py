@@ -348,3 +348,10 @@ def test_a_layer_whose_shapes_ask_for_terabytes(tmp_path: Path) -> None:
     safetensors.torch.save_file(tensors, tmp_path / "layer", {"format": "nmt alignment layer 1", "model": "me"})
     with pytest.raises(InputError, match="is no alignment layer, or damaged"):
         load_layer(tmp_path / "layer", model="me", remedy="make it")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "../x", "a\0b", "a/b"])
+def test_a_manifest_of_shards_that_can_be_no_files(tmp_path: Path, name: str) -> None:
+    Manifest({}, {name: {"size": 1, "mtime_ns": 1}}).save(tmp_path)
+    with pytest.raises(InputError, match="is damaged, or of another version"):
+        Manifest.load(tmp_path)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.alignment.aligner import load_aligner
+from nmt.alignment.layer import load_layer
 from nmt.core.errors import InputError
-from nmt.workflows import aligner_files
 from nmt.workflows.export import export, place
 from nmt.workflows.loading import load_trained
 from nmt.workflows.shortlist import read_shortlist
@@ -94,7 +95,9 @@ def test_paths_in_the_config_are_not_followed_to_load_it(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "pipe")
     config = tmp_path / "run" / "config.yaml"
     text = config.read_text(encoding="utf-8").replace("run: run", f"run: {tmp_path / 'elsewhere'}")
-    text = text.replace("data:\n", f"data:\n  prepared: {tmp_path / 'elsewhere' / 'prepared'}\n  valid: {{source: /dev/zero, target: {tmp_path / 'pipe'}}}\n")  # fmt: skip
+    prepared = f"data:\n  prepared: {tmp_path / 'elsewhere' / 'prepared'}\n"
+    valid = f"  valid: {{source: /dev/zero, target: {tmp_path / 'pipe'}}}\n"
+    text = text.replace("data:\n", prepared + valid)
     config.write_text(text, encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
     _load(tmp_path / "run")
@@ -126,7 +129,13 @@ def test_an_export_is_not_written_through_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/zero and pipes with names")
 @pytest.mark.parametrize("kind", ["zero", "pipe"])
-@pytest.mark.parametrize("name", ["config.yaml", "subwords.model", "latest/model.safetensors", "latest/state.json", "lengths.json", "shortlist.safetensors", "aligner.safetensors", "alignment_layer.safetensors"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.yaml", "subwords.model", "latest/model.safetensors", "latest/state.json", "lengths.json",
+        "shortlist.safetensors", "aligner.safetensors", "alignment_layer.safetensors",
+    ],
+)  # fmt: skip
 def test_a_device_or_a_pipe_in_the_folder_is_refused_at_once(tmp_path: Path, kind: str, name: str) -> None:
     run = tmp_path / "run"
     trained = make_run(run)
@@ -135,18 +144,13 @@ def test_a_device_or_a_pipe_in_the_folder_is_refused_at_once(tmp_path: Path, kin
         (run / name).symlink_to("/dev/zero")
     else:
         os.mkfifo(run / name)
-    for other in ("aligner.safetensors", "alignment_layer.safetensors"):
-        if not (run / other).exists():
-            (run / other).write_bytes(b"")
-    with pytest.raises(InputError):
-        if name == "shortlist.safetensors":
-            read_shortlist(trained)
-        elif "align" in name:
-            if name == "alignment_layer.safetensors":
-                aligner_files.load_layer(run / name, model="", remedy="")
-            aligner_files.trained_aligner(trained)
-        else:
-            _load(run)
+    readers: dict[str, Callable[[], object]] = {
+        "shortlist.safetensors": lambda: read_shortlist(trained),
+        "aligner.safetensors": lambda: load_aligner(run / name),
+        "alignment_layer.safetensors": lambda: load_layer(run / name, model="", remedy=""),
+    }
+    with pytest.raises(InputError, match="is a device or a pipe"):
+        readers.get(name, lambda: _load(run))()
 
 
 @pytest.mark.parametrize("setting", ["size: 4", "size: 5", "size: 6"])
