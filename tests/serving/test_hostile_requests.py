@@ -10,6 +10,7 @@ from tests.serving.fakes import Client, Gated, asking
 
 @pytest.mark.parametrize(
     ("length", "status"),
+    [("abc", 400), ("-5", 400), ("1e3", 400), ("9" * 5000, 413), ("9" * 18, 413)],
     ids=["text", "negative", "exponent", "digits", "large"],
 )
 def test_a_length_that_is_none(length: str, status: int) -> None:

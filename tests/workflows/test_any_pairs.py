@@ -1,8 +1,9 @@
-"""Whatever bytes two files hold, ``align``, ``score``, ``evaluate`` and ``prepare`` write a line for each pair of lines, with
-links inside the sentences, or refuse the files in one plain line."""
+"""Whatever bytes two files hold: a line for each pair of lines from ``align`` and ``score``, with links inside the
+sentences, no line lost by ``prepare``, or one plain line that refuses the files."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -18,7 +19,8 @@ PIECES = [
     b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x1b[31m", b"\xe2\x80\xa8", b"\xc2\x85", b"\xef\xbb\xbf",
     b"\xe2\x96\x81", b"Hund", b"Katze und ", b"eins. ", b"<b>", b"</b>", b"&amp;", b"{n}", b"%s", b"http://a.b/c?d ",
     b"12,5", b"?! ", b"x" * 300, b"Hund " * 30, b"0-0", b"\xe2\x81\x87",
-    *(each.encode() for each in ("é", "e\u0301", "字", "漢字かな", "\u202e\u200b", "\u200b", "👩\u200d🚒", "ﬀ½", "\u3000", "\ufffd")),
+    *(each.encode() for each in ("é", "e\u0301", "字", "漢字かな", "\u202e\u200b", "\u200b", "👩\u200d🚒", "ﬀ½")),
+    *(each.encode() for each in ("\u3000", "\ufffd")),
 ]  # fmt: skip
 INVALID = [b"\xff", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80\x80\x80"]
 
@@ -141,14 +143,12 @@ def test_prepare_takes_or_drops_every_line(folder: Path) -> None:
     config.write_text(
         f"run: {folder / 'prepared-run'}\n"
         f"data:\n  train: {{source: {folder / 'source'}, target: {folder / 'target'}}}\n"
-        "  subwords: {kind: bpe, size: 300, byte_fallback: true}\n"
+        "  subwords: {kind: char, size: 1000, byte_fallback: true}\n"
         "training: {stopping: {updates: 1}}\n",
         encoding="utf-8",
     )
     assert run("prepare", config, "--quiet") == 0
     report = (folder / "prepared-run" / "prepared" / "report.json").read_text(encoding="utf-8")
-    import json
-
     (corpus,) = json.loads(report)["corpora"]
     dropped = sum(each["pairs"] for each in corpus["dropped"].values())
     assert corpus["kept"]["pairs"] + dropped == lines + 5 * len(SENTENCES)
