@@ -9,6 +9,7 @@ import pickle
 import re
 import resource
 import socket
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -192,3 +193,20 @@ def test_loading_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     translator = nmt.load(tmp_path / "run", precision="float32")
     assert len(translator.translate(["Ein Hund schläft."])) == 1
+
+
+def test_no_module_opens_a_socket_when_it_is_imported() -> None:
+    code = """
+import pkgutil, importlib, socket
+def refuse(*arguments, **named): raise AssertionError("a socket")
+socket.socket.__init__ = socket.create_connection = socket.getaddrinfo = refuse
+import nmt
+for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
+    if module.name != "nmt.__main__":
+        try:
+            importlib.import_module(module.name)
+        except ImportError:  # an extra that is not installed
+            pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
