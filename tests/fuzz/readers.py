@@ -33,6 +33,7 @@ from nmt.alignment.formats import (
 )
 from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.alignment.link_files import TsvWriter, read_links
+from nmt.core.lines import Line
 from nmt.core.structure import parse_document, validate
 from nmt.data.config import CorpusConfig, SubwordsConfig
 from nmt.data.corpus import read_blocks, read_lines
@@ -50,6 +51,7 @@ from nmt.workflows.export import exported_about
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.manifest import Manifest
 from nmt.workflows.prepare import opened, prepare
+from nmt.workflows.records import object_text, with_value
 from tests.fuzz.judging import Opened, Reader
 from tests.fuzz.mutations import mutated
 from tests.serving.fakes import Gated, batching
@@ -542,6 +544,16 @@ def _manifest(folder: Path) -> Opened:
     return Opened([file.read_bytes()], _of_file(file, read))
 
 
+def _records(folder: Path) -> Opened:
+    def read(data: bytes) -> None:
+        for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+            object_text(Line(number, line), "text", "translation")
+            if line.strip():
+                json.loads(with_value(line, "translation", "x"))
+
+    return Opened([b'{"id": 1, "text": "Ein Hund", "more": [1.5, null]}\n', b'{"text": ""}'], read)
+
+
 # ---------------------------------------------------------------------------------------------------------------- HTTP
 
 JSON_HEAD = b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
@@ -647,6 +659,7 @@ READERS = (
     Reader("alignment layer", _layer, cost=2),
     Reader("export manifest", _about),
     Reader("shards manifest", _manifest),
+    Reader("records jsonl", _records),
     Reader("HTTP", _http, cost=3),
 )
 
