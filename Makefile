@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow mutants lint format types layers clean
+.PHONY: help setup demo compare test test-slow fuzz audit mutants lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,13 @@ test: lint types layers ## lint, types, layers and all tests but the slow ones
 
 test-slow: $(INSTALLED) ## the tests that train models or measure
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
+
+fuzz: $(INSTALLED) ## damage every kind of file 100,000 times (FUZZ_CASES=…) and see that each is refused in one line
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(FUZZ_CASES),100000) --jobs $(or $(FUZZ_JOBS),1)
+
+audit: $(INSTALLED) ## look for known vulnerabilities in the pinned versions; needs the network
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
 
 mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
 	@$(BIN)/python scripts/mutants.py

@@ -41,7 +41,7 @@ _MAY_CHANGE = (
 class Experiment(Structure):
     """One run: what it is trained on, what it is, how it is trained and how it translates."""
 
-    run: Annotated[str, Field(min_length=1)]
+    run: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
     """The run directory."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     data: DataConfig

@@ -32,7 +32,7 @@ from nmt.alignment.formats import Alignment
 from nmt.alignment.granularity import Granularity, Subwords, WholeWords
 from nmt.alignment.hmm import FARTHEST_JUMP, Direction, Hmms, Tokens, learn
 from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_special, whole_file
 from nmt.data.sentences import Span
 
 T = TypeVar("T")
@@ -345,6 +345,7 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
 
 def load_aligner(path: Path) -> WordAligner:
     """Reads what `save_aligner` wrote. Raises InputError for what is no such file, or damaged."""
+    refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
         with safetensors.safe_open(path, framework="numpy") as file:

@@ -13,15 +13,19 @@ LF (CR LF is read too) and are UTF-8 with or without a byte order mark.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shutil
+import struct
 import tempfile
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, TextIO, TypeAlias
@@ -33,6 +37,7 @@ from typing_extensions import Self
 from nmt.alignment import Link, Links, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_special
 from nmt.data.sentences import Span
 
 Level: TypeAlias = Literal["word", "subword"]
@@ -313,27 +318,70 @@ def parse_json(line: str, *, place: str) -> Alignment:
     """One line of `JsonlWriter`. Raises InputError, which names the `place`, for any other."""
     try:
         record = json.loads(line)
-        source_tokens, target_tokens = tuple(record["source_tokens"]), tuple(record["target_tokens"])
+        source_tokens, target_tokens = _texts(record["source_tokens"]), _texts(record["target_tokens"])
         scores, sure = record.get("scores"), record.get("sure")
-        return Alignment(
-            source_words=tuple(record["source_words"]),
-            target_words=tuple(record["target_words"]),
+        alignment = Alignment(
+            source_words=_texts(record["source_words"]),
+            target_words=_texts(record["target_words"]),
             links=_pairs(record["links"]),
             weights_TS=np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
             level=record["level"],
             source_tokens=source_tokens,
             target_tokens=target_tokens,
-            source_spans=None if record.get("source_spans") is None else _pairs(record["source_spans"]),
-            target_spans=None if record.get("target_spans") is None else _pairs(record["target_spans"]),
+            source_spans=None if record.get("source_spans") is None else _spans(record["source_spans"]),
+            target_spans=None if record.get("target_spans") is None else _spans(record["target_spans"]),
             scores=None if scores is None or None in scores else tuple(map(float, scores)),
             sure=None if sure is None else frozenset(_pairs(sure)),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        _check_read(alignment, source_tokens, target_tokens)
+        return alignment
+    except RecursionError:
+        raise InputError(f"{place}: JSON that is nested too deeply") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"{place}: not an alignment that nmt align --format jsonl wrote: {error}") from None
 
 
 def _pairs(tree: Iterable[tuple[Any, Any]]) -> tuple[tuple[int, int], ...]:
-    return tuple((int(one), int(other)) for one, other in tree)
+    pairs = tuple((one, other) for one, other in tree)
+    if any(type(each) is not int for pair in pairs for each in pair):
+        raise ValueError("an index that is no whole number")
+    return pairs
+
+
+def _spans(tree: Iterable[tuple[Any, Any]]) -> tuple[Span, ...]:
+    spans = _pairs(tree)
+    if any(not 0 <= begin <= end < 1 << 62 for begin, end in spans):
+        raise ValueError("a place that ends before it begins")
+    return spans
+
+
+_MOST_WEIGHT = 1e30
+"""Rounding takes what is far larger for infinite."""
+
+_ENDS = re.compile(r"[\t\n\r]")
+
+
+def _texts(tree: Any) -> tuple[str, ...]:
+    if not isinstance(tree, list) or not all(isinstance(each, str) for each in tree):
+        raise ValueError("words that are no list of texts")
+    if any(_ENDS.search(each) for each in tree):
+        raise ValueError("a word with a tab or a line end")
+    "".join(tree).encode()  # half of a surrogate pair is no character, and could not be written
+    return tuple(tree)
+
+
+def _check_read(alignment: Alignment, source_tokens: tuple[str, ...], target_tokens: tuple[str, ...]) -> None:
+    """Raises ValueError for what a file can say of an alignment, but none has that was written here."""
+    if alignment.level not in ("word", "subword"):
+        raise ValueError(f"level {alignment.level!r} is neither word nor subword")
+    if (alignment.source_tokens, alignment.target_tokens) != (source_tokens, target_tokens):
+        raise ValueError("at level word the tokens are the words")
+    if not (np.abs(alignment.weights_TS) < _MOST_WEIGHT).all():
+        raise ValueError("a weight that is not finite")
+    if alignment.scores is not None and not np.isfinite(alignment.scores).all():
+        raise ValueError("a score that is not finite")
+    if alignment.sure is not None and not alignment.sure <= set(alignment.links):
+        raise ValueError("a sure link that is not among the links")
 
 
 # ------------------------------------------------------------------------------------------------------ npz archives
@@ -403,17 +451,17 @@ class NpzWriter(AlignmentWriter):
             columns[name].add(np.frombuffer("".join(token + "\n" for token in tokens).encode(), dtype=np.uint8))
 
     def _pack(self) -> None:
-        partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
+        unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
         try:
-            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
                 for name, column in self._columns.items():
                     with archive.open(_member(name), "w", force_zip64=True) as member:
                         column.copy(member)
                 with archive.open(_member("level"), "w") as member:
                     np.lib.format.write_array(member, np.array(self._level or "word"), allow_pickle=False)
-            partial.replace(self._path)
+            unfinished.replace(self._path)
         except BaseException:
-            partial.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
 
 
@@ -454,14 +502,69 @@ def read_npz(path: Path) -> Iterator[Alignment]:
 
     Raises InputError for a file that is missing or no such archive.
     """
+    refuse_special(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in (*_COLUMNS, "level")}
+        with zipfile.ZipFile(path) as archive:
+            arrays = {name: _array(archive, name) for name in _COLUMNS}
+            level = _level(archive)
         _check_sizes(arrays)
+        yield from _unpacked(arrays, level)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, EOFError, ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{path}: not an archive that nmt align --format npz wrote: {error}") from None
+
+
+# The last three are what zipfile raises for encrypted members, unknown compression, and damage that it does not see.
+_UNREADABLE = (
+    OSError, EOFError, ValueError, KeyError, OverflowError, zlib.error, zipfile.BadZipFile, RuntimeError,
+    NotImplementedError, struct.error,
+)  # fmt: skip
+
+_MOST_DEFLATED = 1032
+"""Bytes that one byte of deflated data can stand for, at most."""
+
+
+def _member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
+    """What a member holds, where it can be as much as the archive says: else a small file could fill the memory."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        raise ValueError(f"{info.filename} is packed in another way than by deflate")
+    data = archive.fp.seek(0, os.SEEK_END) if archive.fp is not None else 0
+    if info.compress_size > data or info.file_size > info.compress_size * _MOST_DEFLATED:
+        raise ValueError(f"{info.filename} claims more than the archive can hold")
+    return archive.read(info)
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Of a member, which must be of the type and shape that are written. Never unpickles."""
+    data = _member_bytes(archive, name)
+    kind, row_shape = _COLUMNS[name]
+    size = np.dtype(kind).itemsize * int(np.prod(row_shape))
+    prefix = np.lib.format.magic(1, 0)
+    if not data.startswith(prefix):
+        raise ValueError(f"{name} is no array")
+    begin = len(prefix) + 2 + int.from_bytes(data[len(prefix) : len(prefix) + 2], "little")
+    rows = max(0, len(data) - begin) // size
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": (rows, *row_shape)})
+    if data[:begin] != header.getvalue() or len(data) != begin + rows * size:
+        raise ValueError(f"{name} is not of the type and shape that it must have")
+    return np.frombuffer(data, kind, offset=begin).reshape(rows, *row_shape)
+
+
+def _level(archive: zipfile.ZipFile) -> Level:
+    data = _member_bytes(archive, "level")
+    level: Level
+    for level in ("word", "subword"):
+        written = io.BytesIO()
+        np.lib.format.write_array(written, np.array(level), allow_pickle=False)
+        if written.getvalue() == data:
+            return level
+    raise ValueError("its level is neither word nor subword")
+
+
+def _unpacked(arrays: dict[str, NDArray[Any]], level: Level) -> Iterator[Alignment]:
     texts = {name: iter(arrays[name].tobytes().decode().split("\n")) for name in _TEXTS}
 
     def take(name: str, count: int) -> tuple[str, ...]:
@@ -470,26 +573,31 @@ def read_npz(path: Path) -> Iterator[Alignment]:
     weight = link = 0
     counts = zip(arrays["shapes"].tolist(), arrays["word_counts"].tolist(), arrays["link_counts"].tolist(), strict=True)
     for (rows, columns), (target_words, source_words), links in counts:
-        yield Alignment(
+        source_tokens, target_tokens = take("source_tokens", columns), take("target_tokens", rows)
+        alignment = Alignment(
             source_words=take("source_words", source_words),
             target_words=take("target_words", target_words),
             links=tuple((source, target) for source, target in arrays["links"][link : link + links].tolist()),
             weights_TS=arrays["weights"][weight : weight + rows * columns].reshape(rows, columns),
-            level=str(arrays["level"]),  # type: ignore[arg-type]
-            source_tokens=take("source_tokens", columns),
-            target_tokens=take("target_tokens", rows),
+            level=level,
+            source_tokens=source_tokens,
+            target_tokens=target_tokens,
         )
+        _check_read(alignment, source_tokens, target_tokens)
+        yield alignment
         weight += rows * columns
         link += links
 
 
 def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
-    shapes, words = arrays["shapes"].reshape(-1, 2), arrays["word_counts"].reshape(-1, 2)
+    shapes, words, counts = arrays["shapes"], arrays["word_counts"], arrays["link_counts"]
+    if any(each.size and not 0 <= each.min() <= each.max() < 1 << 31 for each in (shapes, words, counts)):
+        raise ValueError("a count that is none")
     lines = {name: np.count_nonzero(arrays[name] == ord("\n")) for name in _TEXTS}
     fits = (
-        len(shapes) == len(words) == len(arrays["link_counts"])
+        len(shapes) == len(words) == len(counts)
         and shapes.prod(axis=1).sum() == arrays["weights"].size
-        and arrays["link_counts"].sum() == len(arrays["links"].reshape(-1, 2))
+        and counts.sum() == len(arrays["links"])
         and (lines["target_words"], lines["source_words"]) == tuple(words.sum(axis=0))
         and (lines["target_tokens"], lines["source_tokens"]) == tuple(shapes.sum(axis=0))
     )
@@ -497,11 +605,17 @@ def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
         raise ValueError("its arrays do not fit together")
 
 
+MAX_LINE_BYTES = 64 << 20
+"""The JSON of two sentences of a thousand words each has a fifth of that."""
+
+
 def text_lines(path: Path) -> Iterator[str]:
     """Lines split on LF alone; the line number of an invalid byte is named."""
     try:
         with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
+            for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):
+                if len(line) > MAX_LINE_BYTES:
+                    raise InputError(f"{path}:{number}: more than {MAX_LINE_BYTES >> 20} MiB; is this a text file?")
                 try:
                     yield line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
                 except UnicodeDecodeError:

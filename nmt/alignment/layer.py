@@ -33,7 +33,7 @@ from nmt.alignment import Weights
 from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_special, whole_file
 from nmt.data.batching import length_batches, pad
 from nmt.models.seq2seq import Seq2Seq
 
@@ -235,6 +235,7 @@ def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
 def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
     """Reads what ``save_layer`` wrote. Raises InputError, which says the ``remedy``, for what is no such file, or
     damaged, or of another model."""
+    refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
         with safetensors.safe_open(path, framework="pt") as file:
@@ -252,7 +253,7 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
             raise ValueError("values")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
-    except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError):
+    except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is no alignment layer, or damaged; {remedy}") from None
     if made_for != model:
         raise InputError(f"{path}: was taught on other weights than the model has now; {remedy}")

@@ -16,6 +16,7 @@ nothing is known. Nothing is quoted: no word holds a tab or a line end, as both 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -43,6 +44,10 @@ _COLUMNS = (
 )
 
 _HEADER = "\t".join(_COLUMNS)
+
+MOST_GAP = 1000
+"""Pairs without links, of which a table may say nothing, for each of its lines: a number that is wrong shall not stand
+for a billion of them."""
 
 
 class TsvWriter(AlignmentWriter):
@@ -179,6 +184,8 @@ def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks
         found = _number(place, row, "pair")
         if found < max(pair, 1):
             raise InputError(f"{place}: pair {found} after pair {pair}; rows stand in the order of pairs, from 1")
+        if found > MOST_GAP * number:
+            raise InputError(f"{place}: pair {found} in a table of {number} lines so far; pairs are numbered from 1")
         while pair < found:
             if pair:
                 yield current.pair()
@@ -213,9 +220,11 @@ class _Table:
         self._places[link] = place
         if row["score"]:
             try:
-                self._scores[link] = float(row["score"])
+                self._scores[link] = score = float(row["score"])
             except ValueError:
-                raise InputError(f"{place}: score {row['score']!r} is no number") from None
+                score = math.nan
+            if not math.isfinite(score):
+                raise InputError(f"{place}: score {row['score']!r} is no number")
 
     def pair(self) -> PairLinks:
         gold = Gold(frozenset(self._sure), frozenset(self._possible))
@@ -223,6 +232,6 @@ class _Table:
 
 
 def _number(place: str, row: dict[str, str], column: str) -> int:
-    if not (row[column].isascii() and row[column].isdecimal()):
+    if not (row[column].isascii() and row[column].isdecimal() and len(row[column]) <= 9):
         raise InputError(f"{place}: {column} {row[column]!r} is no number from 0 up")
     return int(row[column])

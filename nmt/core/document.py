@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from nmt.core.errors import InputError
+from nmt.core.files import read_whole
 
 Place: TypeAlias = tuple[str | int, ...]
 """A path into the tree: keys and list indices, outermost first."""
@@ -25,8 +26,14 @@ Tree: TypeAlias = Any
 Marker: TypeAlias = Callable[[yaml.Node], str]
 """Names where a node was written."""
 
+MAX_BYTES = 1 << 20
 MAX_ENTRIES = 100_000
+MAX_CHARACTERS = 4 << 20
+MAX_DEPTH = 50
 """A configuration with more is a mistake, or aliases of aliases that would fill the memory."""
+
+MAX_DIGITS = 100
+"""Of a whole number; Python itself takes long over thousands."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def load_document(path: Path, overrides: Sequence[str] = ()) -> Document:
     Raises InputError for a file that cannot be read or is no YAML mapping, a key written twice, a malformed override.
     """
     try:
-        data = path.read_bytes()
+        data = read_whole(path, most=MAX_BYTES)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -79,6 +86,8 @@ def parse_document(text: str, name: str, overrides: Sequence[str] = ()) -> Docum
         raise InputError(f"{marks[()]}: expected 'key: value' lines, found {describe(tree)}")
     for override in overrides:
         _override(tree, marks, override)
+    if _characters(tree) > MAX_CHARACTERS:
+        raise InputError(f"{name}: more than {MAX_CHARACTERS:,} characters of text; do aliases multiply them?")
     return Document(tree, marks)
 
 
@@ -117,6 +126,15 @@ class _Loader(yaml.SafeLoader):
     """Text to nodes, with our idea of a plain word. `_construct` makes plain data of the nodes."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - in place of what PyYAML keeps here
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        # Refused at once: the scanner takes seconds for what is nested so deeply that Python refuses to go on.
+        self.depth = getattr(self, "depth", 0) + 1
+        if self.depth > MAX_DEPTH:
+            raise RecursionError
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 class _Dumper(yaml.SafeDumper):
@@ -175,6 +193,8 @@ def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, s
     here = mark(node)
     if id(node) in open_:
         raise InputError(f"{here}: an alias may not stand for something that contains it")
+    if len(place) > MAX_DEPTH:
+        raise InputError(f"{here}: nested too deeply")
     if len(marks) > MAX_ENTRIES:
         raise InputError(f"{here}: more than {MAX_ENTRIES:,} entries; do aliases multiply them?")
     inner = open_ | {id(node)}
@@ -194,7 +214,7 @@ def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, s
     for key_node, child in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise InputError(f"{mark(key_node)}: a key must be a plain word")
-        key = key_node.value
+        key = _text(key_node.value, mark(key_node))
         below = (*place, key)
         if key in lines:
             first = f"first on line {lines[key]}"
@@ -213,17 +233,38 @@ def _scalar(node: yaml.ScalarNode, here: str) -> Tree:
         if kind == "bool":
             return {"true": True, "false": False}[text.lower()]
         if kind == "int":
-            return int(text)
+            return _integer(text)
         if kind == "float":
             return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
         if kind == "str":
-            text.encode("utf-8")
-            return text
-    except UnicodeEncodeError:
-        raise InputError(f"{here}: an escape in this text is half of a character (a lone surrogate)") from None
+            return _text(text, here)
     except (ValueError, KeyError):
         raise InputError(f"{here}: {clip(text)} is not a valid {kind}") from None
     raise InputError(f"{here}: the tag {node.tag} is not supported; write plain values")
+
+
+def _text(text: str, here: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{here}: an escape in this text is half of a character (a lone surrogate)") from None
+    return text
+
+
+def _integer(text: str) -> int:
+    """Raises ValueError for a number that is too large."""
+    if len(text) > MAX_DIGITS:
+        raise ValueError(text)
+    return int(text)
+
+
+def _characters(tree: Tree) -> int:
+    """Of all texts in a tree; one that stands at several places counts at each."""
+    if isinstance(tree, dict):
+        return sum(len(key) + _characters(value) for key, value in tree.items())
+    if isinstance(tree, list):
+        return sum(map(_characters, tree))
+    return len(tree) if isinstance(tree, str) else 0
 
 
 def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> None:
@@ -231,7 +272,7 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
     mark = f"--set {clip(override)}"
     name, equals, text = override.partition("=")
     keys = [key.strip() for key in name.split(".")]
-    if not equals or not all(keys):
+    if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         raise InputError(f"{mark}: expected dotted.key=value, for example model.encoder.layers=2")
     node = _compose(text, lambda line: mark)
     # The value's own marks are dropped: all of it was written by this override.
@@ -242,7 +283,7 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
     for depth, key in enumerate(keys):
         index: str | int = key
         if isinstance(parent, list):
-            if not key.isdecimal() or int(key) >= len(parent):
+            if not key.isdecimal() or len(key) > 9 or int(key) >= len(parent):
                 entries = f"{len(parent)} {'entry' if len(parent) == 1 else 'entries'}"
                 counts = f"count from 0 to {len(parent) - 1}" if parent else "set the whole list instead"
                 raise InputError(f"{mark}: {dotted(place)} is a list of {entries}, and has no {key!r}; {counts}")

@@ -3,13 +3,56 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nmt.core.errors import InputError
+
+MAX_JSON_BYTES = 64 << 20
+"""A file of settings or of state that has more is none of ours."""
+
+
+def read_whole(path: Path, *, most: int) -> bytes:
+    """What a file holds. Raises OSError, and InputError for what is no file but a device or a pipe, and for one of more
+    than ``most`` bytes: neither waits nor fills the memory, whatever a folder from elsewhere has under that name."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe without writer would wait
+    with open(os.open(path, flags), "rb") as file:
+        kind = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(kind):
+            raise _special(path)
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"{path}: has more than {_size(most)}; is it the right file?")
+    return data
+
+
+def read_json(path: Path, *, most: int = MAX_JSON_BYTES) -> Any:
+    """The value that a JSON file holds. Raises what ``read_whole`` does, and ValueError for what is no JSON."""
+    try:
+        return json.loads(read_whole(path, most=most))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def refuse_special(path: Path) -> None:
+    """Raises InputError for a device or a pipe, of which a library that opens files by name would wait or never end."""
+    if path.exists() and not path.is_file():
+        raise _special(path)
+
+
+def _special(path: Path) -> InputError:
+    what = "a folder" if path.is_dir() else "a device or a pipe"
+    return InputError(f"{path}: is {what}, but a file is needed")
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
 
 
 def refuse_overwriting(output: Path | None, *inputs: Path | None, option: str = "--output") -> None:

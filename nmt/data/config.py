@@ -31,6 +31,8 @@ def expand(path: Path) -> Path:
             raise ValueError(f"the environment variable {name} is not set; set it or write ${{{name}:-default}}")
         return str(default)
 
+    if "\0" in str(path):
+        raise ValueError("a path cannot hold the character U+0000")
     try:
         return Path(_VARIABLE.sub(value, str(path))).expanduser()
     except RuntimeError:

@@ -7,12 +7,15 @@ n here is line n of `sed`, `wc` and the editor. A byte order mark before the fir
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
+
+from typing_extensions import Buffer
 
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
@@ -21,6 +24,7 @@ from nmt.data.misalignment import locate_misalignment
 BLOCK_PAIRS = 8192
 _READ_BYTES = 1 << 20
 _MAX_LINE_BYTES = 16 << 20
+_XZ_BYTES = 256 << 20  # `xz -9` needs 65 MiB
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -99,12 +103,51 @@ def open_bytes(path: Path) -> BinaryIO:
         if magic.startswith(b"\x1f\x8b"):
             return cast(BinaryIO, gzip.open(path, "rb"))
         if magic == b"\xfd7zXZ\x00":
-            return cast(BinaryIO, lzma.open(path, "rb"))
+            return cast(BinaryIO, io.BufferedReader(_Xz(path), _READ_BYTES))
         return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+class _Xz(io.RawIOBase):
+    """An xz file as what it holds. Unlike lzma.open it takes bounded memory: a file of a few bytes can ask for
+    gigabytes to be unpacked with."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = path.open("rb")
+        self._packed = b""
+        self._decompressor: lzma.LZMADecompressor | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Raises LZMAError where the file is damaged or wants too much memory, EOFError where it is cut short."""
+        view = memoryview(buffer).cast("B")
+        while True:
+            if self._decompressor is None or self._decompressor.needs_input:
+                self._packed += self._file.read(_READ_BYTES)
+            if self._decompressor is None:
+                self._packed = self._packed.lstrip(b"\0")  # padding between streams
+                if not self._packed:
+                    return 0
+                self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_BYTES)
+            elif not self._packed and self._decompressor.needs_input:
+                raise EOFError("cut short")
+            data = self._decompressor.decompress(self._packed, len(view))
+            self._packed = b""
+            if self._decompressor.eof:
+                self._packed, self._decompressor = self._decompressor.unused_data, None
+            if data:
+                view[: len(data)] = data
+                return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _tab_separated(path: Path, size: int) -> Iterator[tuple[list[str], list[str]]]:
@@ -192,7 +235,13 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
         while True:
             try:
                 data = file.read(_READ_BYTES)
-            except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
+            except lzma.LZMAError as error:
+                if "limit" in str(error):
+                    raise InputError(
+                        f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; compress it with xz -9"
+                    ) from None
+                raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
+            except (EOFError, zlib.error, gzip.BadGzipFile):
                 raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
             except OSError as error:
                 raise InputError(f"{path}: cannot be read: {error.strerror}") from None

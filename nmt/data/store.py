@@ -9,7 +9,8 @@ A store is a folder: `store.json` says what it holds, each column is one or two 
                                 .offsets.bin as above
     source.words, target.words  beside links where there is no text to find it from: the word of each token, uint16
 
-Opening reads nothing but `store.json`: pages are read as they are used and shared between processes.
+Opening reads `store.json` and the ends of the offsets: pages are read as they are used and shared between processes.
+`Store.check` reads all numbers once, and finds those that no store has that was written here.
 """
 
 from __future__ import annotations
@@ -27,9 +28,20 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from nmt.core.errors import InputError
+from nmt.core.files import read_json, refuse_special
 
 _FORMAT = 1
 _SIDES = ("source", "target")
+_DTYPES = {
+    **dict.fromkeys(_SIDES, ("<u2", "<u4")),
+    **{f"{side}.text": ("|u1",) for side in _SIDES},
+    **{f"{side}.words": ("<u2",) for side in _SIDES},
+    **{f"{name}.offsets": ("<i8",) for name in (*_SIDES, "source.text", "target.text", "links")},
+    "corpus": ("<u2",),
+    "line": ("<i8",),
+    "links": ("<u2",),
+}
+"""What the columns that there can be are made of."""
 
 WORDS = (1 << 16) - 1
 """So many words of a sentence, its first ones, may have links."""
@@ -89,27 +101,30 @@ class Store:
 
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
         self.folder = folder
-        self.corpora = tuple(StoredCorpus(**corpus) for corpus in description["corpora"])
-        self._pairs = int(description["pairs"])
+        self.corpora = tuple(_corpus(**corpus) for corpus in description["corpora"])
+        self._pairs = _count(description["pairs"])
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, (dtype, count) in description["columns"].items():
-            columns[name] = _map(folder / f"{name}.bin", np.dtype(dtype), int(count))
+            if dtype not in _DTYPES[name]:
+                raise ValueError(f"{name}: {dtype}")
+            columns[name] = _map(folder / f"{name}.bin", np.dtype(dtype), _count(count))
         self._columns = columns
         self.has_text = "source.text" in columns
         self.has_links = "links" in columns
+        self._check_counts()
 
     @classmethod
     def open(cls, folder: Path) -> Store:
         """Map the store in `folder`."""
         try:
-            description = json.loads((folder / "store.json").read_bytes())
+            description = read_json(folder / "store.json")
             if description["format"] != _FORMAT:
                 raise InputError(f"{folder}: made by another version of nmt; delete it and run `nmt prepare` again")
             return cls(folder, description)
         except FileNotFoundError as error:
             raise InputError(f"{error.filename}: no such file; run `nmt prepare`") from None
-        except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(f"{folder}: damaged; delete it and run `nmt prepare` again") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise _damaged(folder) from None
 
     def __len__(self) -> int:
         return self._pairs
@@ -146,7 +161,10 @@ class Store:
         """The sentences of a pair as they came. Only where `has_text`."""
         if not self.has_text:
             raise ValueError(f"{self.folder} was made without text")
-        return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in _SIDES))
+        try:
+            return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in _SIDES))
+        except UnicodeDecodeError:
+            raise _damaged(self.folder) from None
 
     def links(self, index: int) -> npt.NDArray[np.uint16]:
         """The links of a pair between words, [links, 2], source first; there may be none. Only where `has_links`."""
@@ -166,6 +184,35 @@ class Store:
             for side, offsets in ((side, self._columns[f"{side}.offsets"]) for side in _SIDES)
         )
         return source, target
+
+    def check(self, source_tokens: int, target_tokens: int) -> None:
+        """Reads all numbers. Raises InputError where a token is none of vocabularies of these sizes, or a row, a corpus
+        or a link is out of its place."""
+        columns = self._columns
+        rows = [column for name, column in columns.items() if name.endswith(".offsets")]
+        sound = (
+            all(bool((column[1:] >= column[:-1]).all()) for column in rows)
+            and _most(columns["source"]) < source_tokens
+            and _most(columns["target"]) < target_tokens
+            and _most(columns["corpus"]) < len(self.corpora)
+            and (not self.has_links or not bool((columns["links.offsets"] % 2).any()))
+        )
+        if not sound:
+            raise _damaged(self.folder)
+
+    def _check_counts(self) -> None:
+        """Raises KeyError or ValueError where columns miss or do not go with each other."""
+        columns = self._columns
+        rowed = [*_SIDES, *(f"{side}.text" for side in _SIDES if self.has_text), *(["links"] if self.has_links else [])]
+        for name in rowed:
+            offsets = columns[f"{name}.offsets"]
+            if len(offsets) != self._pairs + 1 or offsets[0] != 0 or offsets[-1] != len(columns[name]):
+                raise ValueError(f"{name}: offsets")
+        with_words = self.has_links and not self.has_text
+        of_tokens = [(f"{side}.words", len(columns[side])) for side in _SIDES if with_words]
+        for name, count in (("corpus", self._pairs), ("line", self._pairs), *of_tokens):
+            if len(columns[name]) != count:
+                raise ValueError(f"{name}: count")
 
     def _row(self, column: str, index: int) -> npt.NDArray[Any]:
         self._check(index)
@@ -310,8 +357,31 @@ def _utf8(texts: Sequence[str]) -> Ragged:
     return Ragged.of([np.frombuffer(text.encode("utf-8"), np.uint8) for text in texts])
 
 
+def _damaged(folder: Path) -> InputError:
+    return InputError(f"{folder}: damaged; delete it and run `nmt prepare` again")
+
+
+def _corpus(name: str, weight: float) -> StoredCorpus:
+    """Raises ValueError or TypeError for what is no name and no weight."""
+    if not isinstance(name, str) or isinstance(weight, bool) or not 0 < weight <= 1000:
+        raise ValueError("corpora")
+    return StoredCorpus(name, float(weight))
+
+
+def _count(value: object) -> int:
+    """Raises ValueError for what is no count."""
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _most(numbers: npt.NDArray[Any]) -> int:
+    return int(numbers.max()) if len(numbers) else -1
+
+
 def _map(path: Path, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
     """The numbers of a file, mapped; ValueError where it has another size."""
+    refuse_special(path)
     if path.stat().st_size != count * dtype.itemsize:
         raise ValueError(f"{path}: wrong size")
     if count == 0:  # an empty file cannot be mapped

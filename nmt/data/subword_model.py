@@ -66,7 +66,14 @@ class SubwordModel(NamedTuple):
 
 
 def read_model(model: bytes) -> SubwordModel:
-    """Parse a serialised model that SentencePiece has accepted."""
+    """Parse a serialised model that SentencePiece has accepted. Raises ValueError for one that is damaged even so."""
+    try:
+        return _read(model)
+    except (IndexError, KeyError, struct.error):
+        raise ValueError("cut short, or a field without its value") from None
+
+
+def _read(model: bytes) -> SubwordModel:
     kind, byte_fallback, pieces = ModelKind.UNIGRAM, False, []
     for number, value in _fields(model):
         if number == _PIECES:
@@ -85,12 +92,14 @@ def _piece(message: bytes) -> Piece:
 
 
 def _message(value: int | bytes) -> bytes:
-    assert isinstance(value, bytes), "a field of another type than the schema says"
+    if not isinstance(value, bytes):
+        raise ValueError("a field of another type than the schema says")
     return value
 
 
 def _integer(value: int | bytes) -> int:
-    assert isinstance(value, int), "a field of another type than the schema says"
+    if not isinstance(value, int):
+        raise ValueError("a field of another type than the schema says")
     return value
 
 

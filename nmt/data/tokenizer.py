@@ -20,7 +20,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.core.errors import InputError
-from nmt.core.files import naming, sync_entry
+from nmt.core.files import naming, read_whole, sync_entry
 from nmt.data.config import SubwordsConfig
 from nmt.data.sampling import SegmentationSampler, make_sampler
 from nmt.data.sentences import Span
@@ -29,6 +29,8 @@ from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.data.words import white_space_words
 
 _MARK = "\u2581"
+# A million pieces take 30.
+_MAX_MODEL_BYTES = 256 << 20
 _SPACE = re.compile(r"\s")
 # All that normalisation may read as white space though Python does not is among these.
 _ODD = re.compile(r"[^\w\s!-~]")
@@ -82,6 +84,7 @@ class Tokenizer:
         if special != (PAD, UNK, BOS, EOS):
             raise InputError(f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model")
         self.model = model
+        self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()
         # Word models know no lone separator. For them SentencePiece melts neighbouring unknown words into one token.
         self._whole_words = self._processor.piece_to_id(_MARK) == UNK
@@ -90,7 +93,7 @@ class Tokenizer:
     def load(cls, path: Path) -> Tokenizer:
         """Read a model file. Raises InputError."""
         try:
-            return cls(path.read_bytes(), name=str(path))
+            return cls(read_whole(path, most=_MAX_MODEL_BYTES), name=str(path))
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
         except OSError as error:
@@ -227,7 +230,10 @@ class Tokenizer:
 
     @cached_property
     def _sampler(self) -> SegmentationSampler | None:
-        return make_sampler(read_model(self.model))
+        try:
+            return make_sampler(read_model(self.model))
+        except ValueError as error:
+            raise InputError(f"{self.name}: a damaged SentencePiece model: {error}") from None
 
     def _words(self, cleaned: str) -> list[tuple[int, tuple[int, int]]]:
         """Ids and places in the text of whole words, each one token."""

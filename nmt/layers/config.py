@@ -9,7 +9,8 @@ from pydantic import Field
 from nmt.core.structure import Structure
 
 Rate = Annotated[float, Field(ge=0.0, le=0.99)]
-Size = Annotated[int, Field(gt=0)]
+Size = Annotated[int, Field(gt=0, le=1 << 20)]
+Layers = Annotated[int, Field(gt=0, le=1000)]
 
 
 class EmbeddingConfig(Structure):

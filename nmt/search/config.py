@@ -15,11 +15,11 @@ class SamplingConfig(Structure):
 
     temperature: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
     """Tokens are drawn from softmax(logits / temperature): below 1 the probable ones become more so."""
-    top_k: Annotated[int, Field(gt=0)] | None = None
+    top_k: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """Draw from that many most probable tokens alone; null: from all."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """Draw from the fewest tokens that have this probability together."""
-    seed: Annotated[int, Field(ge=0)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """Another seed draws other translations, the same one the same."""
 
 
@@ -40,23 +40,23 @@ class SearchConfig(Structure):
     """Hypotheses kept at each step; 1 is greedy search."""
     n_best: Annotated[int, Field(gt=0, le=1000)] = 1
     """Translations wanted of each sentence: of at most as many beams, or that many draws."""
-    length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
+    length_penalty: Annotated[float, Field(ge=0.0, le=100.0)] = 1.0
     """Exponent of the length penalty; 0 ranks by plain log-probability. See ``nmt.search.scoring``."""
     length_normalization: Literal["gnmt", "average"] = "gnmt"
     """What has that exponent: GNMT's (5 + length) / 6, or the length, as in a mean over tokens."""
-    coverage_penalty: Annotated[float, Field(ge=0.0)] = 0.0
+    coverage_penalty: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """GNMT's beta: how much it counts against a hypothesis that parts of the source got no attention."""
-    min_length: Annotated[int, Field(ge=0)] = 0
+    min_length: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """A translation has at least this many tokens, where the source allows any."""
-    max_length: Annotated[int, Field(gt=0)] | None = None
+    max_length: Annotated[int, Field(gt=0, le=1_000_000)] | None = None
     """A translation has at most this many tokens, whatever the ratio says; null: no such limit."""
-    max_length_ratio: Annotated[float, Field(gt=0.0)] = 2.0
+    max_length_ratio: Annotated[float, Field(gt=0.0, le=100.0)] = 2.0
     """A translation has at most this many tokens for each source token, and ten more."""
-    no_repeat: Annotated[int, Field(ge=0)] = 0
+    no_repeat: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """No sequence of that many tokens comes twice in a translation; 0: whatever comes."""
     groups: Annotated[int, Field(gt=0)] = 1
     """Diverse beam search: the beams are kept apart in that many groups."""
-    diversity: Annotated[float, Field(ge=0.0)] = 0.5
+    diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 0.5
     """What a token costs in a group for each beam of the groups before it that took the same at this step."""
     sampling: SamplingConfig | None = None
     """Draw translations instead of searching for the most probable; null: search."""
@@ -75,11 +75,11 @@ class SearchConfig(Structure):
     of its source language; null: the thing itself, and numbers as they are too."""
     document: bool = False
     """Translate running text: each line sentence by sentence, with the white space between them as it is."""
-    split_longer_than: Annotated[int, Field(gt=0)] | Literal["trained"] | None = "trained"
+    split_longer_than: Annotated[int, Field(gt=0, le=1_000_000)] | Literal["trained"] | None = "trained"
     """A line of more subwords is translated in pieces; trained: than 99 of 100 training sentences; null: never."""
-    max_source_tokens: Annotated[int, Field(gt=0)] = 1000
+    max_source_tokens: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
     """A longer source sentence, or piece of one, is cut there, with a warning."""
-    batch_tokens: Annotated[int, Field(gt=0)] = 8192
+    batch_tokens: Annotated[int, Field(gt=0, le=1 << 40)] = 8192
     """Source tokens decoded together, padding included and each counted for every beam or draw."""
 
     @model_validator(mode="after")

@@ -52,10 +52,12 @@ class Shortlist:
 
     def fits(self, source_tokens: int) -> bool:
         """Whether it is a shortlist for that many source tokens."""
-        offsets_X1, tokens_T = self.offsets_X1, np.concatenate([self.always_A, self.targets_T])
+        offsets_X1 = self.offsets_X1
+        if any(each.ndim != 1 or each.dtype != np.int64 for each in (self.always_A, offsets_X1, self.targets_T)):
+            return False
+        tokens_T = np.concatenate([self.always_A, self.targets_T])
         return (
-            all(each.ndim == 1 and each.dtype == np.int64 for each in (self.always_A, offsets_X1, self.targets_T))
-            and len(offsets_X1) == source_tokens + 1
+            len(offsets_X1) == source_tokens + 1
             and offsets_X1[0] == 0
             and offsets_X1[-1] == len(self.targets_T)
             and bool((np.diff(offsets_X1) >= 0).all())

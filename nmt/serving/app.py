@@ -66,7 +66,7 @@ _HEADERS = (
 
 def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
     """The application around a batcher, which is the caller's to start and to end."""
-    app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None)
+    app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(_Watched, metrics=metrics)
     metrics.watch_queue(lambda: batcher.pending)
     _add_translate(app, batcher, limits)

@@ -146,7 +146,10 @@ async def read_body(request: Request, limit: int) -> bytes:
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
     too_large = Refused(413, f"the body has more than {limit} bytes; send fewer or shorter texts at once")
-    if int(request.headers.get("content-length", "0")) > limit:
+    length = request.headers.get("content-length", "0")
+    if not (length.isascii() and length.isdecimal()):
+        raise Refused(400, "the header Content-Length is no number")
+    if len(length) > 18 or int(length) > limit:
         raise too_large
     body = bytearray()
     try:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_special
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.folders import MODEL, Damaged, verify
 
@@ -63,6 +64,7 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 def _opened(path: Path) -> Any:
     try:
+        refuse_special(path)
         return safetensors.safe_open(path, framework="pt")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; is it a checkpoint?") from None

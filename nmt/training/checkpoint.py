@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import umask
+from nmt.core.files import refuse_special, umask
 from nmt.training import folders
 from nmt.training.folders import CHECKSUMS, MODEL, STATE, TRAINING, Damaged, point, put, step, sync, verify
 
@@ -73,29 +73,48 @@ def load_weights(checkpoint: Path, model: nn.Module) -> None:
     fill(model, read_tensors(path), path)
 
 
+def check_weights(checkpoint: Path, model: nn.Module) -> None:
+    """Raises InputError where a checkpoint's weights are not those of a model of these shapes. That may be on the
+    device "meta", so that a config that says more than the weights hold costs no memory."""
+    path = checkpoint / MODEL
+    try:
+        refuse_special(path)
+        with safetensors.safe_open(path, framework="pt") as file:
+            shapes = {name: torch.Size(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise Damaged(path, error) from None
+    _check_shapes(model, shapes, path)
+
+
 def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Gives a model these weights. Raises InputError, which names ``path``, where they are of another model."""
+    _check_shapes(model, {name: tensor.shape for name, tensor in weights.items()}, path)
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point() or not tensor.isfinite().all():
+            raise InputError(f"{path}: {name} holds what are no finite numbers; use another checkpoint")
+    with torch.no_grad():
+        for name, parameter in named_weights(model).items():
+            parameter.copy_(weights[name])
+
+
+def _check_shapes(model: nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
     wanted = named_weights(model)
-    for name in sorted(weights.keys() ^ wanted.keys()):
+    for name in sorted(shapes.keys() ^ wanted.keys()):
         what = "misses" if name in wanted else "has"
         raise InputError(f"{path}: {what} {name}: it is of another model than its config.yaml describes")
     for name, parameter in wanted.items():
-        if weights[name].shape != parameter.shape:
+        if shapes[name] != parameter.shape:
             raise InputError(
-                f"{path}: {name} is {tuple(weights[name].shape)}, but config.yaml and vocabulary make it "
+                f"{path}: {name} is {tuple(shapes[name])}, but config.yaml and vocabulary make it "
                 f"{tuple(parameter.shape)}"
             )
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            parameter.copy_(weights[name])
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, on the CPU. Raises InputError where it is missing or damaged."""
     try:
+        refuse_special(path)
         return safetensors.torch.load_file(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; is it a checkpoint?") from None
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise Damaged(path, error) from None
 

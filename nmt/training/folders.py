@@ -25,7 +25,7 @@ from typing import Any
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, naming, sync_entry
+from nmt.core.files import content_hash, naming, read_json, sync_entry
 from nmt.data.pieces import Lengths
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
@@ -138,7 +138,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     """What a checkpoint tells of itself. Raises InputError where the file is missing or damaged."""
     path = checkpoint / STATE
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        state = read_json(path)
     except (OSError, ValueError) as error:
         raise Damaged(path, error) from None
     if not isinstance(state, dict):
@@ -190,8 +190,11 @@ def read_lengths(run: Path) -> Lengths | None:
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return Lengths(usual=int(found["usual"]), longest=int(found["longest"]))
+        found = read_json(path)
+        usual, longest = found["usual"], found["longest"]
+        if not (isinstance(usual, int) and isinstance(longest, int) and 0 < usual <= longest < 1 << 31):
+            raise ValueError("no lengths")
+        return Lengths(usual=usual, longest=longest)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None
 

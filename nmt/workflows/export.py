@@ -8,13 +8,14 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import read_json
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -145,19 +146,18 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
 
 def place(trained: Trained, to: ExportFormat) -> Path:
     """Where a model is exported to unless one says otherwise."""
-    return run_of(trained.checkpoint) / "exported" / to
+    run = run_of(trained.checkpoint)
+    folder = run / "exported" / to
+    if not folder.resolve().is_relative_to(run):
+        raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
+    return folder
 
 
 def exported_engine(trained: Trained, *, device: str, precision: str) -> CTranslate2Engine:
     """The engine for a model that has been exported. Raises InputError where another checkpoint of it has, or none."""
     folder, name = place(trained, "ctranslate2"), trained.checkpoint.resolve().name
     engine.required()
-    try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: is not there; make it with: nmt export {trained.checkpoint}") from None
-    except (OSError, ValueError):
-        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: nmt export {trained.checkpoint}") from None
+    about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
     if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
         raise InputError(
             f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: "
@@ -167,6 +167,20 @@ def exported_engine(trained: Trained, *, device: str, precision: str) -> CTransl
     return CTranslate2Engine(
         folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
     )
+
+
+def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
+    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it
+    is damaged."""
+    try:
+        about = read_json(folder / _ABOUT)
+        if not isinstance(about, dict):
+            raise ValueError("no object")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: {remedy}") from None
+    return about
 
 
 def _compare(

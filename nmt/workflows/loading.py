@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
@@ -58,6 +60,8 @@ def load_trained(
     if state.get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
+    with torch.device("meta"):
+        checkpoints.check_weights(folder, build_model(experiment, tokenizers))
     built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # all that is known of a run from before lengths were noted

@@ -91,6 +91,8 @@ def _last_run() -> Path:
 def _of_run(run: Path) -> Path:
     for name in ("best", "latest"):
         if (run / name).exists():
+            if run_of(run / name) != run.resolve():
+                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
             return run / name
     newest = folders.latest(run)
     if newest is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
-from nmt.core.files import partial_files, whole_file
+from nmt.core.files import partial_files, read_json, whole_file
 from nmt.workflows.shards import Shard
 
 FILE = ".manifest.json"
@@ -37,9 +37,11 @@ class Manifest:
         """Of a folder where translations have begun, else None. Raises InputError where it is damaged."""
         path = folder / FILE
         try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+            tree = read_json(path)
             if tree["format"] != _FORMAT:
                 raise ValueError
+            if not all(_is_name(name) for name in tree["shards"]):
+                raise ValueError("a shard that can have no file")
             return cls(dict(tree["made_with"]), dict(tree["shards"]))
         except FileNotFoundError:
             return None
@@ -98,6 +100,11 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
 
 _LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model", "shortlist": "shortlist"}
 """What stands in a manifest as a hash, and what to call it."""
+
+
+def _is_name(name: str) -> bool:
+    """Whether a file in the folder itself can be called so."""
+    return Path(name).name == name and "\0" not in name and len(name.encode("utf-8", "surrogatepass")) <= 255
 
 
 def _about(shard: Shard) -> dict[str, int]:

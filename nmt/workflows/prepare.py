@@ -30,7 +30,7 @@ import sentencepiece
 from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash
+from nmt.core.files import MAX_JSON_BYTES, content_hash, read_json, read_whole
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.corpus import PairBlock, open_bytes, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
@@ -118,7 +118,7 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
     """
     folder = config.prepared or run / "prepared"
     try:
-        key = json.loads((folder / "state.json").read_bytes())["key"]
+        key = read_json(folder / "state.json")["key"]
         return _open(folder, key, reused=True)
     except FileNotFoundError:
         raise InputError(f"{folder}: no prepared corpus; make it with: nmt prepare {run / 'config.yaml'}") from None
@@ -466,7 +466,7 @@ def _content_hash(path: Path) -> bytes:
 def _find(folder: Path, key: str) -> PreparedData | None:
     """The folder, if it was made from what `key` stands for and is whole."""
     try:
-        if json.loads((folder / "state.json").read_bytes())["key"] != key:
+        if read_json(folder / "state.json")["key"] != key:
             log.info(f"{folder}: input or config has changed since it was made; preparing again")
             return None
         return _open(folder, key, reused=True)
@@ -478,9 +478,13 @@ def _find(folder: Path, key: str) -> PreparedData | None:
 
 
 def _open(folder: Path, key: str, *, reused: bool) -> PreparedData:
-    report = Report.model_validate_json((folder / "report.json").read_bytes())
-    valid = None if report.valid is None else Store.open(folder / "valid")
-    return PreparedData(folder, TokenizerPair.load(folder), Store.open(folder / "train"), valid, report, reused, key)
+    report = Report.model_validate_json(read_whole(folder / "report.json", most=MAX_JSON_BYTES))
+    tokenizers = TokenizerPair.load(folder)
+    train, valid = Store.open(folder / "train"), None if report.valid is None else Store.open(folder / "valid")
+    for store in (train, valid):
+        if store is not None:
+            store.check(tokenizers.source.size, tokenizers.target.size)
+    return PreparedData(folder, tokenizers, train, valid, report, reused, key)
 
 
 def _refuse_foreign(folder: Path) -> None:

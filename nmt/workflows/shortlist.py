@@ -13,7 +13,7 @@ import safetensors.numpy
 from nmt.alignment.lexicon import learn
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_special, whole_file
 from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
 from nmt.search.decode import decode
@@ -59,13 +59,14 @@ def read_shortlist(trained: Trained) -> Shortlist:
     """The shortlist of a model's run. Raises InputError where there is none, or none for its vocabulary."""
     path = run_of(trained.checkpoint) / FILE
     remedy = f"make it with: nmt shortlist {run_of(trained.checkpoint)}"
+    refuse_special(path)
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             vocabulary = (file.metadata() or {}).get("vocabulary")
             always_A, offsets_X1, targets_T = (file.get_tensor(name) for name in ("always", "offsets", "targets"))
     except FileNotFoundError:
         raise InputError(f"search.shortlist: {path} is not there; {remedy}") from None
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
+    except (safetensors.SafetensorError, OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: is damaged ({' '.join(str(error).split())}); {remedy}") from None
     if vocabulary != trained.tokenizers.fingerprint:
         raise InputError(f"{path}: is for another vocabulary than the model's; {remedy}")

@@ -26,7 +26,7 @@ class Additive(Score):
     source: ClassVar[str] = "Bahdanau et al. 2015"
 
     kind: Literal["additive"] = "additive"
-    size: Annotated[int, Field(gt=0)] | None = None
+    size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """A, the width inside tanh; null: the query's."""
 
     def projections(self, sizes: Sizes) -> Projections:

@@ -27,7 +27,7 @@ class Concat(Score):
     source: ClassVar[str] = "Luong et al. 2015"
 
     kind: Literal["concat"] = "concat"
-    size: Annotated[int, Field(gt=0)] | None = None
+    size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """A, the width inside tanh; null: the query's."""
 
     def projections(self, sizes: Sizes) -> Projections:

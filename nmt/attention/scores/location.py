@@ -25,7 +25,7 @@ class Location(Score):
     reads_keys: ClassVar[bool] = False
 
     kind: Literal["location"] = "location"
-    positions: Annotated[int, Field(gt=0)] = 100
+    positions: Annotated[int, Field(gt=0, le=1 << 20)] = 100
     """How many source positions it can look at, in subwords."""
 
     def projections(self, sizes: Sizes) -> Projections:

@@ -23,7 +23,7 @@ class LocalMonotonic(Weighting):
     source: ClassVar[str] = "Luong et al. 2015"
 
     kind: Literal["local_m"] = "local_m"
-    width: Annotated[int, Field(gt=0)] = 10
+    width: Annotated[int, Field(gt=0, le=1 << 20)] = 10
     """D, half the window's width, in subwords."""
 
     def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:

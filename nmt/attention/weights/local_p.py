@@ -28,7 +28,7 @@ class LocalPredictive(Weighting):
     source: ClassVar[str] = "Luong et al. 2015"
 
     kind: Literal["local_p"] = "local_p"
-    width: Annotated[int, Field(gt=0)] = 10
+    width: Annotated[int, Field(gt=0, le=1 << 20)] = 10
     """D, half the window's width, in subwords."""
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from nmt.core.structure import Structure
-from nmt.layers.config import Size
+from nmt.layers.config import Layers, Size
 
 Cell = Literal["elman", "gru", "lstm"]
 
@@ -17,7 +17,7 @@ class RNNEncoderConfig(Structure):
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
-    layers: Size = 1
+    layers: Layers = 1
     size: Size = 256
     """Width of the state, per direction."""
     bidirectional: bool = True
@@ -40,7 +40,7 @@ class RNNDecoderConfig(Structure):
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
-    layers: Size = 1
+    layers: Layers = 1
     size: Size = 512
     """Width of the state."""
     residual: bool = False

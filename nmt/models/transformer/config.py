@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from nmt.attention.registry import AnyScore
 from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.core.structure import Structure
-from nmt.layers.config import Size
+from nmt.layers.config import Layers, Size
 
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "rotary"]
@@ -22,7 +22,7 @@ lengths, which it keeps. Not ``general``: a matrix between the two would see whe
 class TransformerConfig(Structure):
     """What encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
 
-    layers: Size = 6
+    layers: Layers = 6
     size: Size = 512
     """Width of a state."""
     heads: Size = 8
@@ -38,7 +38,7 @@ class TransformerConfig(Structure):
     positions: Positions = "sinusoidal"
     """``sinusoidal`` or ``learned`` vectors added to the embeddings (Vaswani et al. 2017; Gehring et al. 2017), or
     queries and keys of self-attention that are ``rotary``, turned by their position (Su et al. 2021)."""
-    max_positions: Annotated[int, Field(gt=0)] = 512
+    max_positions: Size = 512
     """For ``positions: learned`` alone: how many vectors there are; all positions from the last one on share it."""
     score: AnyScore = ScaledDot()
     """Of self-attention; weights are softmax's. The decoder's attention to the source has ``model.attention``."""

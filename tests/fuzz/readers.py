@@ -1,0 +1,666 @@
+"""Every reader of what others wrote, with a valid example."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+import lzma
+import os
+import random
+import struct
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from nmt import experiment as experiments
+from nmt.alignment.aligner import learn_aligner, load_aligner, save_aligner
+from nmt.alignment.error_rate import score_pair
+from nmt.alignment.formats import (
+    Alignment,
+    GoldWriter,
+    JsonlWriter,
+    NpzWriter,
+    json_line,
+    json_tree,
+    read_gold,
+    read_pharaoh,
+)
+from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
+from nmt.alignment.link_files import TsvWriter, read_links
+from nmt.core.lines import Line
+from nmt.core.structure import parse_document, validate
+from nmt.data.config import CorpusConfig, SubwordsConfig
+from nmt.data.corpus import read_blocks, read_lines
+from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
+from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
+from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.experiment import Experiment
+from nmt.models.build import build
+from nmt.serving.app import create_app
+from nmt.serving.messages import Limits
+from nmt.serving.metrics import Metrics
+from nmt.training import checkpoint, folders
+from nmt.workflows import shortlist as shortlists
+from nmt.workflows.export import exported_about
+from nmt.workflows.loading import Trained, load_trained
+from nmt.workflows.manifest import Manifest
+from nmt.workflows.prepare import opened, prepare
+from nmt.workflows.records import object_text, with_value
+from tests.fuzz.judging import Opened, Reader
+from tests.fuzz.mutations import mutated
+from tests.serving.fakes import Gated, batching
+
+SENTENCES = [
+    ("Ein Hund schläft.", "A dog sleeps."),
+    ("Die grüne Katze und der Hund", "The green cat and the dog"),
+    ("eins zwei", "one two"),
+]
+
+CONFIG = """\
+run: run
+data:
+  train: {source: train.de, target: train.en}
+  subwords: {kind: unigram, size: 40}
+model:
+  embedding: {size: 6}
+  encoder: {kind: rnn, size: 4}
+  decoder: {kind: rnn, size: 5}
+training:
+  stopping: {updates: 2}
+search: {beam: 1}
+"""
+
+FULL = """\
+# every kind of value
+run: &name runs/x
+seed: 7
+data:
+  prepared: ${PREPARED:-there}
+  train:
+    - {source: a.de, target: a.en, weight: 0.5}
+    - pairs: "b.tsv\\u00e9"
+  valid: {source: c.de, target: c.en}
+  subwords:
+    kind: bpe
+    size: 8_000
+    character_coverage: 9.995e-1
+  filters: {max_length: 100, max_ratio: 3.0}
+model:
+  encoder: {kind: transformer, layers: 2, size: 16, heads: 2}
+  decoder:
+    kind: transformer
+    layers: 1
+    size: 16
+    heads: 2
+  attention: {score: dot}
+training: {}
+search: {beam: 4, length_penalty: 1.0}
+"""
+
+
+def _of_file(path: Path, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+    """A reader of the bytes that stand in a file."""
+
+    def read_bytes(data: bytes) -> object:
+        path.write_bytes(data)
+        return read(path)
+
+    return read_bytes
+
+
+def _spend(items: Iterable[object]) -> int:
+    return sum(1 for _ in items)
+
+
+# ------------------------------------------------------------------------------------------------------------- corpora
+
+TEXT = "".join(f"{source}\n" for source, _ in SENTENCES).encode()
+PAIRS = "".join(f"{source}\t{target}\r\n" for source, target in SENTENCES).encode()
+BIG = TEXT + b"x" * 3_000_000 + b"\n" * 1000
+
+
+def _gz(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0, compresslevel=1)
+
+
+def _xz(data: bytes) -> bytes:
+    return lzma.compress(data, preset=0)
+
+
+def _lines(folder: Path, pack: Callable[[bytes], bytes]) -> Opened:
+    seeds = [pack(TEXT), pack(b"\xef\xbb\xbf" + PAIRS), pack(BIG) if pack is not bytes else TEXT[:-1]]
+    small = seeds if pack is bytes else seeds[:2] * 10 + seeds[2:]
+    return Opened(small, _of_file(folder / "text", lambda path: _spend(read_lines(path))))
+
+
+def _two_files(folder: Path) -> Opened:
+    (folder / "target").write_bytes(TEXT)
+    corpus = CorpusConfig(source=folder / "text", target=folder / "target")
+    return Opened([TEXT, TEXT[:-1]], _of_file(folder / "text", lambda path: _spend(read_blocks(corpus))))
+
+
+def _pairs(folder: Path) -> Opened:
+    corpus = CorpusConfig(pairs=folder / "text")
+    return Opened([PAIRS, _gz(PAIRS)], _of_file(folder / "text", lambda path: _spend(read_blocks(corpus))))
+
+
+# ---------------------------------------------------------------------------------------------------------- alignments
+
+ALIGNMENTS = [
+    Alignment(("a", "b"), ("c", "d"), ((0, 0), (1, 1)), np.array([[0.75, 0.25], [0.0, 1.0]])),
+    Alignment((), (), (), np.zeros((0, 0))),
+    Alignment(("ä",), ("x", "y"), ((0, 0), (0, 1)), np.ones((2, 1)), source_spans=((0, 1),),
+              target_spans=((0, 1), (2, 3)), sure=frozenset({(0, 0)})),
+]  # fmt: skip
+
+
+def _use(alignment: Alignment) -> None:
+    """As the commands use it."""
+    JsonlWriter(io.StringIO()).write(alignment)
+    TsvWriter(io.StringIO()).write(alignment)
+    json_line(json_tree(alignment.turned()))
+    score_pair(alignment.links, alignment.as_gold())
+    GoldWriter(io.StringIO()).write(alignment)
+
+
+def _use_links(path: Path) -> int:
+    count = 0
+    for found in read_links(path):
+        count += 1
+        score_pair(found.links, found.gold)
+        json.dumps(list(found.scores.values()), allow_nan=False)
+        if found.alignment is not None:
+            _use(found.alignment)
+    return count
+
+
+def _written(make: Callable[[io.StringIO], Any]) -> bytes:
+    stream = io.StringIO()
+    writer = make(stream)
+    for each in ALIGNMENTS:
+        writer.write(each)
+    return stream.getvalue().encode()
+
+
+def _pharaoh(folder: Path) -> Opened:
+    return Opened(
+        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], _of_file(folder / "links", lambda path: _spend(read_pharaoh(path)))
+    )
+
+
+def _gold(folder: Path) -> Opened:
+    read = _of_file(folder / "links", lambda path: read_gold(path, [(2, 2), (0, 0), (5, 5)]))
+    return Opened([b"0-0 1p1\n\n3-4 4p3\n"], read)
+
+
+def _links(folder: Path) -> Opened:
+    return Opened([b"0-0 1p1\n\n3-4 4p3\n"], _of_file(folder / "links", _use_links))
+
+
+def _tsv(folder: Path) -> Opened:
+    return Opened([_written(TsvWriter)], _of_file(folder / "links", _use_links))
+
+
+def _jsonl(folder: Path) -> Opened:
+    return Opened([_written(JsonlWriter)], _of_file(folder / "links", _use_links))
+
+
+def _npz(folder: Path) -> Opened:
+    seed = folder / "seed.npz"
+    with NpzWriter(seed) as writer:
+        for each in ALIGNMENTS:
+            writer.write(each)
+    with zipfile.ZipFile(seed) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+
+    def repacked(draw: random.Random) -> bytes:
+        """An archive that is whole, with an array that is not."""
+        changed = dict(members)
+        name = draw.choice(list(changed))
+        changed[name] = mutated([changed[name]], draw)
+        packed = io.BytesIO()
+        kind = draw.choice(
+            (zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+        )
+        with zipfile.ZipFile(packed, "w", kind) as archive:
+            for each, data in changed.items():
+                archive.writestr(each, data)
+        return packed.getvalue()
+
+    return Opened([seed.read_bytes()], _of_file(folder / "links", _use_links), repacked)
+
+
+# ------------------------------------------------------------------------------------------------------- configuration
+
+
+def _config(folder: Path) -> Opened:
+    def read(path: Path) -> None:
+        experiments.save(experiments.load(path), folder / "again.yaml")
+
+    return Opened([CONFIG.encode(), FULL.encode()], _of_file(folder / "config.yaml", read))
+
+
+def _override(folder: Path) -> Opened:
+    def read(data: bytes) -> None:
+        validate(Experiment, parse_document(CONFIG, "config.yaml", [data.decode("utf-8", "surrogateescape")]))
+
+    return Opened(
+        [b"seed=3", b"model.encoder.layers=2", b"data.train=[{pairs: a}]", b"training.feed=teacher_forcing"],
+        read,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- subwords and store
+
+
+def _pair(**more: Any) -> TokenizerPair:
+    config = SubwordsConfig(**({"kind": "unigram", "size": 40} | more))
+    return train_tokenizers([(source * 3, target * 3) for source, target in SENTENCES], config)
+
+
+def _subwords(folder: Path) -> Opened:
+    seeds = [
+        _pair().source.model,
+        _pair(kind="bpe", size=45).source.model,
+        _pair(kind="char", normalization="identity").source.model,
+        _pair(kind="word", size=20, normalization="identity").source.model,
+        _pair(kind="bpe", size=310, byte_fallback=True, normalization="identity").source.model,
+    ]
+    small = min(seeds, key=len)
+
+    def read(path: Path) -> None:
+        tokenizer = Tokenizer.load(path)
+        for text in ("Ein Hund schläft.", "", " ﬀ ½ 字\u200b\u2581", "x" * 50):
+            ids = tokenizer.encode(text)
+            assert all(0 <= each < tokenizer.size for each in ids)
+            assert "\n" not in tokenizer.decode(ids)
+            tokenizer.encode_words(text)
+            if tokenizer.samples:
+                tokenizer.sample(text, alpha=0.2, seed=1)
+            tokenizer.pieces(ids)
+
+    def shaped(draw: random.Random) -> bytes:
+        """A message that is whole, of a few fields."""
+        fields = [
+            _field(1, _field(1, draw.choice(("a", "▁", "", "<s>", "\x00", "▁Hund")).encode()) + _score(draw))
+            for _ in range(3)
+        ]
+        size, trie = draw.choice((0, 4, 8, 1024, 1 << 31)), draw.randbytes(draw.choice((0, 8, 40, 1024, 4096)))
+        extra = draw.choice((
+            _field(2, _varint_field(3, draw.choice((0, 1, 2, 3, 4, 5, 77)))),
+            _field(3, _field(2, struct.pack("<I", size) + trie)),
+            _field(5, _field(2, draw.randbytes(16))),
+        ))  # fmt: skip
+        return draw.choice(seeds) + b"".join(fields[: draw.randrange(3)]) + extra
+
+    return Opened([small, *seeds], _of_file(folder / "subwords.model", read), shaped)
+
+
+def _field(number: int, data: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(data)) + data
+
+
+def _varint_field(number: int, value: int) -> bytes:
+    return bytes([number << 3]) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value >> 7:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(written) + bytes([value])
+
+
+def _score(draw: random.Random) -> bytes:
+    return (
+        b"\x15"
+        + struct.pack("<f", draw.choice((0.0, -1.0, float("nan"), float("-inf"), 1e38)))
+        + _varint_field(3, draw.randrange(9))
+    )
+
+
+def make_store(folder: Path, *, keep_text: bool = True) -> None:
+    """A store of six pairs of two corpora."""
+    with StoreWriter(folder, corpora=[StoredCorpus("a", 1.0), StoredCorpus("b", 0.5)], vocabulary_sizes=(100, 100),
+                     keep_text=keep_text, keep_links=True) as writer:  # fmt: skip
+        for corpus in (0, 1):
+            tokens = Ragged.of([np.array([5, 6, 7]), np.array([8]), np.zeros(0, int)])
+            writer.append(
+                corpus=corpus,
+                lines=np.array([1, 2, 5]),
+                sources=tokens,
+                targets=tokens,
+                texts=[Text("ä b", "c"), Text("", "d"), Text("e", "")] if keep_text else None,
+                links=Ragged.of([np.array([0, 0, 1, 2]), np.zeros(0, int), np.zeros(0, int)]),
+                words=None if keep_text else (tokens, tokens),
+            )
+        writer.finish()
+
+
+def _read_store(folder: Path) -> None:
+    store = Store.open(folder)
+    store.check(100, 100)
+    for lengths in (store.source_lengths, store.target_lengths):
+        assert len(lengths) == len(store)
+        assert (lengths >= 0).all()
+    assert store.linked_pairs <= len(store)
+    assert all(np.isfinite(corpus.weight) and corpus.weight > 0 for corpus in store.corpora)
+    for index in range(min(len(store), 10)):
+        assert (store.source(index) < 100).all()
+        assert (store.target(index) < 100).all()
+        assert store.line(index).number >= 0
+        if store.has_text:
+            store.text(index)
+        if store.has_links:
+            store.links(index)
+            if not store.has_text:
+                store.words(index)
+
+
+def _store(part: str) -> Callable[[Path], Opened]:
+    def open_(folder: Path) -> Opened:
+        make_store(folder / "store")
+        file = folder / "store" / part
+        seeds = [file.read_bytes()]
+        return Opened(seeds, _of_file(file, lambda path: _read_store(path.parent)))
+
+    return open_
+
+
+def _prepared(part: str) -> Callable[[Path], Opened]:
+    def open_(folder: Path) -> Opened:
+        config = _corpus_and_config(folder)
+        prepare(config.data, seed=1, run=folder / "run")
+        file = folder / "run" / "prepared" / part
+        return Opened([file.read_bytes()], _of_file(file, lambda path: opened(config.data, run=folder / "run")))
+
+    return open_
+
+
+# -------------------------------------------------------------------------------------------------------------- models
+
+
+def _safetensors(draw: random.Random, seed: bytes) -> bytes:
+    """A file whose header is damaged, but as long as the file says."""
+    (size,) = struct.unpack("<Q", seed[:8])
+    header = mutated([seed[8 : 8 + size]], draw)
+    return struct.pack("<Q", len(header)) + header + seed[8 + size :]
+
+
+def _shaped(seed: bytes) -> Callable[[random.Random], bytes]:
+    arrays = safetensors.numpy.load(seed)
+    (size,) = struct.unpack("<Q", seed[:8])
+    metadata = json.loads(seed[8 : 8 + size]).get("__metadata__")
+
+    def make(draw: random.Random) -> bytes:
+        """A file that is whole, with a tensor that is not."""
+        if draw.random() < 0.5:
+            return _safetensors(draw, seed)
+        changed = dict(arrays)
+        name = draw.choice(list(changed))
+        array = changed[name]
+        value = draw.choice((np.nan, np.inf, -1, 0, 1 << 62))
+        hit = np.random.default_rng(draw.randrange(100)).random(array.shape) < 0.1
+        with np.errstate(all="ignore"):
+            changed[name] = draw.choice((
+                array.astype(draw.choice((np.float64, np.float16, np.int64, np.uint8, np.bool_, np.complex64))),
+                array.reshape(-1)[: draw.randrange(3)],
+                array[None],
+                array.reshape(-1),
+                np.zeros((0, 1 << 40), array.dtype),
+                np.zeros((), array.dtype),
+                np.where(hit, np.array(value).astype(array.dtype), array),
+                array[::-1].copy() if array.ndim else array,
+            ))  # fmt: skip
+        if draw.random() < 0.1:
+            del changed[name]
+        return safetensors.numpy.save(changed, metadata)
+
+    return make
+
+
+def _corpus_and_config(folder: Path) -> Experiment:
+    for side, place in (("de", 0), ("en", 1)):
+        (folder / f"train.{side}").write_text("".join(f"{pair[place]}\n" for pair in SENTENCES * 2), encoding="utf-8")
+    text = CONFIG.replace("train.de", str(folder / "train.de")).replace("train.en", str(folder / "train.en"))
+    return validate(Experiment, parse_document(text, "config.yaml"))
+
+
+def make_run(run: Path, text: str = CONFIG) -> Trained:
+    """A run directory with a model that has learnt nothing."""
+    run.mkdir()
+    (run / "config.yaml").write_text(text, encoding="utf-8")
+    experiment = experiments.load(run / "config.yaml")
+    pair = _pair()
+    pair.save(run)
+    model = build(experiment.model, source_tokens=pair.source.size, target_tokens=pair.target.size, pad=PAD, bos=BOS)
+    checkpoint.save(run, 2, model, {}, {"vocabulary": pair.fingerprint, "update": 2})
+    (run / "lengths.json").write_text('{"usual": 5, "longest": 9}\n')
+    return load_trained(run, device="cpu", precision="float32")
+
+
+def _run_file(part: str) -> Callable[[Path], Opened]:
+    def open_(folder: Path) -> Opened:
+        run = folder / "run"
+        make_run(run)
+        file = run / part
+        seed = file.read_bytes()
+        read = _of_file(file, lambda path: load_trained(run, device="cpu", precision="float32"))
+        return Opened([seed], read, _shaped(seed) if part.endswith(".safetensors") else None)
+
+    return open_
+
+
+def _weights(folder: Path) -> Opened:
+    run = folder / "run"
+    trained = make_run(run)
+    file = run / "latest" / folders.MODEL
+    seed = file.read_bytes()
+
+    def read(path: Path) -> None:
+        checkpoint.check_weights(path.parent, trained.model)
+        checkpoint.load_weights(path.parent, trained.model)
+        assert all(bool(each.isfinite().all()) for each in trained.model.parameters())
+
+    return Opened([seed], _of_file(file, read), _shaped(seed))
+
+
+def _state(folder: Path) -> Opened:
+    file = folder / folders.STATE
+    seed = json.dumps({"vocabulary": "0a", "update": 7, "measured": {"bleu": 1.5}}, indent=1).encode()
+    return Opened([seed], _of_file(file, lambda path: folders.read_state(path.parent)))
+
+
+def _lengths(folder: Path) -> Opened:
+    def read(path: Path) -> None:
+        found = folders.read_lengths(path.parent)
+        assert found is not None
+        assert found.usual > 0
+        assert found.longest > 0
+
+    return Opened([b'{"usual": 5, "longest": 9}\n'], _of_file(folder / folders.LENGTHS, read))
+
+
+def _shortlist(folder: Path) -> Opened:
+    trained = make_run(folder / "run")
+    size = trained.tokenizers.source.size
+    tensors = {
+        "always": np.arange(EOS + 3),
+        "offsets": np.arange(size + 1) * 2,
+        "targets": np.arange(size * 2) % size,
+    }
+    file = folder / "run" / shortlists.FILE
+    safetensors.numpy.save_file(tensors, file, {"vocabulary": trained.tokenizers.fingerprint})
+    seed = file.read_bytes()
+    read = _of_file(file, lambda path: shortlists.read_shortlist(trained).size([5, 6, size - 1]))
+    return Opened([seed], read, _shaped(seed))
+
+
+def _aligner(folder: Path) -> Opened:
+    words = [(source.split(), target.split()) for source, target in SENTENCES]
+    sources, targets = [source for source, _ in words], [target for _, target in words]
+    file = folder / "aligner.safetensors"
+    save_aligner(learn_aligner(sources, targets, shares=(0.4,), iterations=1), file)
+    seed = file.read_bytes()
+
+    def read(path: Path) -> None:
+        for matrices in load_aligner(path).matrices(sources, targets):
+            assert all(np.isfinite(each).all() for each in matrices)
+
+    return Opened([seed], _of_file(file, read), _shaped(seed))
+
+
+def _layer(folder: Path) -> Opened:
+    file = folder / "layer.safetensors"
+    save_layer(AlignmentLayer(4, 5, width=6), file, model="me")
+    seed = file.read_bytes()
+    return Opened([seed], _of_file(file, lambda path: load_layer(path, model="me", remedy="make it")), _shaped(seed))
+
+
+def _about(folder: Path) -> Opened:
+    seed = b'{"format": "ctranslate2", "checkpoint": "step-2", "vocabulary": "0a"}\n'
+    return Opened([seed], _of_file(folder / "nmt.json", lambda path: exported_about(path.parent, remedy="make it")))
+
+
+def _manifest(folder: Path) -> Opened:
+    made_with = {"model": "0a", "search": {"beam": 4, "none": None}}
+    Manifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
+    file = folder / ".manifest.json"
+
+    def read(path: Path) -> None:
+        found = Manifest.load(folder)
+        assert found is not None
+        found.has_any(folder)
+        found.check(made_with, folder)
+        found.remaining([], folder)
+
+    return Opened([file.read_bytes()], _of_file(file, read))
+
+
+def _records(folder: Path) -> Opened:
+    def read(data: bytes) -> None:
+        for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+            object_text(Line(number, line), "text", "translation")
+            if line.strip():
+                json.loads(with_value(line, "translation", "x"))
+
+    return Opened([b'{"id": 1, "text": "Ein Hund", "more": [1.5, null]}\n', b'{"text": ""}'], read)
+
+
+# ---------------------------------------------------------------------------------------------------------------- HTTP
+
+JSON_HEAD = b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
+OTHER_HEAD = b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
+REQUESTS = [
+    JSON_HEAD + b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
+    OTHER_HEAD + b'{"text": "\xc3\xa4 b"}',
+    b"GET /health\nhost: a\n\n",
+    b"GET /metrics?x=1\naccept: text/plain\n\n",
+    b"HEAD /page.js\n\n",
+    b"GET /openapi.json\n\n",
+]  # fmt: skip
+
+
+def _http(folder: Path) -> Opened:
+    # kept open until the process ends
+    keep = batching(Gated())
+    batcher = keep.__enter__()
+    app = create_app(batcher, Limits(timeout_s=5.0), Metrics())
+    loop = asyncio.new_event_loop()
+
+    def read(data: bytes) -> None:
+        status, body = loop.run_until_complete(_answered(app, data))
+        assert keep is not None
+        assert 200 <= status < 500, f"status {status}: {body[:200]!r}"
+        if status >= 400 and not data.startswith(b"HEAD"):
+            message = json.loads(body)["error"]
+            assert message.isprintable(), message
+            assert len(message.splitlines()) == 1
+            assert len(message) < 4000
+
+    return Opened(REQUESTS, read)
+
+
+async def _answered(app: Any, data: bytes) -> tuple[int, bytes]:
+    head, _, body = data.partition(b"\n\n")
+    first, *lines = head.split(b"\n")
+    method, _, target = first.partition(b" ")
+    path, _, query = target.partition(b"?")
+    parts = [body[: len(body) // 2], body[len(body) // 2 :]]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method.decode("latin-1").upper(),
+        "path": path.decode("utf-8", "replace"),
+        "raw_path": path,
+        "query_string": query,
+        "root_path": "",
+        "scheme": "http",
+        "headers": [
+            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)
+        ],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if parts:
+            return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+        await asyncio.Event().wait()
+        return None
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    starts = [each["status"] for each in sent if each["type"] == "http.response.start"]
+    assert len(starts) == 1, f"{len(starts)} answers"
+    return starts[0], b"".join(each.get("body", b"") for each in sent)
+
+
+READERS = (
+    Reader("corpus lines", lambda folder: _lines(folder, bytes)),
+    Reader("corpus gz", lambda folder: _lines(folder, _gz)),
+    Reader("corpus xz", lambda folder: _lines(folder, _xz)),
+    Reader("corpus of two files", _two_files),
+    Reader("corpus of pairs", _pairs),
+    Reader("pharaoh", _pharaoh),
+    Reader("gold", _gold),
+    Reader("links", _links),
+    Reader("links tsv", _tsv),
+    Reader("links jsonl", _jsonl),
+    Reader("links npz", _npz),
+    Reader("config", _config, cost=3),
+    Reader("--set", _override, cost=3),
+    Reader("subword model", _subwords, cost=2),
+    Reader("store.json", _store("store.json")),
+    Reader("store offsets", _store("source.offsets.bin")),
+    Reader("store tokens", _store("target.bin")),
+    Reader("store text", _store("source.text.bin")),
+    Reader("prepared state", _prepared("state.json"), cost=4),
+    Reader("prepared report", _prepared("report.json"), cost=4),
+    Reader("weights", _weights),
+    Reader("state.json", _state),
+    Reader("lengths.json", _lengths),
+    Reader("run config", _run_file("config.yaml"), cost=10),
+    Reader("run weights", _run_file("latest/model.safetensors"), cost=10),
+    Reader("run subwords", _run_file("subwords.model"), cost=10),
+    Reader("shortlist", _shortlist),
+    Reader("aligner", _aligner, cost=5),
+    Reader("alignment layer", _layer, cost=2),
+    Reader("export manifest", _about),
+    Reader("shards manifest", _manifest),
+    Reader("records jsonl", _records),
+    Reader("HTTP", _http, cost=3),
+)
+
+assert os.name != "nt", "a case runs in a fork"

@@ -1,0 +1,95 @@
+"""Each reader keeps the law, on a few hundred damaged files; ``make fuzz`` tries 100,000."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.core.errors import InputError
+from tests.fuzz.judging import Opened, Reader, attempt, judge
+from tests.fuzz.readers import READERS
+
+CASES = 200
+
+forks = pytest.mark.skipif(sys.platform != "linux", reason="counts on fork and RLIMIT_AS")
+
+
+@forks
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_what_is_damaged_is_refused_in_one_line(reader: Reader) -> None:
+    verdict = attempt(reader, CASES // reader.cost, seed=1)
+    assert not verdict.faults, [fault["what"] for fault in verdict.faults]
+    assert verdict.cases >= CASES // reader.cost
+
+
+@forks
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_what_is_damaged_is_refused_in_one_line_often(reader: Reader) -> None:
+    cases = int(os.environ.get("FUZZ_CASES", "100000"))
+    verdict = attempt(reader, cases, seed=2)
+    assert not verdict.faults, [fault["what"] for fault in verdict.faults]
+
+
+def _raising(error: BaseException) -> Reader:
+    def read(data: bytes) -> None:
+        if len(data) > 3:
+            raise error
+
+    return Reader("faulty", lambda folder: Opened([b"abc"], read))
+
+
+@forks
+@pytest.mark.parametrize("error", [KeyError("x"), MemoryError(), AssertionError(), RecursionError(), InputError("")])
+def test_the_judge_sees_other_errors(error: BaseException) -> None:
+    assert attempt(_raising(error), 100, seed=1).faults
+
+
+@forks
+def test_the_judge_sees_a_process_that_dies() -> None:
+    def read(data: bytes) -> None:
+        if len(data) > 3:
+            os._exit(3)
+
+    (fault,) = attempt(Reader("dying", lambda folder: Opened([b"abc"], read)), 100, seed=1).faults
+    assert fault["what"] == "the process died or hung"
+    assert len(bytes.fromhex(fault["data"])) > 3
+
+
+@forks
+def test_the_judge_sees_what_takes_memory() -> None:
+    reader = Reader("greedy", lambda folder: Opened([b"abc"], lambda data: bytearray(len(data) << 28)))
+    faults = attempt(reader, 100, seed=1).faults
+    assert faults[0]["what"].startswith("a valid example") or any("MemoryError" in fault["what"] for fault in faults)
+
+
+def test_the_judge_sees_what_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.judging.CASE_S", 0.05)
+
+    def read(data: bytes) -> None:
+        while True:
+            pass
+
+    assert judge(read, b"") == (False, "more than 0.05 s")
+
+
+def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
+    """Whoever adds a call that reads a file finds the place where it is tried."""
+    root = Path(__file__).parents[2] / "nmt"
+    found = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if any(
+            word in path.read_text(encoding="utf-8")
+            for word in ("safe_open(", "load_file(", "read_json(", "json.loads(")
+        )
+    }
+    assert found == {
+        "alignment/aligner.py", "alignment/formats.py", "alignment/layer.py", "core/files.py", "data/store.py",
+        "serving/messages.py", "training/averaging.py", "training/checkpoint.py", "training/distributed.py",
+        "training/folders.py", "training/metrics.py", "workflows/export.py", "workflows/manifest.py",
+        "workflows/prepare.py", "workflows/records.py", "workflows/shortlist.py",
+    }  # fmt: skip
