@@ -343,11 +343,13 @@ def test_the_lock_goes_with_its_process(here: Path) -> None:
         with workflow._alone(Path("run")):
             os.write(writing, b"locked")
             wait_long()
-    os.read(reading, 6)
-    with pytest.raises(InputError, match=rf"^run: process {child} on \S+ is training in it; wait for it, or set anoth"):
-        start()
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    try:
+        os.read(reading, 6)
+        with pytest.raises(InputError, match=rf"^run: process {child} on \S+ is training in it; wait for it, or set "):
+            start()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
     assert Path("run/.lock").read_text().startswith(f"process {child} ")
     start()
     assert Path("run/.lock").read_text() == ""
