@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 LONGEST = 1000
 """Characters of a message; what is cut out is in its middle, for the place stands first and the advice last."""
+
+_ENDS = re.compile(r"\s*[\r\n]\s*")
 
 
 class InputError(Exception):
@@ -24,4 +28,5 @@ def _plain(message: str) -> str:
         message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
     if message.isprintable():
         return message
+    message = _ENDS.sub(" ", message)
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in message)

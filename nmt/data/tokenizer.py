@@ -6,14 +6,15 @@ SentencePiece's own mark U+2581, only separates; a lone surrogate, which is no c
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ from nmt.data.sentences import Span
 from nmt.data.subword_model import read_model
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.data.words import white_space_words
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MARK = "\u2581"
 # A million pieces take 30.
@@ -60,6 +64,20 @@ class EncodedWords(NamedTuple):
     written: tuple[str, ...]
     word_spans: tuple[Span, ...] = ()
     piece_spans: tuple[Span, ...] = ()
+
+
+def _sound(method: Callable[Concatenate[Tokenizer, P], T]) -> Callable[Concatenate[Tokenizer, P], T]:
+    """A method of a tokenizer, with InputError where its model writes what is no UTF-8: a damaged one may normalise or
+    spell a text so, and no look at the model alone tells."""
+
+    @functools.wraps(method)
+    def checked(self: Tokenizer, *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return method(self, *arguments, **named)
+        except UnicodeDecodeError:
+            raise InputError(f"{self.name}: a damaged SentencePiece model: it writes what is no UTF-8") from None
+
+    return cast("Callable[Concatenate[Tokenizer, P], T]", checked)
 
 
 class Tokenizer:
@@ -104,12 +122,14 @@ class Tokenizer:
         """Entries of the vocabulary, special ones included."""
         return int(self._processor.get_piece_size())
 
+    @_sound
     def encode(self, text: str) -> list[int]:
         """The most probable segmentation."""
         if self._whole_words:
             return [word_id for word_id, _ in self._words(_clean(text))]
         return cast("list[int]", self._processor.encode(_clean(text)))
 
+    @_sound
     def encode_batch(self, texts: Sequence[str], *, threads: int = 1) -> list[npt.NDArray[np.int32]]:
         """As `encode`, for many. `threads` run outside Python's lock."""
         if self._whole_words:
@@ -118,6 +138,7 @@ class Tokenizer:
         encoded = self._processor.encode(cleaned, return_type="numpy", num_threads=threads)
         return cast("list[npt.NDArray[np.int32]]", encoded)
 
+    @_sound
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
         """A random segmentation, a function of model and arguments alone, in any process.
 
@@ -133,6 +154,7 @@ class Tokenizer:
             return self.encode(text)
         return self._sampler.sample(self._processor.normalize(_clean(text)), strength=alpha, seed=seed)
 
+    @_sound
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """As `encode`, with the part of the text that each subword stands for, by begin and end; white space that it
         covers counts."""
@@ -143,6 +165,7 @@ class Tokenizer:
         encoded = self._processor.encode(cleaned, return_type="offset_mapping")
         return list(encoded["ids"]), [(begin, end) for begin, end in encoded["offsets"]]
 
+    @_sound
     def encode_words(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
         """As `encode`, with the word that each subword lies in: of the words that are given, in order, or of the
         white-space words.
@@ -152,6 +175,7 @@ class Tokenizer:
         """
         return self._in_words(text, *self.encode_spans(text), word_spans)
 
+    @_sound
     def sample_words(
         self, text: str, *, alpha: float, seed: int, word_spans: Sequence[Span] | None = None
     ) -> EncodedWords:
@@ -210,6 +234,7 @@ class Tokenizer:
             stripped.append((begin, end))
         return stripped
 
+    @_sound
     def decode(self, ids: Iterable[int]) -> str:
         """The text of subwords: words with a space between, always one line.
 
@@ -219,6 +244,7 @@ class Tokenizer:
         # Bytes of byte_fallback can spell anything, line ends too; SentencePiece puts spaces around what is unknown.
         return " ".join(str(text).split())
 
+    @_sound
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The subwords as they stand in the vocabulary, with U+2581 where a word begins."""
         return [str(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]

@@ -254,7 +254,7 @@ def refused(path: Path) -> str:
 
 def test_files_that_are_no_aligner(file: Path, tmp_path: Path) -> None:
     assert refused(tmp_path / "no") == "cannot be read: No such file or directory"
-    assert refused(tmp_path) == "cannot be read: Is a directory"
+    assert refused(tmp_path) == "is a folder, but a file is needed"
     data = file.read_bytes()
     path = tmp_path / "x"
     for other in (b"", b"0-0 1-1\n", data[:7], data[:100], data[:-1], data + b"x", b"\xff" * 64, b"PK\x03\x04" * 20):

@@ -119,7 +119,7 @@ def test_reports(nmt: Run, folder: Path, given: list[str]) -> None:
         (["--aligner", "x", "--view", "attention"], "leave out --view"),
         (["--aligner", "x", "--suspects", "y"], "--suspects asks a model how probable each pair is, and --aligner has"),
         (["--aligner", "no"], "no: cannot be read: No such file or directory"),
-        (["--aligner", "."], ".: cannot be read: Is a directory"),
+        (["--aligner", "."], ".: is a folder, but a file is needed"),
         (["--aligner", "{}/gold"], "gold: is no aligner, or damaged; make one with nmt aligner"),
         (["--aligner", "{}/x.aligner", "-o", "{}/x.aligner"], "x.aligner: is an input file of this command"),
         (["--aligner", "{}/x.aligner", "--gold", "no"], "no: no such file"),

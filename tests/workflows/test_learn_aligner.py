@@ -143,10 +143,11 @@ def test_a_run_learns_from_its_training_pairs(trained: Path, taught: Path) -> No
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_trained_is_the_mean_of_aligner_and_layer(taught: Path) -> None:
+def test_trained_is_the_mean_of_aligner_layer_and_attention(taught: Path) -> None:
     translator = package.load(taught / "run", precision="float32")
     sources, targets = ["Hund und Katze.", "", "zwei Hund", "Xaver", "..."], ["dog and cat.", "x", " ", "Xaver", "!"]
     found = translator.align(sources, targets, method="trained")
+    looks = translator.align(sources, targets, method="attention")
     assert [each.links for each in found[1:3]] == [(), ()]
     assert [each.weights_TS.shape for each in found[1:3]] == [(1, 0), (0, 2)]
     layer = load_layer(
@@ -160,7 +161,8 @@ def test_trained_is_the_mean_of_aligner_and_layer(taught: Path) -> None:
         counts = [[each.word_of_piece.count(word) for word in range(len(each.words))] for each in (other, one)]
         by_layer = between_words(*pieces, *counts)
         (by_aligner,) = aligner.matrices([one.words], [other.words])
-        forward, backward = ((mine + its) / 2 for mine, its in zip(by_layer, by_aligner, strict=True))
+        look = looks[row].weights_TS  # half of the whole is the aligner's, a quarter each of the others
+        forward, backward = ((mine + look) / 4 + its / 2 for mine, its in zip(by_layer, by_aligner, strict=True))
         np.testing.assert_allclose(found[row].weights_TS, np.sqrt(forward * backward), atol=1e-5)
         assert found[row].links == RULE.links(found[row].weights_TS)
     # Other pairs beside it change nothing.
@@ -237,6 +239,7 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
     data[-1] ^= 1
     weights_file.unlink()
     weights_file.write_bytes(data)
+    (weights_file.parent / "SHA256SUMS").unlink()
     assert refused() == f"{run / LAYER}: was taught on other weights than the model has now{remedy}"
     (run / LAYER).unlink()
     assert refused() == f"--method trained: {run / LAYER} is not there{remedy}"
