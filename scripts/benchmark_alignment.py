@@ -20,7 +20,6 @@ each figure, and a table on stderr.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import resource
 import statistics
@@ -35,7 +34,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from measuring import print_table, report
+from measuring import OwnProcess, print_table, report
 
 from nmt.alignment import Links, Method, Weights
 from nmt.alignment.error_rate import AlignmentScore, Gold, score
@@ -124,7 +123,7 @@ def compare_speed(
 
         most = max(threads)
         learner = start("nmt, learning", _learner, most, file)
-        turn = learner.take(text)
+        turn = learner.ask(text)
         tell(f"nmt ({most} threads): learning", [turn], most)
         report(f"nmt ({most} threads): learning, memory", learner.end() / 1024, "MiB", _machine(most))
         systems = [start("eflomal", _eflomal, 0)]
@@ -139,7 +138,7 @@ def compare_speed(
         everything = Text(text.sources + gold_text.sources, text.targets + gold_text.targets)
         for _ in range(rounds):
             for system in running:
-                turns[system.name].append(system.take(everything if system.name == "eflomal" else text))
+                turns[system.name].append(system.ask(everything if system.name == "eflomal" else text))
         for system in running:
             mine, count = turns[system.name], system.threads
             what = "learning and aligning" if system.name == "eflomal" else "aligning"
@@ -178,35 +177,12 @@ def _parsed(line: str) -> Links:
 Work = Callable[[Text], Any]
 
 
-class System:
-    """What learns or aligns, in a process of its own."""
+class System(OwnProcess[Text, "Turn"]):
+    """What learns or aligns."""
 
     def __init__(self, name: str, made_by: Callable[..., Work], threads: int, *given: Any) -> None:
         self.name, self.threads = name, threads
-        context = multiprocessing.get_context("spawn")
-        self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there, made_by, threads, *given))
-        self._process.start()
-        there.close()  # so that its end is noticed
-        self.failure: str | None = self._here.recv()
-
-    def take(self, text: Text) -> Turn:
-        """One turn."""
-        self._here.send(text)
-        turn = self._here.recv()
-        assert isinstance(turn, Turn)
-        return turn
-
-    def kill(self) -> None:
-        """Ends the process, whatever it does."""
-        self._process.kill()
-
-    def end(self) -> float:
-        """Ends the process; the most memory that it and its programs had, in KiB."""
-        self._here.send(None)
-        most: float = self._here.recv()
-        self._process.join()
-        return most
+        super().__init__(_serve, made_by, threads, *given)
 
 
 def _serve(pipe: Connection, made_by: Callable[..., Work], threads: int, *given: Any) -> None:

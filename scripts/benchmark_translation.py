@@ -19,7 +19,6 @@ stderr.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import resource
 import statistics
 import sys
@@ -30,7 +29,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from measuring import print_table, report
+from measuring import OwnProcess, print_table, report
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -100,7 +99,7 @@ def compare(
     turns: dict[str, list[Turn]] = {system: [] for system in running}
     for number in range(rounds + 1):
         for system, process in running.items():
-            turn = process.translate(lines)
+            turn = process.ask(lines)
             if number > 0:
                 turns[system].append(turn)
     baseline = turns["nmt:float32"][0].texts if "nmt:float32" in turns else None
@@ -110,7 +109,7 @@ def compare(
         seconds = statistics.median(each.seconds for each in mine)
         report(f"{name}: sentences", len(lines) / seconds, "sentences/s", machine)
         report(f"{name}: subwords", mine[0].subwords / seconds, "subwords/s", machine)
-        latencies = sorted(process.translate([line]).seconds for line in lines[:SINGLE])
+        latencies = sorted(process.ask([line]).seconds for line in lines[:SINGLE])
         report(f"{name}: latency, median", 1000 * statistics.median(latencies), "ms", machine)
         report(f"{name}: latency, 95th percentile", 1000 * latencies[int(0.95 * len(latencies))], "ms", machine)
         if references is not None:
@@ -123,33 +122,11 @@ def compare(
         report(f"{name}: memory", process.end() / 1024, "MiB", machine)
 
 
-class System:
-    """An engine with a model, in a process of its own."""
+class System(OwnProcess[Sequence[str], "Turn"]):
+    """An engine with a model."""
 
     def __init__(self, system: str, model: str, overrides: Sequence[str], threads: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there, system, model, overrides, threads))
-        self._process.start()
-        self.failure: str | None = self._here.recv()
-
-    def translate(self, lines: Sequence[str]) -> Turn:
-        """One turn."""
-        self._here.send(list(lines))
-        turn = self._here.recv()
-        assert isinstance(turn, Turn)
-        return turn
-
-    def kill(self) -> None:
-        """Ends the process, whatever it does."""
-        self._process.kill()
-
-    def end(self) -> float:
-        """Ends the process; the most memory that it had, in KiB."""
-        self._here.send(None)
-        most: float = self._here.recv()
-        self._process.join()
-        return most
+        super().__init__(_serve, system, model, overrides, threads)
 
 
 def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], threads: int) -> None:

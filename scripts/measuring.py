@@ -1,16 +1,52 @@
-"""What the benchmarks share: how a figure is printed, and the limit that the machine sets."""
+"""What the benchmarks share: how a figure is printed, the limit that the machine sets, and systems that take turns."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from nmt.core.device import Compute
+
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
+
+
+class OwnProcess(Generic[Question, Answer]):
+    """A system in a process of its own. ``serve(pipe, *given)`` sends None once it is ready, or why it is not; then an
+    answer to each question until the question is None, and then the most memory that it had, in KiB."""
+
+    def __init__(self, serve: Callable[..., None], *given: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=serve, args=(there, *given))
+        self._process.start()
+        there.close()  # so that its end is noticed
+        self.failure: str | None = self._here.recv()
+
+    def ask(self, question: Question) -> Answer:
+        """One turn."""
+        self._here.send(question)
+        answer: Answer = self._here.recv()
+        return answer
+
+    def kill(self) -> None:
+        """Ends the process, whatever it does."""
+        self._process.kill()
+
+    def end(self) -> float:
+        """Ends the process; the most memory that it had, in KiB."""
+        self._here.send(None)
+        most: float = self._here.recv()
+        self._process.join()
+        return most
 
 
 def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:

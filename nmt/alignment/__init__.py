@@ -1,6 +1,7 @@
 """From attention weights to word alignments: words, links, symmetrization, files, error rate and figures.
 
-Everything here is a plain function of numpy arrays and records; nothing imports torch. The conventions, everywhere:
+What weighs is on PyTorch: attention (`forced`), gradients (`gradient`), what is learnt (`hmm`, `aligner`, `layer`). All
+else is plain functions of numpy arrays and records, and imports no torch. The conventions, everywhere:
 
 - A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
   distribution over the source and sums to 1, but where two directions are joined (see `nmt.alignment.directions`).

@@ -6,10 +6,13 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import pytest
 
+from nmt.cli import app
 from tests.workflows.forking import Forks
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
@@ -73,6 +76,38 @@ def nmt(
 
 
 _FORKS = Forks()
+
+
+class Done(NamedTuple):
+    """What a command has come to."""
+
+    code: int | str | None
+    stdout: str
+    stderr: str
+
+    @property
+    def error(self) -> str:
+        """The one line of a refusal."""
+        assert (self.code, self.stdout) == (2, "")
+        assert "Traceback" not in self.stderr
+        last = self.stderr.splitlines()[-1]
+        assert last.startswith("error: ")
+        return last.removeprefix("error: ")
+
+
+Command: TypeAlias = Callable[..., Done]
+
+
+def in_process(capsys: pytest.CaptureFixture[str], *first: str) -> Command:
+    """Runs the command line in this process; every command begins with ``first``."""
+
+    def run(*arguments: str | Path) -> Done:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit:
+            app.main([*first, *map(str, arguments)])
+        return Done(exit.value.code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@ process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,31 +11,22 @@ import pytest
 import nmt as package
 from nmt.alignment.directions import SYMMETRIZATIONS, join
 from nmt.alignment.formats import read_jsonl, read_npz
-from nmt.cli import app
 from nmt.workflows.both_directions import BothDirections
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
 
 PRECISE = ("--precision", "float32")
 SOURCES = ["Hund und Katze.", "", "zwei Hund", "eins", " ", "grün Katze drei"]
 TARGETS = ["dog and cat.", "x", " ", "one three", "", "green cat three"]
 
-Align = Callable[..., tuple[int | str | None, str, str]]
-
 
 @pytest.fixture
-def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Align:
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
     monkeypatch.chdir(tmp_path)
     for name, lines in (("s", SOURCES), ("t", TARGETS)):
         Path(name).write_text("".join(f"{line}\n" for line in lines))
 
-    def run(*arguments: str | Path) -> tuple[int | str | None, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["align", *map(str, arguments)])
-        return (exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys, "align")
 
 
 def train_reverse(folder: Path, *settings: str) -> Path:
@@ -60,7 +50,7 @@ def reverse_without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", SYMMETRIZATIONS)
-def test_the_command_joins_what_each_model_finds_alone(trained: Path, reverse: Path, align: Align, name: str) -> None:
+def test_the_command_joins_what_each_model_finds_alone(trained: Path, reverse: Path, align: Command, name: str) -> None:
     both = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE)
     code, out, err = align(*both, "--symmetrize", name)
     assert code == 0, err
@@ -90,7 +80,7 @@ def test_the_command_joins_what_each_model_finds_alone(trained: Path, reverse: P
 
 
 @pytest.mark.parametrize("method", ["attention", "gradient", "input-x-gradient"])
-def test_every_format_holds_every_line(trained: Path, reverse: Path, align: Align, method: str) -> None:
+def test_every_format_holds_every_line(trained: Path, reverse: Path, align: Command, method: str) -> None:
     arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", "--method", method, *PRECISE)
     for format_ in ("pharaoh", "jsonl", "npz", "png"):
         code, out, err = align(*arguments, "--format", format_, "-o", format_)
@@ -110,7 +100,7 @@ def test_every_format_holds_every_line(trained: Path, reverse: Path, align: Alig
 
 
 def test_gold_links_judge_the_joined_ones_and_settings_hold_for_both(
-    trained: Path, reverse: Path, align: Align
+    trained: Path, reverse: Path, align: Command
 ) -> None:
     Path("gold").write_text("0-0 1-1 2-2\n\n\n0-0 0-1\n\n0-0 1-1 2-2\n")
     arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE, "--gold", "gold")
@@ -132,7 +122,7 @@ def test_gold_links_judge_the_joined_ones_and_settings_hold_for_both(
     assert {link for line in out.splitlines() for link in line.split()} <= {"0-0"}
 
 
-def test_two_models_of_one_run_are_refused(trained: Path, align: Align) -> None:
+def test_two_models_of_one_run_are_refused(trained: Path, align: Command) -> None:
     run = trained / "run"
     code, out, err = align(run, "--reverse", run / "best", "-s", "s", "-t", "t")
     assert (code, out) == (2, "")
@@ -142,7 +132,7 @@ def test_two_models_of_one_run_are_refused(trained: Path, align: Align) -> None:
 
 
 def test_a_reverse_model_without_attention_is_named(
-    trained: Path, reverse_without_attention: Path, align: Align
+    trained: Path, reverse_without_attention: Path, align: Command
 ) -> None:
     arguments = (trained / "run", "--reverse", reverse_without_attention, "-s", "s", "-t", "t", "-o", "out")
     code, _, err = align(*arguments)
@@ -191,5 +181,5 @@ GIVEN = ["-s", "s", "-t", "t"]
     ],
     ids=["symmetrize", "threshold", "target", "free", "compare", "subword", "not-soft", "zero", "no-model"],
 )
-def test_options_that_make_no_sense_together(trained: Path, align: Align, arguments: list[str], message: str) -> None:
+def test_options_that_make_no_sense_together(trained: Path, align: Command, arguments: list[str], message: str) -> None:
     assert align(trained / "run", *arguments) == (2, "", f"error: {message}\n")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,8 +14,7 @@ import pytest
 
 from nmt.alignment import Method
 from nmt.alignment.formats import read_jsonl
-from nmt.cli import app
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
 
 PRECISE = ("--precision", "float32")
 SOURCES = ["Hund und Katze.", "", "zwei Hund </script>", "eins", " ", "grün Katze drei"]
@@ -24,23 +22,15 @@ TARGETS = ["dog and cat.", "x", " ", "one three", "", "green cat three"]
 GIVEN = ("-s", "s", "-t", "t", *PRECISE)
 HEADS = [f"layer{layer}.head{head}" for layer in (1, 2) for head in (1, 2)]
 
-Align = Callable[..., tuple[int | str | None, str, str]]
-
 
 @pytest.fixture
-def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Align:
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
     monkeypatch.chdir(tmp_path)
     for name, lines in (("s", SOURCES), ("t", TARGETS)):
         Path(name).write_text("".join(f"{line}\n" for line in lines))
 
-    def run(*arguments: str | Path) -> tuple[int | str | None, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["align", *map(str, arguments)])
-        return (exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys, "align")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +73,7 @@ def same(view: list[tuple[list[Any], np.ndarray]], path: str, *, turned: bool = 
         np.testing.assert_allclose(weights_TS, each.weights_TS.T if turned else each.weights_TS, atol=1 / 510 + 1e-6)
 
 
-def test_views_are_what_the_options_give_alone(trained: Path, reverse: Path, align: Align) -> None:
+def test_views_are_what_the_options_give_alone(trained: Path, reverse: Path, align: Command) -> None:
     both = (trained / "run", "--reverse", reverse, *GIVEN)
     views = ["attention", "gradient", "forward:attention", "backward:attention:layer2.*", "backward:each:*"]
     asked = [part for view in views for part in ("--view", view)]
@@ -106,7 +96,7 @@ def test_views_are_what_the_options_give_alone(trained: Path, reverse: Path, ali
     assert np.abs(heads[0] - heads[3]).max() > 0.02
 
 
-def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, reverse: Path, align: Align) -> None:
+def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, reverse: Path, align: Command) -> None:
     for arguments in (("--method", "gradient"), ("--heads", "layer1.head2"), ("--set", "alignment=argmax")):
         for name in ("html", "jsonl"):
             assert align(reverse, *GIVEN, *arguments, "--format", name, "-o", name)[0] == 0
@@ -118,7 +108,7 @@ def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, r
     assert read("own.html")[0]["facts"][0] == "s"
 
 
-def test_gold_is_in_the_page_and_judges_each_view(trained: Path, align: Align) -> None:
+def test_gold_is_in_the_page_and_judges_each_view(trained: Path, align: Command) -> None:
     Path("gold").write_text("0-0 1-1 2p2\n\n\n0-0 0-1\n\n0-0 1-1 2-2\n")
     arguments = (trained / "run", *GIVEN, "--gold", "gold")
     judged = {}
@@ -133,7 +123,7 @@ def test_gold_is_in_the_page_and_judges_each_view(trained: Path, align: Align) -
     assert "[[0,0,1,1],[2,2]]]," in Path("b").read_text()
 
 
-def test_svg(trained: Path, align: Align) -> None:
+def test_svg(trained: Path, align: Command) -> None:
     assert align(trained / "run", *GIVEN, "--format", "svg", "-o", "pictures")[0] == 0
     assert sorted(each.name for each in Path("pictures").iterdir()) == [f"00000{n}.svg" for n in range(1, 7)]
     assert ">Katze.</text>" in Path("pictures/000001.svg").read_text()
@@ -180,13 +170,13 @@ HTML = ("--format", "html", "-o", "out")
         ),
     ],
 )
-def test_mistakes_are_one_line(trained: Path, align: Align, arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line(trained: Path, align: Command, arguments: list[str], message: str) -> None:
     code, out, err = align(trained / "run", *GIVEN, *arguments)
     assert (code, out, err.splitlines()[-1]) == (2, "", f"error: {message}")
     assert not Path("out").exists()
 
 
-def test_heads_that_a_model_does_not_have_are_said(trained: Path, reverse: Path, align: Align) -> None:
+def test_heads_that_a_model_does_not_have_are_said(trained: Path, reverse: Path, align: Command) -> None:
     def fault(*arguments: str | Path) -> str:
         code, out, err = align(*arguments, *GIVEN, *HTML)
         assert (code, out) == (2, "")
@@ -207,7 +197,7 @@ def test_heads_that_a_model_does_not_have_are_said(trained: Path, reverse: Path,
     assert fault(trained / "run", "--reverse", trained / "run").startswith(said)
 
 
-def test_a_run_that_fails_leaves_the_old_page(trained: Path, align: Align) -> None:
+def test_a_run_that_fails_leaves_the_old_page(trained: Path, align: Command) -> None:
     Path("out").write_text("old")
     Path("t").write_text("\n".join(TARGETS[:4]) + "\n")
     code, _, err = align(trained / "run", *GIVEN, *HTML)

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,7 @@ import pytest
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.alignment.symmetrize import HEURISTICS, symmetrize
-from nmt.cli import app
-
-Run = Callable[..., tuple[int | str | None, str, str]]
+from tests.workflows.runs import Command, in_process
 
 SOURCES = ["Er geht, heute.", "", "Hund", "a b c d e f"]
 TARGETS = ["He goes today .", "x", "dog", "u v w x y"]
@@ -25,7 +22,7 @@ BACKWARD = "0-0 1-1 2-2 2-3\n\n\n" + "0-0 1-1 1-2 3-3 4-3\n"
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt` in ``tmp_path``, where ``s`` and ``t`` are files of pairs, ``f`` and ``b`` of links."""
     monkeypatch.chdir(tmp_path)
     for name, lines in (("s", SOURCES), ("t", TARGETS)):
@@ -33,20 +30,14 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     Path("f").write_text(FORWARD)
     Path("b").write_text(BACKWARD)
 
-    def run(*arguments: str) -> tuple[int | str | None, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(list(arguments))
-        return (exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys)
 
 
 GIVEN = ("align", "-s", "s", "-t", "t", "--links", "f")
 
 
 @pytest.mark.parametrize("heuristic", HEURISTICS)
-def test_two_files_are_joined(run: Run, heuristic: str) -> None:
+def test_two_files_are_joined(run: Command, heuristic: str) -> None:
     code, out, err = run(*GIVEN, "--reverse-links", "b", "--symmetrize", heuristic, "--format", "gold")
     assert (code, err) == (0, "")
     for line, one, other in zip(out.splitlines(), FORWARD.splitlines(), BACKWARD.splitlines(), strict=True):
@@ -56,7 +47,7 @@ def test_two_files_are_joined(run: Run, heuristic: str) -> None:
         assert line == " ".join(f"{s}{'-' if (s, t) in both else 'p'}{t}" for s, t in joined)
 
 
-def test_the_matrix_says_where_links_are(run: Run) -> None:
+def test_the_matrix_says_where_links_are(run: Command) -> None:
     run(*GIVEN, "--format", "jsonl", "-o", "one")
     run(*GIVEN, "--reverse-links", "b", "--format", "npz", "-o", "both")
     cells = [[], [], []]
@@ -72,7 +63,7 @@ def test_the_matrix_says_where_links_are(run: Run) -> None:
 
 @pytest.mark.parametrize("first", ["pharaoh", "gold", "tsv", "jsonl", "npz"])
 @pytest.mark.parametrize("base", ["0", "1"])
-def test_a_file_of_any_format_gives_the_same_links_again(run: Run, first: str, base: str) -> None:
+def test_a_file_of_any_format_gives_the_same_links_again(run: Command, first: str, base: str) -> None:
     choice = ("--base", base) if first in ("pharaoh", "gold", "tsv") else ()
     assert run(*GIVEN, "--format", first, "-o", "x", *choice)[0] == 0
     given = ("align", "-s", "s", "-t", "t", "--links", "x", *(("--links-base", base) if choice else ()))
@@ -89,7 +80,7 @@ def test_a_file_of_any_format_gives_the_same_links_again(run: Run, first: str, b
         assert run(*given, "--format", "gold")[1] == FORWARD
 
 
-def test_links_that_put_the_target_first(run: Run) -> None:
+def test_links_that_put_the_target_first(run: Command) -> None:
     turned = "\n".join(
         " ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in BACKWARD.split("\n")
     )
@@ -111,7 +102,7 @@ def test_links_that_put_the_target_first(run: Run) -> None:
     )
 
 
-def test_a_table_of_other_sentences_is_refused_with_its_row(run: Run) -> None:
+def test_a_table_of_other_sentences_is_refused_with_its_row(run: Command) -> None:
     assert run(*GIVEN, "--format", "tsv", "--base", "1", "-o", "tsv")[0] == 0
     given = ("align", "-s", "s", "-t", "t", "--links", "tsv")
     code, _, err = run(*given)
@@ -127,7 +118,7 @@ def test_a_table_of_other_sentences_is_refused_with_its_row(run: Run) -> None:
     )
 
 
-def test_matrices_of_two_files_are_joined(run: Run) -> None:
+def test_matrices_of_two_files_are_joined(run: Command) -> None:
     draw = random.Random(0)
     trees = []
     for name in ("f.jsonl", "b.jsonl"):
@@ -148,7 +139,7 @@ def test_matrices_of_two_files_are_joined(run: Run) -> None:
             assert set(line.split()) == {f"{s}-{t}" for t, s in np.argwhere(p * q >= 0.3).tolist()}
 
 
-def test_gold_links_judge_and_text_has_other_words(run: Run) -> None:
+def test_gold_links_judge_and_text_has_other_words(run: Command) -> None:
     Path("gold").write_text("1-1 2p2\n\n1-1\n1-1\n")
     code, _, err = run(*GIVEN, "--gold", "gold", "--gold-base", "1")
     # A 9, S 3, A and S 3, A and P 4
@@ -209,7 +200,7 @@ def test_gold_links_judge_and_text_has_other_words(run: Run) -> None:
         "jsonl-base", "gold-base", "model",
     ],
 )  # fmt: skip
-def test_errors_are_one_line(run: Run, arguments: list[str], message: str) -> None:
+def test_errors_are_one_line(run: Command, arguments: list[str], message: str) -> None:
     Path("out").write_text("0-0\n\n\n6-0\n" if "--links-base" not in arguments else "1-1\n0-1\n\n\n")
     Path("short").write_text("0-0\n")
     Path("long").write_text("\n" * 5)
@@ -237,11 +228,11 @@ def test_errors_are_one_line(run: Run, arguments: list[str], message: str) -> No
     ],
     ids=["target", "reverse", "target-first"],
 )
-def test_options_that_miss_another(run: Run, arguments: list[str], message: str) -> None:
+def test_options_that_miss_another(run: Command, arguments: list[str], message: str) -> None:
     assert run("align", "-s", "s", *arguments) == (2, "", f"error: {message}\n")
 
 
-def test_torch_is_not_needed(run: Run) -> None:
+def test_torch_is_not_needed(run: Command) -> None:
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "from nmt.cli import app\n"

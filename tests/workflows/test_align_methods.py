@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import nmt as package
 from nmt.alignment.formats import Alignment, read_jsonl, read_npz
-from nmt.cli import app
 from nmt.core.errors import InputError
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
 
 PRECISE = ("--precision", "float32")
 METHODS = ("attention", "shifted-attention", "gradient", "input-x-gradient")
 GRADIENTS = METHODS[2:]
 
 
-class Done(NamedTuple):
-    code: int | str | None
-    stdout: str
-    stderr: str
-
-    @property
-    def error(self) -> str:
-        assert (self.code, self.stdout) == (2, "")
-        return self.stderr.splitlines()[-1].removeprefix("error: ")
-
-
-Align = Callable[..., Done]
-
-
 @pytest.fixture
-def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Align:
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt align` in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str | Path) -> Done:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["align", *map(str, arguments)])
-        return Done(exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys, "align")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +44,7 @@ def same(one: Alignment, other: Alignment) -> None:
 
 
 @pytest.mark.parametrize("method", ["gradient", "input-x-gradient"])
-def test_every_format_holds_every_line_by_gradients(trained: Path, align: Align, tmp_path: Path, method: str) -> None:
+def test_every_format_holds_every_line_by_gradients(trained: Path, align: Command, tmp_path: Path, method: str) -> None:
     sources, targets = ["Hund und Katze.", "", "zwei Hund", "eins", " "], ["dog and cat.", "x", " ", "one three", ""]
     for name, lines in (("s", sources), ("t", targets)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
@@ -98,7 +75,7 @@ def ranks(row: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("attention", [True, False])
 def test_the_comparison_is_that_of_the_single_methods(
-    trained: Path, without_attention: Path, align: Align, tmp_path: Path, attention: bool
+    trained: Path, without_attention: Path, align: Command, tmp_path: Path, attention: bool
 ) -> None:
     folder = trained if attention else without_attention
     lengths = [len(line.split()) for line in (folder / "test.de").read_text().splitlines()]
@@ -139,7 +116,7 @@ def test_the_comparison_is_that_of_the_single_methods(
     ]
 
 
-def test_the_comparison_without_gold_of_own_translations(trained: Path, align: Align, tmp_path: Path) -> None:
+def test_the_comparison_without_gold_of_own_translations(trained: Path, align: Command, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("Hund und Katze.\n\neins\n")
     arguments = (trained / "run", "--source", "s", "--free-running", "--compare")
     report = json.loads(align(*arguments, "--json").stdout)
@@ -161,7 +138,7 @@ def test_the_comparison_without_gold_of_own_translations(trained: Path, align: A
     ]
 
 
-def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Align) -> None:
+def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Command) -> None:
     run = without_attention / "run"
     arguments = (run, "--source", without_attention / "test.de", "--target", without_attention / "test.en")
     for format_ in ("pharaoh", "jsonl", "npz", "png"):
@@ -189,12 +166,12 @@ def test_a_model_without_attention_names_the_methods_it_has(without_attention: P
     ],
     ids=["json", "method", "format", "level", "output"],
 )
-def test_flags_of_align_that_make_no_sense_together(align: Align, arguments: list[str], message: str) -> None:
+def test_flags_of_align_that_make_no_sense_together(align: Command, arguments: list[str], message: str) -> None:
     said = align("run", "--source", "x", "--target", "y", *arguments).error
     assert said == ("--compare prints a report on all methods, between words; " if "leave" in message else "") + message
 
 
-def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Align, tmp_path: Path) -> None:
+def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Command, tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("0-99\n" * 10)
     (tmp_path / "empty").write_text("")
     arguments = (trained / "run", "--compare", "--source")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -14,9 +13,9 @@ import nmt as package
 from nmt.alignment.directions import join
 from nmt.alignment.glossary import Glossary
 from nmt.alignment.suspects import length, usual_lengths
-from nmt.cli import app
 from nmt.workflows import align as workflow
 from nmt.workflows.both_directions import BothDirections
+from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_both_directions import train_reverse
 
 PRECISE = ("--precision", "float32")
@@ -24,29 +23,14 @@ SOURCES = ["Hund und Katze.", "", "zwei Hund", "eins", " ", "grün\tKatze  drei"
 TARGETS = ["dog and cat.", "x", "two dog", "one three", "", "green cat three", "dog", "eins  Zwei", "cat " * 12]
 
 
-class Done(NamedTuple):
-    code: int | str | None
-    stdout: str
-    stderr: str
-
-
-Align = Callable[..., Done]
-
-
 @pytest.fixture
-def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Align:
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
     monkeypatch.chdir(tmp_path)
     for name, lines in (("s", SOURCES), ("t", TARGETS)):
         Path(name).write_text("".join(f"{line}\n" for line in lines))
 
-    def run(*arguments: str | Path) -> Done:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["align", *map(str, arguments)])
-        return Done(exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys, "align")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +60,7 @@ def as_cells(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def test_the_lexicon_is_that_of_the_links_that_are_written(
-    trained: Path, align: Align, monkeypatch: pytest.MonkeyPatch
+    trained: Path, align: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = (trained / "run", "-s", "s", "-t", "t", *PRECISE)
     alone = align(*given, "--lexicon", "lexicon")
@@ -105,7 +89,7 @@ def test_the_lexicon_is_that_of_the_links_that_are_written(
     ]
 
 
-def test_the_options_of_the_lexicon(trained: Path, align: Align) -> None:
+def test_the_options_of_the_lexicon(trained: Path, align: Command) -> None:
     given = (trained / "run", "-s", "s", "-t", "t", *PRECISE)
     assert align(*given, "--lexicon", "all", "--lowercase", "--examples", "9").code == 0
     rows = table("all")
@@ -117,7 +101,7 @@ def test_the_options_of_the_lexicon(trained: Path, align: Align) -> None:
     assert {row["lines"] for row in table("none")} == {""}
 
 
-def test_a_lexicon_of_the_models_own_translations(trained: Path, align: Align) -> None:
+def test_a_lexicon_of_the_models_own_translations(trained: Path, align: Command) -> None:
     given = (trained / "run", "-s", "s", "--free-running", "--beam", "2", *PRECISE)
     assert align(*given, "--lexicon", "lexicon.jsonl", "-o", "links.jsonl", "--format", "jsonl").code == 0
 
@@ -135,7 +119,7 @@ def test_a_lexicon_of_the_models_own_translations(trained: Path, align: Align) -
 
 @pytest.mark.parametrize("directions", [1, 2])
 def test_suspects_have_the_scores_of_the_formula(
-    trained: Path, reverse: Path, align: Align, monkeypatch: pytest.MonkeyPatch, directions: int
+    trained: Path, reverse: Path, align: Command, monkeypatch: pytest.MonkeyPatch, directions: int
 ) -> None:
     given = [trained / "run", "-s", "s", "-t", "t", *PRECISE, *(["--reverse", reverse] if directions == 2 else [])]
     done = align(*given, "--suspects", "all.jsonl", "--min-score", "-1")
@@ -171,7 +155,7 @@ def test_suspects_have_the_scores_of_the_formula(
     assert {"2", "7", "8"} <= {row["line"] for row in table("some")}, "what is suspicious otherwise stays"
 
 
-def test_both_reports_in_one_run_go_by_the_joined_links(trained: Path, reverse: Path, align: Align) -> None:
+def test_both_reports_in_one_run_go_by_the_joined_links(trained: Path, reverse: Path, align: Command) -> None:
     given = [trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE, "--symmetrize", "intersection"]
     assert align(*given, "--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "-1").code == 0
     both = BothDirections(
@@ -191,7 +175,7 @@ def test_both_reports_in_one_run_go_by_the_joined_links(trained: Path, reverse: 
         assert row["source_words"].split() == loose + (["17"] if row["line"] == "7" else [])
 
 
-def test_an_error_on_the_way_leaves_no_file_and_an_old_one_as_it_was(trained: Path, align: Align) -> None:
+def test_an_error_on_the_way_leaves_no_file_and_an_old_one_as_it_was(trained: Path, align: Command) -> None:
     Path("t").write_text("".join(f"{line}\n" for line in TARGETS[:-1]))
     Path("old").write_text("old")
     for reports in (["--lexicon", "old"], ["--suspects", "old"], ["--lexicon", "new"]):
@@ -244,7 +228,7 @@ GIVEN = ["-s", "s", "-t", "t"]
         "no-folder", "compare",
     ],
 )  # fmt: skip
-def test_options_that_make_no_sense_together(trained: Path, align: Align, arguments: list[str], message: str) -> None:
+def test_options_that_make_no_sense_together(trained: Path, align: Command, arguments: list[str], message: str) -> None:
     code, stdout, stderr = align(trained / "run", *arguments)
     assert (code, stdout, stderr.splitlines()[-1]) == (2, "", f"error: {message}")
     assert sorted(path.name for path in Path().iterdir()) == ["s", "t"]

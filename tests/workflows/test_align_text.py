@@ -3,7 +3,6 @@ process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,31 +11,22 @@ import pytest
 import nmt as package
 from nmt.alignment.formats import read_gold, read_jsonl, read_npz
 from nmt.alignment.link_files import read_links
-from nmt.cli import app
 from nmt.data.words import text_words
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
 
 PRECISE = ("--precision", "float32")
 SOURCES = ["„Hund  und Katze.“", "", "zwei\u00a0Hund,eins", "eins!", " \u200b ", "日本語 ﬁn"]
 TARGETS = ["“dog and cat.”", "x", " ", "one three…", "", "green 日本 half-½"]
 
-Align = Callable[..., tuple[int | str | None, str, str]]
-
 
 @pytest.fixture
-def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Align:
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
     monkeypatch.chdir(tmp_path)
     for name, lines in (("s", SOURCES), ("t", TARGETS)):
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def run(*arguments: str | Path) -> tuple[int | str | None, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["align", *map(str, arguments)])
-        return (exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys, "align")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +42,7 @@ def reverse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["one", "both"])
-def test_every_format_knows_the_words_of_the_text(trained: Path, reverse: Path, align: Align, joined: bool) -> None:
+def test_every_format_knows_the_words_of_the_text(trained: Path, reverse: Path, align: Command, joined: bool) -> None:
     given = (trained / "run", "-s", "s", "-t", "t", "--text", *PRECISE, *(("--reverse", reverse) if joined else ()))
     for format_ in ("pharaoh", "gold", "tsv", "jsonl", "npz", *(() if joined else ("png",))):
         code, out, err = align(*given, "--format", format_, "-o", format_)
@@ -109,7 +99,7 @@ def test_subwords_are_the_same_and_scores_are_those_between_words(trained: Path)
         np.testing.assert_array_equal(one.weights_TS, other.weights_TS)
 
 
-def test_text_that_is_tokenised_already_is_aligned_as_ever(trained: Path, align: Align) -> None:
+def test_text_that_is_tokenised_already_is_aligned_as_ever(trained: Path, align: Command) -> None:
     """Where each word is one for both, and no piece has two, --text changes nothing."""
     lines = ["Hund und Katze", "eins zwei grün"], ["dog and cat", "one two green"]
     translator = package.load(trained / "run", precision="float32")
@@ -118,7 +108,7 @@ def test_text_that_is_tokenised_already_is_aligned_as_ever(trained: Path, align:
         np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-12)
 
 
-def test_own_translations_and_gold_links_count_these_words(trained: Path, align: Align) -> None:
+def test_own_translations_and_gold_links_count_these_words(trained: Path, align: Command) -> None:
     assert align(trained / "run", "-s", "s", "--text", "--format", "tsv", *PRECISE, "-o", "own")[0] == 0
     assert len(list(read_links(Path("own")))) == len(SOURCES)
     # The first source has 6 words so, but 3 by white space.
@@ -143,7 +133,7 @@ def test_own_translations_and_gold_links_count_these_words(trained: Path, align:
 
 
 @pytest.mark.parametrize("format_", ["pharaoh", "gold", "tsv"])
-def test_indices_from_1(trained: Path, align: Align, format_: str) -> None:
+def test_indices_from_1(trained: Path, align: Command, format_: str) -> None:
     given = (trained / "run", "-s", "s", "-t", "t", *PRECISE, "--format", format_)
     assert align(*given, "-o", "zero")[0] == 0
     assert align(*given, "--base", "1", "-o", "one")[0] == 0

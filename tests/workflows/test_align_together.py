@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,13 @@ from nmt.alignment.formats import Alignment, parse_gold, read_jsonl, read_npz
 from nmt.alignment.glossary import Glossary
 from nmt.alignment.link_files import read_links
 from nmt.alignment.views import View
-from nmt.cli import app
 from nmt.workflows import align as align_workflow
 from nmt.workflows import align_links
 from nmt.workflows.align import Given, Written, write_alignments
 from nmt.workflows.aligners import OneWay, Views, one_view
 from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
+from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_html import read, same
-
-Run = Callable[..., tuple[int | str | None, str, str]]
 
 PRECISE = ("--precision", "float32")
 SOURCES = ["Er geht, heute.", "", "Hund und Katze", "a b c d e f", "drei"]
@@ -48,14 +46,8 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def align(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str | Path) -> tuple[int | str | None, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["align", *map(str, arguments)])
-        return (exit.value.code, *capsys.readouterr())
-
-    return run
+def align(capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(capsys, "align")
 
 
 class EveryOther:
@@ -131,7 +123,7 @@ FILES = ("-s", "s", "-t", "t", "--links", "f")
 BOTH = (*FILES, "--reverse-links", "b")
 
 
-def test_a_page_of_links_from_files_has_their_views(align: Run) -> None:
+def test_a_page_of_links_from_files_has_their_views(align: Command) -> None:
     views = [part for view in ("backward:links", "links", "forward:links", "links") for part in ("--view", view)]
     code, out, err = align(*BOTH, "--gold", "gold", "--format", "html", "-o", "page", *views)
     assert (code, out) == (0, "")
@@ -152,7 +144,7 @@ def test_a_page_of_links_from_files_has_their_views(align: Run) -> None:
     assert align(*FILES, "--format", "html", "-o", "page", "--view", "links")[0] == 0
 
 
-def test_a_view_of_one_file_leaves_the_other_unread(align: Run) -> None:
+def test_a_view_of_one_file_leaves_the_other_unread(align: Command) -> None:
     Path("b").write_text("0-0\n")
     assert align(*BOTH, "--format", "html", "-o", "page", "--view", "forward:links")[0] == 0
     code, _, err = align(*BOTH, "--format", "html", "-o", "new", "--view", "backward:links")
@@ -160,7 +152,7 @@ def test_a_view_of_one_file_leaves_the_other_unread(align: Run) -> None:
     assert not Path("new").exists()
 
 
-def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(trained: Path, align: Run) -> None:
+def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(trained: Path, align: Command) -> None:
     Path("links").write_text("4-3\n\n\n5-4\n\n")
     Path("gold").write_text("5-4 1p1\n\n\n6-5\n1-2\n")
     given = ("-s", "s", "-t", "t", "--text", "--gold", "gold", "--gold-base", "1")
@@ -178,7 +170,7 @@ def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(trained: Path,
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["words", "text"])
-def test_a_lexicon_of_links_from_files(align: Run, text: bool) -> None:
+def test_a_lexicon_of_links_from_files(align: Command, text: bool) -> None:
     given = (*BOTH, "--lexicon", "lexicon.jsonl", *(["--text"] if text else []))
     code, out, err = align(*given)
     assert (code, out) == (0, "")
@@ -194,13 +186,13 @@ def test_a_lexicon_of_links_from_files(align: Run, text: bool) -> None:
     assert ("," in {row["source"] for row in rows}) == text
 
 
-def test_pictures_of_links_from_files(align: Run) -> None:
+def test_pictures_of_links_from_files(align: Command) -> None:
     assert align(*BOTH, "--format", "svg", "-o", "pictures", "--gold", "gold")[0] == 0
     assert sorted(each.name for each in Path("pictures").iterdir()) == [f"00000{n}.svg" for n in range(1, 6)]
     assert ">Katze</text>" in Path("pictures/000003.svg").read_text()
 
 
-def test_a_page_and_both_reports_in_one_run_are_what_each_is_alone(trained: Path, align: Run) -> None:
+def test_a_page_and_both_reports_in_one_run_are_what_each_is_alone(trained: Path, align: Command) -> None:
     given = (trained / "run", "-s", "s", "-t", "t", *PRECISE)
     reports = ("--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "0")
     views = ("--view", "gradient", "--view", "attention")
@@ -214,7 +206,7 @@ def test_a_page_and_both_reports_in_one_run_are_what_each_is_alone(trained: Path
     assert Path("lexicon").read_bytes() != together[1]
 
 
-def test_suspects_are_shown_as_they_are_written(trained: Path, align: Run) -> None:
+def test_suspects_are_shown_as_they_are_written(trained: Path, align: Command) -> None:
     given = (trained / "run", "-s", "s", "-t", "t", *PRECISE, "--text", "--suspects", "suspects.jsonl")
     assert align(*given, "--min-score", "-9")[0] == 0
     rows = {row["line"]: row for row in map(json.loads, Path("suspects.jsonl").read_text().splitlines())}
@@ -261,13 +253,13 @@ HTML = ("--format", "html", "-o", "out")
     ],
     ids=["suspects", "method", "one-file", "no-page", "base", "input", "reverse-input", "only-reports", "same"],
 )
-def test_mistakes_are_one_line(align: Run, arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line(align: Command, arguments: list[str], message: str) -> None:
     assert align(*arguments) == (2, "", f"error: {message}\n")
     assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("line", ["0-9\n", "0-0\n" * 2], ids=["outside", "more"])
-def test_a_fault_late_in_a_file_of_links_leaves_no_page_and_no_lexicon(align: Run, line: str) -> None:
+def test_a_fault_late_in_a_file_of_links_leaves_no_page_and_no_lexicon(align: Command, line: str) -> None:
     Path("f").write_text("\n" * 4 + line)
     before = sorted(Path().iterdir())
     code, out, err = align(*FILES, *HTML, "--lexicon", "lexicon")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,43 +11,19 @@ import pytest
 import nmt as package
 from nmt.alignment.aligner import RULE, between_words, learn_aligner, load_aligner, save_aligner
 from nmt.alignment.layer import load_layer, weights
-from nmt.cli import app
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.workflows import learn_aligner as workflow
 from nmt.workflows.aligner_files import ALIGNER, LAYER
-from tests.workflows.runs import sentences
-
-
-class Done(NamedTuple):
-    code: int | str | None
-    stdout: str
-    stderr: str
-
-    @property
-    def error(self) -> str:
-        assert (self.code, self.stdout) == (2, "")
-        last = self.stderr.splitlines()[-1]
-        assert last.startswith("error: ")
-        assert "Traceback" not in self.stderr
-        return last.removeprefix("error: ")
-
-
-Run = Callable[..., Done]
+from tests.workflows.runs import Command, in_process, sentences
 
 
 @pytest.fixture
-def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs a command in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str | Path) -> Done:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main([*map(str, arguments)])
-        return Done(exit.value.code, *capsys.readouterr())
-
-    return run
+    return in_process(capsys)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +53,7 @@ def taught(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------------------------------------------------- from text
 
 
-def test_a_file_is_what_python_learns(nmt: Run, text: Path, tmp_path: Path) -> None:
+def test_a_file_is_what_python_learns(nmt: Command, text: Path, tmp_path: Path) -> None:
     done = nmt("aligner", "-s", text / "x.de", "-t", text / "x.en", "-o", "x.aligner")
     assert (done.code, done.stdout) == (0, "")
     assert done.stderr.splitlines() == [
@@ -123,7 +97,7 @@ OUT = ["-o", "out"]
         (["--learn"], "no such option: --learn"),
     ],
 )
-def test_mistakes(nmt: Run, text: Path, tmp_path: Path, arguments: list[str], error: str) -> None:
+def test_mistakes(nmt: Command, text: Path, tmp_path: Path, arguments: list[str], error: str) -> None:
     for each in text.iterdir():
         shutil.copy(each, tmp_path)
     before = {each.name for each in tmp_path.iterdir()}
@@ -184,7 +158,7 @@ def test_a_word_without_subwords_is_the_aligners_alone(taught: Path) -> None:
     assert found.weights_TS[1, 1] == pytest.approx(np.sqrt(forward_IJ[1, 1] * backward_IJ[1, 1]), abs=1e-6)
 
 
-def test_the_command_line_aligns_as_python(taught: Path, nmt: Run) -> None:
+def test_the_command_line_aligns_as_python(taught: Path, nmt: Command) -> None:
     pair = ("-s", taught / "test.de", "-t", taught / "test.en", "--precision", "float32")
     translator = package.load(taught / "run", precision="float32")
     sources, targets = ((taught / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
@@ -248,7 +222,7 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
         package.load(trained / "run").align(["eins"], ["one"], method="trained")
 
 
-def test_seeds(taught: Path, text: Path, tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds(taught: Path, text: Path, tmp_path: Path, nmt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also learns from other pairs than those of the run."""
     monkeypatch.setattr(workflow, "UPDATES", 5)
     run = copy(taught, tmp_path)
@@ -265,7 +239,7 @@ def test_seeds(taught: Path, text: Path, tmp_path: Path, nmt: Run, monkeypatch: 
     assert found[1][1] != found[2][1]
 
 
-def test_mistakes_with_a_model(taught: Path, text: Path, tmp_path: Path, nmt: Run, trained: Path) -> None:
+def test_mistakes_with_a_model(taught: Path, text: Path, tmp_path: Path, nmt: Command, trained: Path) -> None:
     run = copy(taught, tmp_path)
     (tmp_path / "one").write_text("eins\n")
     limit = ("--set", "search.max_source_tokens=1")
