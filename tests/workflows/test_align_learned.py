@@ -13,7 +13,8 @@ from nmt.core.errors import InputError
 from nmt.workflows import learn_aligner as learning
 from nmt.workflows.align_learned import Learned
 from tests.alignment.compounds import pairs
-from tests.workflows.test_learn_aligner import Run, nmt
+from tests.workflows.runs import Command
+from tests.workflows.test_learn_aligner import nmt
 
 __all__ = ["nmt"]
 
@@ -41,7 +42,7 @@ def given(folder: Path) -> list[str]:
     return ["-s", str(folder / "x.de"), "-t", str(folder / "x.en")]
 
 
-def test_learn_is_aligner_and_aligner_is_python(nmt: Run, folder: Path, given: list[str], tmp_path: Path) -> None:
+def test_learn_is_aligner_and_aligner_is_python(nmt: Command, folder: Path, given: list[str], tmp_path: Path) -> None:
     by_file = nmt("align", "--aligner", folder / "x.aligner", *given, "--gold", folder / "gold")
     learnt = nmt("align", "--learn", *given, "--gold", folder / "gold")
     assert (by_file.code, learnt.code) == (0, 0)
@@ -62,7 +63,7 @@ def test_learn_is_aligner_and_aligner_is_python(nmt: Run, folder: Path, given: l
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["tokens", "text"])
-def test_every_format(nmt: Run, folder: Path, given: list[str], tmp_path: Path, text: bool) -> None:
+def test_every_format(nmt: Command, folder: Path, given: list[str], tmp_path: Path, text: bool) -> None:
     arguments = ["align", "--aligner", folder / "x.aligner", *given, *(["--text"] if text else [])]
     for format_ in ("pharaoh", "gold", "tsv", "jsonl", "npz", "html"):
         done = nmt(*arguments, "--format", format_, "-o", format_)
@@ -83,7 +84,7 @@ def test_every_format(nmt: Run, folder: Path, given: list[str], tmp_path: Path, 
         assert each.weights_TS.max(initial=0) <= 1.001
 
 
-def test_pictures(nmt: Run, folder: Path, tmp_path: Path) -> None:
+def test_pictures(nmt: Command, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("roter Hund\n\n")
     (tmp_path / "t").write_text("red dog\n\n")
     for format_ in ("svg", "png"):
@@ -92,7 +93,7 @@ def test_pictures(nmt: Run, folder: Path, tmp_path: Path) -> None:
         assert {each.name for each in Path(format_).iterdir()} == {f"000001.{format_}", f"000002.{format_}"}
 
 
-def test_reports(nmt: Run, folder: Path, given: list[str]) -> None:
+def test_reports(nmt: Command, folder: Path, given: list[str]) -> None:
     done = nmt("align", "--aligner", folder / "x.aligner", *given, "--lexicon", "lexicon")
     assert (done.code, done.stdout) == (0, "")
     assert "roter\tred" in Path("lexicon").read_text()
@@ -128,13 +129,13 @@ def test_reports(nmt: Run, folder: Path, given: list[str]) -> None:
     ],
 )
 def test_mistakes(
-    nmt: Run, folder: Path, given: list[str], arguments: list[str], error: str, monkeypatch: pytest.MonkeyPatch
+    nmt: Command, folder: Path, given: list[str], arguments: list[str], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learning, "learn_aligner", lambda *_, **__: pytest.fail("it has learnt before it saw this"))
     assert error in nmt("align", *given, *(each.format(folder) for each in arguments)).error
 
 
-def test_what_cannot_be_learnt_from(nmt: Run, folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_learnt_from(nmt: Command, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "blank").write_text("\n \n")
     (tmp_path / "two").write_text("a\nb\n")
     (tmp_path / "empty").write_text("")
@@ -149,7 +150,7 @@ def test_what_cannot_be_learnt_from(nmt: Run, folder: Path, tmp_path: Path) -> N
     assert (alone.code, alone.stdout) == (0, "0-0\n0-0\n")
 
 
-def test_a_line_that_is_too_long_is_named(nmt: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_named(nmt: Command, folder: Path, tmp_path: Path) -> None:
     for name in ("s", "t"):
         (tmp_path / name).write_text("roter\n" + "Hund " * 1001 + "\n" + "Hund " * 300 + "\n")
     said = "line 2: more than 1000 words and signs are too many to align; split the line"
