@@ -1000,6 +1000,15 @@ MUTANTS = (
         ("tests/alignment/test_aligner.py",),
     ),
     Mutant(
+        "what is gone on from is not linked again",
+        "nmt/training/trainer.py",
+        """            if self.position.update > 0:
+                folders.point(""",
+        """            if self.position.update < 0:
+                folders.point(""",
+        ("tests/workflows/test_resume.py", "-k", "its_link"),
+    ),
+    Mutant(
         "files of a checkpoint are not brought to disk",
         "nmt/training/checkpoint.py",
         "            sync(beside / name)\n",

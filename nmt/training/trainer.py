@@ -167,8 +167,11 @@ class Trainer:
         if self.moving is not None:
             self.processes.take_over(list(self.moving.model.parameters()))
         if self.processes.is_first:
+            # training may have stopped between saving a checkpoint and linking it
+            if self.position.update > 0:
+                folders.point(self.run_folder, "latest", folders.step(self.run_folder, self.position.update))
             self._drop_averages()
-            self._point_best()  # training may have stopped between saving the best checkpoint and linking it
+            self._point_best()
         meter = Meter(self.compute.device, has_risk=self.config.risk is not None)
         with (
             interruptible() as interrupted,

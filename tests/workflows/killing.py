@@ -1,11 +1,12 @@
-"""Trains in forks of one process and kills them with SIGKILL, again and again, until a training has come to its end.
+"""Trains in forks of one process and kills them with SIGKILL, one after the other, then lets one come to its end.
 
-    python -m tests.workflows.killing FOLDER KILLS SEED COMMAND
+    python -m tests.workflows.killing FOLDER MOMENTS SEED COMMAND
 
-A fork dies at a moment that the seed draws: before one of the steps by which it changes the run directory, counted
-over opening, renaming, linking, deleting and syncing; or after some time. What it has written and not synced by then
-is cut off at any byte, as a power cut might leave it. After each kill, what ``nmt translate`` makes of the run
-directory is told, and the next fork goes on. Standard output has one JSON object a line.
+Each of the moments, a list in JSON, is a whole number: before that step by which it changes the run directory, counted
+over opening, renaming, linking, deleting and syncing; or not whole: after so many seconds. What the fork has written
+and not synced by then is cut off at any byte, which the seed draws, as a power cut might leave it. After each kill,
+what ``nmt translate`` makes of the run directory is told, and the next fork goes on. Standard output has one JSON
+object a line; the last has the exit code of a fork that has come to its end, be it before the last moment.
 """
 
 from __future__ import annotations
@@ -118,33 +119,29 @@ def translated(command: Callable[[list[str]], None]) -> tuple[int, str]:
     return fork(translate)
 
 
-def main(folder: Path, kills: int, seed: int, arguments: list[str]) -> None:
+def main(folder: Path, moments: list[int | float], seed: int, arguments: list[str]) -> None:
     import torch._dynamo  # noqa: F401  # which training imports, and most of PyTorch with it
 
     from nmt.cli.app import main as command
     from nmt.workflows import train, translate  # noqa: F401
 
     os.chdir(folder)
-    draw = random.Random(seed)
-    done = 0
-    while True:
+    for number, moment in enumerate([*moments, None]):
         going_on = (folder / "run" / "latest").exists()
-        bomb = Bomb(folder / "run", draw.randint(0, 60), random.Random(draw.random()))
-        after = draw.uniform(0.1, 0.8) if done % 4 == 3 else None
+        bomb = Bomb(folder / "run", moment, random.Random(seed + number)) if isinstance(moment, int) else None
 
-        def work(bomb: Bomb | None = bomb if done < kills and after is None else None) -> None:
+        def work(bomb: Bomb | None = bomb) -> None:
             if bomb is not None:
                 bomb.arm()
             command(arguments)
 
-        code, where = fork(work, killed_after=after if done < kills else None)
+        code, where = fork(work, killed_after=moment if isinstance(moment, float) else None)
         if code != -signal.SIGKILL:
             print(json.dumps({"code": code}), flush=True)
             return
-        done += 1
-        where = where or f"after {after:.2f} s"
+        where = where or f"after {moment:.2f} s"
         print(json.dumps({"where": where, "going_on": going_on, "translate": translated(command)}), flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,28 +38,16 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
-def kill(folder: Path, kills: int, seed: int, updates: int) -> list[dict[str, Any]]:
-    """Trains in a folder until the end, through so many kills; what was told of each."""
+def kill(folder: Path, moments: list[int | float], seed: int, updates: int) -> list[dict[str, Any]]:
+    """Trains in a folder until the end, killed at these moments; what was told of each that was not too late."""
+    arguments = [str(folder), json.dumps(moments), str(seed), *command(updates)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.workflows.killing", str(folder), str(kills), str(seed), *command(updates)],
+        [sys.executable, "-m", "tests.workflows.killing", *arguments],
         cwd=ROOT, capture_output=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     *told, last = map(json.loads, done.stdout.splitlines())
     assert last == {"code": 0}, done.stderr.decode()
-    assert len(told) == kills, "the training had ended before"
-    return told
-
-
-@pytest.mark.parametrize(
-    ("kills", "updates", "seed"),
-    [pytest.param(6, 24, 194, id="6"), pytest.param(40, 72, 1, id="40", marks=pytest.mark.slow)],
-)
-def test_killed_at_any_moment_it_ends_in_the_same_bits(kills: int, updates: int, seed: int, tmp_path: Path) -> None:
-    undisturbed, killed = prepare(tmp_path / "undisturbed"), prepare(tmp_path / "killed")
-    done = nmt(*command(updates), folder=undisturbed)
-    assert done.returncode == 0, done.stderr.decode()
-    told = kill(killed, kills, seed, updates)
     for each in told:
         code, text = each["translate"]
         assert (code == 0 and text.count("\n") == 1) or (
@@ -66,16 +56,64 @@ def test_killed_at_any_moment_it_ends_in_the_same_bits(kills: int, updates: int,
             and ("no checkpoint yet" in text or "no run directory" in text or "no such run directory" in text)
         ), each
         assert code == 0 or not each["going_on"], f"what was there is lost: {each}"
-    assert any(each["going_on"] for each in told), "it was never taken up"
-    run, whole = killed / "run", undisturbed / "run"
+    return told
+
+
+def same_run(one: Path, other: Path) -> None:
+    """Two folders hold runs of the same bits, links, measurements and files."""
+    run, whole = one / "run", other / "run"
+    for link in ("best", "latest", "averaged"):
+        assert (run / link).readlink() == (whole / link).readlink()
     for name in ("latest/model.safetensors", "latest/training.safetensors", "averaged/model.safetensors"):
         left, right = read_tensors(run / name), read_tensors(whole / name)
         assert left.keys() == right.keys()
         assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
-    for link in ("best", "latest", "averaged"):
-        assert (run / link).readlink() == (whole / link).readlink()
     assert measured(run) == measured(whole)
     assert contents(run) == contents(whole)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 updates that nothing has disturbed."""
+    folder = prepare(tmp_path_factory.mktemp("killed") / "whole")
+    done = nmt(*command(24), folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder
+
+
+def test_killed_again_and_again_it_ends_in_the_same_bits(whole: Path, tmp_path: Path) -> None:
+    killed = prepare(tmp_path / "killed")
+    told = kill(killed, [30, 150, 0.5, 20, 15, 25], seed=194, updates=24)
+    assert len(told) >= 5, "the training had ended before"
+    assert any(each["going_on"] for each in told), "it was never taken up"
+    same_run(killed, whole)
+
+
+@pytest.mark.slow
+def test_killed_at_40_random_moments_it_ends_in_the_same_bits(tmp_path: Path) -> None:
+    undisturbed, killed = prepare(tmp_path / "undisturbed"), prepare(tmp_path / "killed")
+    assert nmt(*command(72), folder=undisturbed).returncode == 0
+    draw = random.Random(1)
+    moments = [draw.uniform(0.1, 0.8) if number % 4 == 3 else draw.randint(0, 60) for number in range(40)]
+    told = kill(killed, moments, seed=1, updates=72)
+    assert len(told) == len(moments), "the training had ended before"
+    assert any(each["going_on"] for each in told), "it was never taken up"
+    same_run(killed, undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(4))
+def test_killed_before_each_of_its_steps_it_ends_in_the_same_bits(share: int, whole: Path, tmp_path: Path) -> None:
+    count = 0
+    while True:
+        killed = prepare(tmp_path / f"before-{4 * count + share}")
+        told = kill(killed, [4 * count + share], seed=count, updates=24)
+        same_run(killed, whole)
+        if not told:
+            break
+        shutil.rmtree(killed)
+        count += 1
+    assert count > 60, "a training takes more steps than this"
 
 
 def measured(run: Path) -> list[dict[str, Any]]:

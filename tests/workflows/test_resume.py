@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from nmt.training.checkpoint import read_tensors
+from nmt.training.folders import point, steps
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 # Several epochs, dropout, subword sampling, accumulation, a schedule, and an epoch that ends inside an update.
@@ -100,6 +102,19 @@ def test_killed_and_resumed_training_is_bit_identical(whole: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr.decode()
     assert "going on from update" in done.stderr.decode()
     same_bits(whole, tmp_path)
+
+
+def test_killed_between_the_last_checkpoint_and_its_link(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    shutil.copytree(whole, folder, symlinks=True)
+    run = folder / "run"
+    before, *_, newest = steps(run)
+    point(run, "latest", before)
+    done = nmt(*train(), folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"nothing to do" in done.stderr
+    assert (run / "latest").resolve() == newest.resolve()
+    same_bits(whole, folder)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
