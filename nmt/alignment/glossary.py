@@ -13,25 +13,21 @@ Not the lexicon of `nmt.alignment.lexicon`, whose probabilities are learnt from 
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import dropwhile, pairwise
 from typing import TypeAlias
 
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
+from nmt.data.words import is_punctuation_mark
 
 GAP = "…"
 """Stands in a unit for words in between that are not of it: `steht … auf` - `gets up`."""
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """Places of source words and of target words, each in order."""
-
-_KEPT = frozenset("#%&@§‰")
-"""What Unicode counts as punctuation, but belongs to the word that it stands at."""
 
 
 @dataclass(frozen=True)
@@ -124,17 +120,12 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
 def unit(words: Sequence[str], places: Sequence[int]) -> str:
     """The words at some places as one text, with a gap mark where others stand between. Punctuation at its ends is left
     off, unless there is nothing else."""
-    is_word = [not all(map(_is_mark, words[place])) for place in places]
+    is_word = [not all(map(is_punctuation_mark, words[place])) for place in places]
     if True in is_word:
         places = places[is_word.index(True) : len(is_word) - is_word[::-1].index(True)]
     texts = [words[place] for place in places]
     if True in is_word:
-        texts[0] = "".join(dropwhile(_is_mark, texts[0]))
-        texts[-1] = texts[-1][: len("".join(dropwhile(_is_mark, reversed(texts[-1]))))]
+        texts[0] = "".join(dropwhile(is_punctuation_mark, texts[0]))
+        texts[-1] = texts[-1][: len("".join(dropwhile(is_punctuation_mark, reversed(texts[-1]))))]
     gaps = [f" {GAP} " if following > place + 1 else " " for place, following in pairwise(places)]
     return "".join(text + gap for text, gap in zip(texts, [*gaps, ""], strict=False))
-
-
-@cache
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character).startswith("P") and character not in _KEPT

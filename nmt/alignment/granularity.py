@@ -18,7 +18,7 @@ import sentencepiece
 
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.data.words import text_words
+from nmt.data.words import is_punctuation, text_words
 
 _MARK = "\u2581"
 
@@ -53,7 +53,7 @@ class Granularity(ABC):
 
 
 class WholeWords(Granularity):
-    """Words without their punctuation, which is tokens of its own."""
+    """Words without their punctuation."""
 
     def _cut_part(self, part: str) -> Sequence[str]:
         return (part,)
@@ -111,6 +111,8 @@ class Subwords(Granularity):
 
 
 def plain_parts(word: str) -> list[str]:
-    """The words and signs of a word as the user has it, lower-cased and in one form (NFKC)."""
+    """The words and signs of a word as the user has it, lower-cased and in one form (NFKC). Punctuation that is put to
+    a word is left out: the full stops of two sentences stand for each other, *room.* and *sehen.* need not."""
     plain = unicodedata.normalize("NFKC", word).lower()
-    return [plain[begin:end] for begin, end in text_words(plain)]
+    parts = [plain[begin:end] for begin, end in text_words(plain)]
+    return [part for part in parts if not is_punctuation(part)] or parts

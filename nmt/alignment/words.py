@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmt.data.tokenizer import EncodedWords
+from nmt.data.words import is_punctuation
 
 NO_WORD = -1
 """The word index of a piece that belongs to no word, such as end-of-sentence."""
@@ -54,6 +55,14 @@ def to_words(
     belongs_JS = _membership(source_word_of_piece_S, source_words)
     # The row is rescaled below, so the mean over a target word's pieces needs no division of its own.
     return _rescaled(belongs_IT @ weights_TS @ belongs_JS.T)
+
+
+def speaking(encoded: EncodedWords) -> list[int]:
+    """The word that each piece speaks for, or `NO_WORD`: a piece of punctuation speaks for no word that has letters.
+    The comma after a noun looks at another comma, wherever the noun may look."""
+    pieces = list(zip(encoded.word_of_piece, encoded.written, strict=True))
+    has_letters = {word for word, text in pieces if text and not is_punctuation(text)}
+    return [NO_WORD if word in has_letters and is_punctuation(text) else word for word, text in pieces]
 
 
 class Parts(NamedTuple):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 from nmt.data.sentences import Span
 
@@ -79,6 +80,21 @@ def white_space_words(text: str) -> list[Span]:
 def text_words(text: str) -> list[Span]:
     """The words of ordinary text, in order."""
     return [match.span() for match in _WORD.finditer(text.translate(_SORTS))]
+
+
+_KEPT = frozenset("#%&@§‰")
+"""What Unicode counts as punctuation, but belongs to the word that it stands at."""
+
+
+@cache
+def is_punctuation_mark(character: str) -> bool:
+    """Whether a character is punctuation, and none that stands for a word, as % does."""
+    return unicodedata.category(character).startswith("P") and character not in _KEPT
+
+
+def is_punctuation(text: str) -> bool:
+    """Whether a text is punctuation marks alone, one or more."""
+    return bool(text) and all(map(is_punctuation_mark, text))
 
 
 def _sort(character: str) -> str:

@@ -30,7 +30,7 @@ from nmt.alignment.layer import AlignmentLayer
 from nmt.alignment.layer import weights as layer_weights
 from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
-from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
+from nmt.alignment.words import NO_WORD, parts, speaking, to_words, to_words_of_parts
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords, Tokenizer
@@ -417,10 +417,14 @@ class Translator:
         )
         looks = self._matrices(["attention"], source_ids, target_ids) if "attention" in self.methods else {}
         for place, (row, matrices) in enumerate(zip(rows, between_pieces, strict=True)):
+            word_T, word_S = (np.array(speaking(each), dtype=np.int64) for each in (targets[row], sources[row]))
+            speaks_TS = np.ix_(word_T != NO_WORD, word_S != NO_WORD)
             count_I, count_J = (
-                np.bincount(each.word_of_piece, minlength=len(each.words)) for each in (targets[row], sources[row])
+                np.bincount(word_of_piece[word_of_piece != NO_WORD], minlength=len(each.words))
+                for word_of_piece, each in ((word_T, targets[row]), (word_S, sources[row]))
             )
-            by_model = between_words(*matrices, count_I.tolist(), count_J.tolist())
+            forward_TS, backward_TS = (weights_TS[speaks_TS] for weights_TS in matrices)
+            by_model = between_words(forward_TS, backward_TS, count_I.tolist(), count_J.tolist())
             if looks:
                 look_IJ = _between_words(looks["attention"][place], sources[row], targets[row], text=text)
                 by_model = (by_model[0] + look_IJ) / 2, (by_model[1] + look_IJ) / 2
@@ -494,8 +498,8 @@ def _between_words(
         return to_words_of_parts(weights_TS, parts(target), parts(source))
     return to_words(
         weights_TS,
-        [*target.word_of_piece, NO_WORD],
-        [*source.word_of_piece, NO_WORD],
+        [*speaking(target), NO_WORD],
+        [*speaking(source), NO_WORD],
         len(target.words),
         len(source.words),
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
+from nmt.alignment.words import NO_WORD, parts, speaking, to_words, to_words_of_parts
 from nmt.data.tokenizer import EncodedWords
 
 
@@ -54,6 +54,25 @@ def test_a_case_by_hand() -> None:
     words = to_words(weights, [0, 1, 1, NO_WORD], [0, 1, NO_WORD], 2, 2)
     # Second row: means (0.35, 0.4), rescaled by 0.75.
     np.testing.assert_allclose(words, [[0.625, 0.375], [0.35 / 0.75, 0.4 / 0.75]])
+
+
+@pytest.mark.parametrize(
+    ("line", "pieces", "words"),
+    [
+        ("room. Then", "▁ro om . ▁Then", [0, 0, NO_WORD, 1]),
+        ("„ Das “ ist ... ?!", "▁„ ▁Das ▁“ ▁ist ▁.. . ▁? !", [0, 1, 2, 3, 4, 4, 5, 5]),
+        ("20% $5,", "▁20 % ▁$ 5 ,", [0, 0, 1, 1, NO_WORD]),
+        ("don't I", "▁don ' t ▁ I", [0, NO_WORD, 0, 1, 1]),
+        ("हिन्दी।", "▁ह ि न्द ी ।", [0, 0, 0, 0, NO_WORD]),
+        ("... !", "▁ ... ▁ !", [0, 0, 1, 1]),
+        ("a. b.", "▁a . ▁b.", [0, NO_WORD, 1]),
+    ],
+)
+def test_punctuation_speaks_for_no_word_with_letters(line: str, pieces: str, words: list[int]) -> None:
+    word_of_piece = np.cumsum([piece.startswith("▁") for piece in pieces.split()]) - 1
+    written = tuple(piece.removeprefix("▁") for piece in pieces.split())
+    encoded = EncodedWords(tuple(range(len(written))), tuple(line.split()), tuple(word_of_piece.tolist()), written)
+    assert speaking(encoded) == words
 
 
 def test_a_row_that_looks_only_at_the_end_is_uniform() -> None:
