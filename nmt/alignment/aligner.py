@@ -50,7 +50,7 @@ for which a pair has more keeps silent about it."""
 _FORMAT = "nmt word aligner 1"
 
 SHARES = (0.16, 0.25, 0.4)
-"""The sizes of vocabularies of pieces, as shares of the different words that a side has."""
+"""The sizes of vocabularies of pieces, as shares of the different plain words that a side has."""
 
 
 class Numbered(NamedTuple):
@@ -216,7 +216,7 @@ def learn_aligner(
     source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
     cuts: list[tuple[Granularity, Granularity]] = [(WholeWords(), WholeWords())]
     for share in shares:
-        source, target = (Subwords.learn(words, round(share * len(words))) for words in (source_words, target_words))
+        source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
         cuts.append((source, target))
 
     def member(pair: tuple[Granularity, Granularity]) -> Member:

@@ -87,13 +87,14 @@ class Subwords(Granularity):
         return [text for text in found if text != _MARK] or found
 
     @classmethod
-    def learn(cls, words: Counter[str], size: int) -> Subwords:
-        """At most ``size`` pieces, but all characters, out of words with their frequencies. Raises ValueError where
-        there is nothing to learn from."""
+    def learn(cls, words: Counter[str], share: float) -> Subwords:
+        """So many pieces as this share of the different plain words, or fewer, but all characters, out of words with
+        their frequencies. Raises ValueError where there is nothing to learn from."""
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
                 counts[part] += count
+        size = round(share * len(counts))
         rows = [f"{part}\t{count}" for part, count in sorted(counts.items()) if "\t" not in part and "\0" not in part]
         if not rows:
             raise ValueError("no words")

@@ -40,7 +40,7 @@ def test_punctuation_is_a_word_where_it_stands_alone() -> None:
 
 @pytest.mark.parametrize("word", ["", "\n", " \t", "\u2028"])
 def test_every_word_has_a_token_and_none_holds_white_space(word: str) -> None:
-    for cut in (WholeWords(), Subwords.learn(WORDS, 40)):
+    for cut in (WholeWords(), Subwords.learn(WORDS, 0.3)):
         tokens, counts = cut.tokens([word, "Hund"])
         assert counts[0] == 1
         assert len(tokens) == sum(counts)
@@ -48,7 +48,7 @@ def test_every_word_has_a_token_and_none_holds_white_space(word: str) -> None:
 
 
 def test_pieces_spell_the_word_and_part_compounds() -> None:
-    cut = Subwords.learn(WORDS, 60)
+    cut = Subwords.learn(WORDS, 0.5)
     for word in ("Wassertisch", "Schneehund", "Straßenecke", "Xylophon", "Hund▁Haus", "字", "\u200b"):
         tokens, counts = cut.tokens([word])
         assert counts == [len(tokens)] >= [1]
@@ -58,10 +58,17 @@ def test_pieces_spell_the_word_and_part_compounds() -> None:
 
 
 def test_the_same_words_give_the_same_model_in_any_order() -> None:
-    models = {Subwords.learn(Counter(dict(order)), 60).model for order in (WORDS.items(), [*WORDS.items()][::-1])}
+    models = {Subwords.learn(Counter(dict(order)), 0.5).model for order in (WORDS.items(), [*WORDS.items()][::-1])}
     assert len(models) == 1
     (model,) = models
-    assert Subwords(model).tokens(WORDS) == Subwords.learn(WORDS, 60).tokens(WORDS)
+    assert Subwords(model).tokens(WORDS) == Subwords.learn(WORDS, 0.5).tokens(WORDS)
+
+
+def test_punctuation_makes_no_other_words() -> None:
+    words = {word: count for word, count in WORDS.items() if word.isalpha()}
+    with_commas = Counter({f"{word}{mark}": count for word, count in words.items() for mark in ("", ",")})
+    plain = Counter({word: 2 * count for word, count in words.items()})
+    assert Subwords.learn(with_commas, 0.5).model == Subwords.learn(plain, 0.5).model
 
 
 @pytest.mark.parametrize(
@@ -71,11 +78,11 @@ def test_the_same_words_give_the_same_model_in_any_order() -> None:
 )
 def test_nothing_to_cut(words: list[str]) -> None:
     with pytest.raises(ValueError, match="no words"):
-        Subwords.learn(Counter(words), 10)
+        Subwords.learn(Counter(words), 0.1)
 
 
 def test_fewer_pieces_than_characters_are_asked_for() -> None:
-    cut = Subwords.learn(Counter(chr(0x4E00 + number) for number in range(300)), 10)
+    cut = Subwords.learn(Counter(chr(0x4E00 + number) for number in range(300)), 0.03)
     assert cut.tokens([chr(0x4E00 + 299)])[1] == [1] or cut.size >= 300
 
 
