@@ -73,6 +73,7 @@ def verb(lemma: str) -> Verb:
 class TestFiles:
     """What lies in data/de-en."""
 
+    @pytest.mark.slow
     def test_generator_writes_the_shipped_bytes(self, corpus: Corpus, tmp_path: Path) -> None:
         write(corpus, tmp_path)
         written = sorted(path.name for path in tmp_path.iterdir())
@@ -135,11 +136,13 @@ class TestSplits:
         everything = [line for split in SPLITS for line in lines(f"{split}.de")]
         assert len(set(everything)) == len(everything)
 
+    @pytest.mark.slow
     def test_only_hard_has_withheld_combinations(self, corpus: Corpus) -> None:
         for split in ("train", "valid", "test"):
             assert not any(withheld_cells(sentence) for sentence in corpus.splits[split])
         assert all(withheld_cells(sentence) for sentence in corpus.splits["hard"])
 
+    @pytest.mark.slow
     def test_withheld_combinations_are_of_every_kind(self, corpus: Corpus) -> None:
         kinds = Counter(
             cell.partition(":")[0] for sentence in corpus.splits["hard"] for cell in withheld_cells(sentence)
@@ -147,11 +150,13 @@ class TestSplits:
         assert set(kinds) == set(WITHHELD_ONE_IN)
         assert min(kinds.values()) >= 50
 
+    @pytest.mark.slow
     def test_withheld_cells_never_occur_in_train(self, corpus: Corpus) -> None:
         seen = {cell for sentence in corpus.splits["train"] for cell in sentence.cells}
         for sentence in corpus.splits["hard"]:
             assert any(cell not in seen for cell in sentence.cells)
 
+    @pytest.mark.slow
     def test_hard_has_only_well_known_parts(self, corpus: Corpus) -> None:
         units: Counter[str] = Counter()
         words: Counter[tuple[str, str]] = Counter()
@@ -211,6 +216,7 @@ class TestAlignments:
                 assert 0 <= int(left) < len(source.split())
                 assert 0 <= int(right) < len(target.split())
 
+    @pytest.mark.slow
     def test_every_content_word_is_linked(self, corpus: Corpus) -> None:
         for split in ("valid", "test", "hard"):
             for sentence in corpus.splits[split]:
@@ -312,6 +318,7 @@ class TestVariety:
     def test_number_of_lemmas(self) -> None:
         assert len(content_lemmas()) >= 600
 
+    @pytest.mark.slow
     def test_most_of_the_lexicon_is_in_train(self, corpus: Corpus) -> None:
         counts: Counter[str] = Counter()
         for sentence in corpus.splits["train"]:
@@ -399,6 +406,7 @@ class TestVariety:
             "gern",
         ],
     )
+    @pytest.mark.slow
     def test_pattern_is_frequent(self, corpus: Corpus, pattern: str) -> None:
         found = sum(pattern in sentence.patterns for sentence in corpus.splits["train"])
         assert found >= 40, found

@@ -184,6 +184,7 @@ def _assert_close(given: Any, own: torch.Tensor) -> None:
     np.testing.assert_allclose(given, own.numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_no_step_reads_is_left_out(saved: Any) -> None:
     _, graphs, _ = saved("Transformer encoder, GRU that looks through a window")
     names = {port.name for port in graphs.step.inputs}

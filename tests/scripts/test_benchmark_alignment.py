@@ -21,6 +21,7 @@ def test_eflomal_gets_words_and_signs_in_lower_case() -> None:
     assert benchmark_alignment.plain(["Ein Hund, ﬁnde ich.", "", "Don't!"]) == ["ein hund , finde ich .", "", "don't !"]
 
 
+@pytest.mark.slow
 def test_a_measurement_prints_a_line_for_each_figure(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("eflomal", reason="needs nmt[eflomal]")
     text = [str(DATA / f"train.{side}") for side in ("de", "en")]

@@ -477,6 +477,7 @@ def test_bad_arguments_are_told_in_one_line(capsys: pytest.CaptureFixture[str], 
         assert message in error
 
 
+@pytest.mark.slow
 def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
     """Two systems, two updates each, twice: the second time only the report is made again."""
     tree = yaml.safe_load(BASE.config.read_text(encoding="utf-8").replace("4e-3", "0.004"))

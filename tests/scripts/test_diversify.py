@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from nmt.experiment import load
@@ -22,6 +23,7 @@ def diversify(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_three_corpora_come_of_one(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")

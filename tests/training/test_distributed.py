@@ -269,8 +269,10 @@ def wait_for_updates(folder: Path, updates: int) -> None:
 @pytest.mark.parametrize(
     ("size", "settings"),
     [
-        pytest.param(2, ["training.accumulate=2", "training.ema=0.9"], id="2-accumulate-ema"),
-        pytest.param(2, ["training.normalization=sentences", "training.clip_norm=5.0"], id="2-sentences"),
+        pytest.param(2, ["training.accumulate=2", "training.ema=0.9"], id="2-accumulate-ema", marks=pytest.mark.slow),
+        pytest.param(
+            2, ["training.normalization=sentences", "training.clip_norm=5.0"], id="2-sentences", marks=pytest.mark.slow
+        ),
         pytest.param(
             2,
             ["data.subwords.sampling=0.2", "data.subwords.kind=unigram", "data.subwords.size=36"],
@@ -352,6 +354,7 @@ def test_processes_draw_different_dropout(folder: Path, start: Start) -> None:
     assert all(abs(a - b) > 1e-4 for a, b in zip(losses(folder / "one"), losses(folder / "two"), strict=True))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_other_numbers_of_processes(folder: Path, start: Start) -> None:
     settings = (NO_DROPOUT, "training.accumulate=2", "training.schedule={kind: constant, warmup: 20}")
     start(folder, 1, "run=whole", "training.stopping.updates=30", *settings)
@@ -465,6 +468,7 @@ def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
 # --------------------------------------------------------------------------------------------- nmt's own launcher
 
 
+@pytest.mark.slow
 def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, start: Start) -> None:
     """The same bits, with dropout; what the first one says is said once."""
     start(folder, 2, "run=torchrun", "training.stopping.updates=3")
@@ -529,6 +533,7 @@ def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypa
     assert killed == [1]
 
 
+@pytest.mark.slow
 def test_torch_takes_up_the_share_of_the_cores(folder: Path) -> None:
     arguments = ["--set", "training.stopping.updates=1", "--processes", "2"]
     done = nmt("train", "config.yaml", *arguments, folder=folder, environment={"OMP_NUM_THREADS": ""})
@@ -564,7 +569,9 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILURES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(each, marks=() if each == "dies" else pytest.mark.slow) for each in FAILURES]
+)
 def test_a_started_process_that_fails_ends_all_and_is_heard(folder: Path, kind: str) -> None:
     """In its third update, after others have gone well."""
     failure, code, beginnings = FAILURES[kind]

@@ -146,6 +146,7 @@ def test_a_worker_that_is_killed_costs_no_line(
     assert begun(output) == []
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(
     trained: Path, shards: Path, expected: list[bytes], address: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +179,7 @@ def test_what_is_done_is_not_done_again(
         translate(trained, shards, output)
 
 
+@pytest.mark.slow
 def test_a_shortlist_is_part_of_what_shards_are_made_with(
     trained: Path, shards: Path, address: str, tmp_path: Path
 ) -> None:
