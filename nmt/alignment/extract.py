@@ -41,6 +41,9 @@ class Rule(Structure):
     heads: Annotated[str, Field(min_length=1)] = "*"
     """Which heads' weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`."""
 
+    aligner_share: Fraction = 0.5
+    """How much of `--method trained` the aligner says; the rest is the model's."""
+
 
 class Argmax(Rule):
     """Each target word with the source word of the highest weight, provided that weight is at least `threshold`."""

@@ -398,9 +398,9 @@ class Translator:
     def _by_training(
         self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], first_line: int, *, text: bool
     ) -> list[Alignment]:
-        """What the aligner says and what the model does, each the same part of it, between words. The model's part is
-        that of its layer and, where it has any, that of its attention, which takes other things for alike. Of a word
-        without a subword of its own the model knows nothing, and the aligner speaks alone."""
+        """What the aligner says and what the model does, each its share, between words. The model's is the mean of its
+        layer and, where it has any, its attention, which takes other things for alike. Of a word without a subword of
+        its own the model knows nothing, and the aligner speaks alone."""
         aligner, layer = self._learnt
         found = aligner.matrices(
             [each.words for each in sources], [each.words for each in targets], first_line=first_line
@@ -428,7 +428,8 @@ class Translator:
             if looks:
                 look_IJ = _between_words(looks["attention"][place], sources[row], targets[row], text=text)
                 by_model = (by_model[0] + look_IJ) / 2, (by_model[1] + look_IJ) / 2
-            share_IJ = 0.5 * ((count_I > 0)[:, None] & (count_J > 0)).astype(np.float32)
+            is_known_IJ = (count_I > 0)[:, None] & (count_J > 0)
+            share_IJ = (1 - self.extraction.aligner_share) * is_known_IJ.astype(np.float32)
             forward_IJ, backward_IJ = (
                 one + share_IJ * (other - one) for one, other in zip(found[row], by_model, strict=True)
             )

@@ -117,8 +117,11 @@ def test_a_run_learns_from_its_training_pairs(trained: Path, taught: Path) -> No
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_trained_is_the_mean_of_aligner_layer_and_attention(taught: Path) -> None:
-    translator = package.load(taught / "run", precision="float32")
+@pytest.mark.parametrize("share", [None, 0.0, 0.2])
+def test_trained_is_the_mean_of_aligner_layer_and_attention(taught: Path, share: float | None) -> None:
+    overrides = [] if share is None else [f"alignment.aligner_share={share}"]
+    share = 0.5 if share is None else share
+    translator = package.load(taught / "run", precision="float32", overrides=overrides)
     sources, targets = ["Hund und Katze.", "", "zwei Hund", "Xaver", "..."], ["dog and cat.", "x", " ", "Xaver", "!"]
     found = translator.align(sources, targets, method="trained")
     looks = translator.align(sources, targets, method="attention")
@@ -140,8 +143,10 @@ def test_trained_is_the_mean_of_aligner_layer_and_attention(taught: Path) -> Non
         ]
         by_layer = between_words(*(matrix[np.ix_(*speaks)] for matrix in pieces), *counts)
         (by_aligner,) = aligner.matrices([one.words], [other.words])
-        look = looks[row].weights_TS  # half of the whole is the aligner's, a quarter each of the others
-        forward, backward = ((mine + look) / 4 + its / 2 for mine, its in zip(by_layer, by_aligner, strict=True))
+        look = looks[row].weights_TS  # the aligner's share, and half of the rest each of the others
+        forward, backward = (
+            (mine + look) / 2 * (1 - share) + its * share for mine, its in zip(by_layer, by_aligner, strict=True)
+        )
         np.testing.assert_allclose(found[row].weights_TS, np.sqrt(forward * backward), atol=1e-5)
         assert found[row].links == RULE.links(found[row].weights_TS)
     # Other pairs beside it change nothing.
