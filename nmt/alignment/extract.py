@@ -47,6 +47,7 @@ class Argmax(Rule):
 
     kind: Literal["argmax"] = "argmax"
     threshold: Fraction = 0.0
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -63,7 +64,9 @@ class Share(Rule):
 
     kind: Literal["share"] = "share"
     share: Annotated[float, Field(gt=0, le=1)] = 0.4
+    """Least weight of a link, as a share of the highest of its row."""
     threshold: Fraction = 0.2
+    """Least highest weight of a row that gives links."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -77,6 +80,7 @@ class Threshold(Rule):
 
     kind: Literal["threshold"] = "threshold"
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -89,6 +93,7 @@ class Mutual(Rule):
 
     kind: Literal["mutual"] = "mutual"
     threshold: Fraction = 0.0
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -105,6 +110,7 @@ class Grow(Rule):
 
     kind: Literal["grow"] = "grow"
     threshold: Fraction = 0.0
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""

@@ -17,10 +17,13 @@ class RNNEncoderConfig(Structure):
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
+    """``elman`` (Elman 1990), ``gru`` (Cho et al. 2014) or ``lstm`` (Hochreiter & Schmidhuber 1997)."""
     layers: Layers = 1
+    """Recurrent layers, one above the other."""
     size: Size = 256
     """Width of the state, per direction."""
     bidirectional: bool = True
+    """Whether a second stack reads the sentence from its end (Schuster & Paliwal 1997)."""
     residual: bool = False
     """Whether each layer above the bottom one adds its input to its output (Wu et al. 2016, section 3.1)."""
 
@@ -40,7 +43,9 @@ class RNNDecoderConfig(Structure):
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
+    """``elman`` (Elman 1990), ``gru`` (Cho et al. 2014) or ``lstm`` (Hochreiter & Schmidhuber 1997)."""
     layers: Layers = 1
+    """Recurrent layers, one above the other."""
     size: Size = 512
     """Width of the state."""
     residual: bool = False

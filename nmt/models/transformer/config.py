@@ -23,6 +23,7 @@ class TransformerConfig(Structure):
     """What encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
 
     layers: Layers = 6
+    """Each of self-attention and a feed-forward block, the decoder's with attention to the source between them."""
     size: Size = 512
     """Width of a state."""
     heads: Size = 8
