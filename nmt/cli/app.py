@@ -26,6 +26,7 @@ import nmt
 from nmt.cli.align import align
 from nmt.cli.aligner import aligner
 from nmt.cli.average import average
+from nmt.cli.config import config
 from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
@@ -77,7 +78,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, serve, score, evaluate, align, aligner, shortlist, export):
+for _command in (prepare, train, average, translate, serve, score, evaluate, align, aligner, shortlist, export, config):
     app.command(cls=GroupedCommand)(_command)
 
 
