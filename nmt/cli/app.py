@@ -30,6 +30,7 @@ from nmt.cli.config import config
 from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
+from nmt.cli.info import info
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
 from nmt.cli.serve import serve
@@ -78,7 +79,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, serve, score, evaluate, align, aligner, shortlist, export, config):
+for _command in (
+    prepare,
+    train,
+    average,
+    translate,
+    serve,
+    score,
+    evaluate,
+    align,
+    aligner,
+    shortlist,
+    export,
+    info,
+    config,
+):
     app.command(cls=GroupedCommand)(_command)
 
 

@@ -27,7 +27,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
 from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import run_of
+from nmt.workflows.locate import EXPORTED, run_of
 
 ExportFormat = Literal["ctranslate2", "onnx"]
 
@@ -147,7 +147,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
 def place(trained: Trained, to: ExportFormat) -> Path:
     """Where a model is exported to unless one says otherwise."""
     run = run_of(trained.checkpoint)
-    folder = run / "exported" / to
+    folder = run / EXPORTED / to
     if not folder.resolve().is_relative_to(run):
         raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
     return folder

@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import os
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -25,6 +24,7 @@ from nmt.data.pieces import Lengths
 from nmt.data.store import Store
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
+from nmt.models.parts import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
@@ -232,9 +232,7 @@ def _summary(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
 ) -> str:
     """What is about to be trained, for the person who started it."""
-    parts: Counter[str] = Counter()
-    for name, parameter in model.named_parameters():
-        parts[_part(name)] += parameter.numel()
+    parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     config = experiment.training
     order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
     waste = padding_waste(order, data.train.source_lengths, data.train.target_lengths)
@@ -255,13 +253,6 @@ def _summary(
 
 def _links(config: GuidedAttentionConfig, store: Store) -> str:
     return f"of {store.linked_pairs:,} pairs, for heads {config.heads} with weight {config.weight:g}"
-
-
-def _part(name: str) -> str:
-    for part in ("embedding", "attention", "encoder", "decoder", "output"):
-        if part in name.split("."):
-            return part
-    return name.split(".")[0]
 
 
 def _tokens(store: Store) -> int:

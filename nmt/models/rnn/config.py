@@ -37,6 +37,12 @@ class RNNEncoderConfig(Structure):
         """Width of an encoder state."""
         return self.size * (2 if self.bidirectional else 1)
 
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        both = " in each direction" if self.bidirectional else ""
+        return f"{_stack(self.cell, self.layers, self.size, self.residual)}{both}"
+
 
 class RNNDecoderConfig(Structure):
     """A recurrent decoder."""
@@ -64,6 +70,12 @@ class RNNDecoderConfig(Structure):
         _check_residual(self.residual, self.layers)
         return self
 
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        feeding = ", input feeding" if self.input_feeding else ""
+        return f"{_stack(self.cell, self.layers, self.size, self.residual)}, query {self.query}{feeding}"
+
     def readout_width(self, embedding: int, *, tied: bool) -> int:
         """Width of what the output layer reads."""
         if self.readout_size is not None:
@@ -85,6 +97,11 @@ class ContextConfig(Structure):
     ``projected_initial_state``: it starts as tanh(W c + b)."""
     summary: Literal["last", "mean"] = "last"
     """c: each direction's last state of the top layer, or the mean of all its states."""
+
+
+def _stack(cell: str, layers: int, size: int, residual: bool) -> str:
+    name = cell.upper() if cell != "elman" else "Elman"
+    return f"{name}, {layers} layer{'s' if layers > 1 else ''} of {size}{', residual' if residual else ''}"
 
 
 def _check_residual(residual: bool, layers: int) -> None:

@@ -44,6 +44,12 @@ class TransformerConfig(Structure):
     score: AnyScore = ScaledDot()
     """Of self-attention; weights are softmax's. The decoder's attention to the source has ``model.attention``."""
 
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        layers = f"{self.layers} layer{'s' if self.layers > 1 else ''} of {self.size}"
+        return f"Transformer, {layers}, {self.heads} heads, feed-forward {self.feed_forward}"
+
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> TransformerConfig:
         if self.size % self.heads:
