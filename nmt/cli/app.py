@@ -31,6 +31,7 @@ from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
 from nmt.cli.info import info
+from nmt.cli.init import init
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
 from nmt.cli.serve import serve
@@ -80,19 +81,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for _command in (
-    prepare,
-    train,
-    average,
-    translate,
-    serve,
-    score,
-    evaluate,
-    align,
-    aligner,
-    shortlist,
-    export,
-    info,
-    config,
+    *(init, prepare, train, average, translate, serve, score, evaluate),
+    *(align, aligner, shortlist, export, info, config),
 ):
     app.command(cls=GroupedCommand)(_command)
 
