@@ -17,8 +17,8 @@ Where = Annotated[
     str | None,
     typer.Argument(
         metavar="MODEL",
-        help="A configuration, a YAML file, or a run directory or checkpoint folder; left out, the run under runs/ that "
-        "trained last.",
+        help="A configuration, a YAML file, or a run directory or checkpoint folder; left out, the run under runs/ "
+        "that trained last.",
         show_default=False,
     ),
 ]

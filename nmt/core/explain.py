@@ -1,6 +1,6 @@
 """What the keys of a configuration mean, from the classes themselves: types, bounds, defaults, docstrings.
 
-A key is written as in a file, and the name of a kind may stand after a choice: `model.attention.score.gaussian.learned`.
+A key is written as `--set` has it, and the name of a kind may stand after a choice: `model.attention.score.gaussian`.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
 
     Raises InputError for what is no key, with those that may be meant.
     """
-    places = list(_keys(cls))
     steps = tuple(step for step in key.strip().split(".") if not step.isdecimal())
     if steps in ((), ("",)):
         return "\n".join([_summary(cls), "", *_table(_rows([cls]))])
     found, groups = _follow(cls, steps)
     if not found and not groups:
-        raise InputError(f"--explain {key}: {_advice(key, places)}")
+        raise InputError(f"--explain {key}: no such key; {_advice(cls, key, list(_keys(cls)))}")
     lines: list[str] = []
     for each in found:
         if each.kinds and len(found) > 1:
@@ -131,18 +130,23 @@ def _keys(cls: type[BaseModel], place: Place = ()) -> Iterator[str]:
     yield from seen
 
 
-def _advice(key: str, keys: Sequence[str]) -> str:
-    """Which keys may be meant: those of the same last name, else of the nearest ones, else those that it is part of."""
-    names = {each: each.rpartition(".")[2] for each in keys}
+def _advice(cls: type[BaseModel], key: str, keys: Sequence[str]) -> str:
+    """Which keys may be meant: those of the same last name, else of the nearest ones, else those that it is part of,
+    else what there is where it is looked for."""
+    names = {each: each.rpartition(".")[2] for each in keys if not key.startswith(f"{each}.")}
     last = key.rpartition(".")[2]
-    like = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.65)
-    near = [*difflib.get_close_matches(key, keys, n=1, cutoff=0.8), *(each for each in keys if names[each] in like)]
-    same = [each for each in keys if names[each] == last]
-    within = [each for each in keys if len(last) > 2 and last in names[each]]
-    meant = list(dict.fromkeys(same or near or within))[:3]
-    if meant:
-        return f"no such key; did you mean {' or '.join(meant)}?"
-    return f"no such key; the groups are {', '.join(each for each in keys if '.' not in each)}"
+    like = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
+    near = [*difflib.get_close_matches(key, names, n=1, cutoff=0.8), *(each for each in names if names[each] in like)]
+    same = [each for each in names if names[each] == last]
+    within = [each for each in names if len(last) > 2 and last in names[each]]
+    if meant := list(dict.fromkeys(same or near or within))[:3]:
+        return f"did you mean {' or '.join(meant)}?"
+    parent = key.rpartition(".")[0]
+    groups = _follow(cls, parent.split("."))[1] if parent else []
+    if not groups:
+        return f"the keys at the top are {', '.join(cls.model_fields)}"
+    names = [name for group in groups for name in (*kinds_of(group), *group.model_fields) if name != "kind"]
+    return f"{parent} has {', '.join(dict.fromkeys(names))}"
 
 
 # ---------------------------------------------------------------------------------------------------------- what it is

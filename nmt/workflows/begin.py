@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +50,7 @@ def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
         _refuse_unwritable_names(corpus)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.wanted.values())
     found = survey(parts.train, most=most, seed=seed, known=parts.given.values())
-    corpora = {"train": parts.train, **parts.given}
+    corpora: dict[str, CorpusConfig] = {"train": parts.train, **parts.given}
     held = Held(found.pairs, {}, 0)
     if parts.wanted:
         if folder.exists():
@@ -59,9 +58,9 @@ def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
         counts = _counts(parts, found.pairs)
         if sum(counts.values()) + (not found.others) > len(found.candidates):
             raise InputError(
-                f"{parts.train.name}: {len(found.candidates)} different pairs are too few to hold out "
-                f"{' and '.join(f'{count} ({part})' for part, count in counts.items())} and train on the rest; give "
-                "fewer with --valid-pairs and --test-pairs, or files of their own with --valid-source and --test-source"
+                f"{parts.train.name}: too few different pairs ({len(found.candidates)}) to hold out "
+                f"{', '.join(f'{count} as {part}' for part, count in counts.items())}, and train on others; ask for "
+                "fewer with --valid-pairs and --test-pairs, or give files of their own, --valid-source and so on"
             )
         hashes, taken = {}, 0
         for part, count in counts.items():
@@ -72,7 +71,7 @@ def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
         with locked(folder), made_whole(folder) as partial:
             inside = {part: tuple(partial / path.name for path in paths) for part, paths in files.items()}
             held = write_parts(parts.train, inside, hashes, seed=seed)
-    ordered = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
+    ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     text = config_text(
         name=path.name, run=str(run), found=found, train_pairs=held.train, corpora=ordered, cuda=cuda, seed=seed
     )

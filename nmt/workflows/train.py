@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -116,6 +117,8 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
     trainer.train()
+    if processes.is_first:
+        log.info(_next_steps(experiment))
 
 
 @contextmanager
@@ -249,6 +252,15 @@ def _summary(
         ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}"),
     ]
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
+
+
+def _next_steps(experiment: Experiment) -> str:
+    run = shlex.quote(experiment.run)
+    rows = [("translate", f"nmt translate {run} < FILE")]
+    if experiment.data.test_corpora:
+        rows.append(("measure", f"nmt evaluate {run}"))
+    rows.append(("more", f"nmt info {run}"))
+    return "\n".join(f"{label:<11}{command}" for label, command in rows)
 
 
 def _links(config: GuidedAttentionConfig, store: Store) -> str:
