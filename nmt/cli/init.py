@@ -81,8 +81,16 @@ def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: 
         )
     if tsv is None and (source is None or target is None):
         raise InputError(f"--{prefix}source and --{prefix}target go together; give both")
-    from nmt.data.config import CorpusConfig
+    from nmt.data.config import CorpusConfig, expand
 
+    for path in (source, target, tsv):
+        try:
+            changed = path is not None and expand(path) != path
+            str(path).encode()
+        except ValueError:  # an unknown variable, or what is no text
+            changed = True
+        if changed:
+            raise InputError(f"{path}: a configuration cannot name this file, for its name is no plain text; rename it")
     return CorpusConfig(pairs=tsv) if tsv is not None else CorpusConfig(source=source, target=target)
 
 

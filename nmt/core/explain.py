@@ -136,17 +136,18 @@ def _advice(cls: type[BaseModel], key: str, keys: Sequence[str]) -> str:
     names = {each: each.rpartition(".")[2] for each in keys if not key.startswith(f"{each}.")}
     last = key.rpartition(".")[2]
     like = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
-    near = [*difflib.get_close_matches(key, names, n=1, cutoff=0.8), *(each for each in names if names[each] in like)]
+    near = [each for name in like for each in names if names[each] == name]
     same = [each for each in names if names[each] == last]
     within = [each for each in names if len(last) > 2 and last in names[each]]
-    if meant := list(dict.fromkeys(same or near or within))[:3]:
-        return f"did you mean {' or '.join(meant)}?"
+    if meant := list(dict.fromkeys(same or near or within)):
+        meant.sort(key=lambda each: difflib.SequenceMatcher(None, key, each).ratio(), reverse=True)
+        return f"did you mean {' or '.join(meant[:3])}?"
     parent = key.rpartition(".")[0]
     groups = _follow(cls, parent.split("."))[1] if parent else []
     if not groups:
         return f"the keys at the top are {', '.join(cls.model_fields)}"
-    names = [name for group in groups for name in (*kinds_of(group), *group.model_fields) if name != "kind"]
-    return f"{parent} has {', '.join(dict.fromkeys(names))}"
+    below = [name for group in groups for name in (*kinds_of(group), *group.model_fields) if name != "kind"]
+    return f"{parent} has {', '.join(dict.fromkeys(below))}"
 
 
 # ---------------------------------------------------------------------------------------------------------- what it is

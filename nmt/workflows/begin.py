@@ -46,8 +46,6 @@ def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     ``data/NAME``. Returns the configuration. Raises InputError for files that are no corpus, and for what would be
     overwritten."""
     path, run, folder = _places(name)
-    for corpus in (parts.train, *parts.given.values()):
-        _refuse_unwritable_names(corpus)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.wanted.values())
     found = survey(parts.train, most=most, seed=seed, known=parts.given.values())
     corpora: dict[str, CorpusConfig] = {"train": parts.train, **parts.given}
@@ -86,8 +84,8 @@ def _places(name: str) -> tuple[Path, Path, Path]:
     """The configuration, the run and the folder of the parts. Raises InputError where the first two are there."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem
-    if not stem.strip(".") or not stem.isprintable():
-        raise InputError(f"{name}: is no name for a configuration; give one such as de-en")
+    if stem[:1] in (" ", ".") or not stem.isprintable():
+        raise InputError(f"NAME {name!r}: is no name for a configuration; give one such as de-en")
     if path.exists():
         raise InputError(f"{path}: is there already; give another NAME, or delete it")
     if not path.parent.is_dir():
@@ -96,22 +94,6 @@ def _places(name: str) -> tuple[Path, Path, Path]:
     if run.exists():
         raise InputError(f"{run}: is there already, and would be the run of {path}; give another NAME, or delete it")
     return path, run, Path("data") / stem
-
-
-def _refuse_unwritable_names(corpus: CorpusConfig) -> None:
-    """Raises InputError for a file whose name a configuration would read as another one."""
-    for file in corpus.files:
-        read = CorpusConfig(pairs=file).files[0] if _is_text(str(file)) else None
-        if read != file:
-            raise InputError(f"{file}: a configuration cannot name this file: it holds ~, ${{…}} or what is no text")
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
 
 
 def _counts(parts: Parts, pairs: int) -> dict[str, int]:
