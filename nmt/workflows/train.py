@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import shlex
+import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -32,6 +33,7 @@ from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.training.config import GuidedAttentionConfig
 from nmt.training.distributed import Launch, Processes, joined
+from nmt.training.progress import Example, Table, line
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.workflows.loading import Trained, build_model, for_inference
@@ -85,6 +87,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
     model = build_model(experiment, data.tokenizers).to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
+    table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour()) if log.is_watched() else None
     trainer = Trainer(
         model,
         experiment.training,
@@ -93,7 +96,8 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
-        validation=_validation(experiment, data, chosen),
+        validation=_validation(experiment, data, chosen, table),
+        announce=table or line,
     )
     try:
         resumed = trainer.resume()
@@ -200,15 +204,17 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 
 
 def _validation(
-    experiment: Experiment, data: PreparedData, chosen: Compute
+    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them."""
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them. The
+    table is given the sentence of middle length, as it has been translated."""
     store = data.valid
     if store is None:
         return None
     config = experiment.training.validation
     texts = [store.text(index) for index in range(len(store))]
     sources, references = [text.source for text in texts], [text.target for text in texts]
+    middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
     one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
     search = SearchConfig(**{**experiment.search.model_dump(), **one})
 
@@ -226,6 +232,8 @@ def _validation(
             hypotheses = [translation.text for translation in translator.translate(sources)]
             (bleu,) = scores(hypotheses, references, metrics=("bleu",))
             measured["bleu"] = bleu.value
+            if table is not None:
+                table.example = Example(sources[middle], references[middle], hypotheses[middle])
         return measured
 
     return measure
