@@ -24,6 +24,14 @@ Where = Annotated[
 ]
 
 
+def _keys(incomplete: str) -> list[str]:
+    """The keys that a shell may complete a word to."""
+    from nmt.core.explain import keys
+    from nmt.experiment import Experiment
+
+    return [key for key in keys(Experiment) if key.startswith(incomplete)]
+
+
 def config(
     model: Where = None,
     explain: Annotated[
@@ -33,6 +41,7 @@ def config(
             metavar="KEY",
             help="Say what a key means, its type, bounds and default, for example training.optimizer.beta2; of a group "
             "all its keys. Needs no MODEL; with one, also its value there.",
+            autocompletion=_keys,
         ),
     ] = None,
     overrides: Overrides = None,

@@ -55,7 +55,7 @@ def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
         return "\n".join([_summary(cls), "", *_table(_rows([cls]))])
     found, groups = _follow(cls, steps)
     if not found and not groups:
-        raise InputError(f"--explain {key}: no such key; {_advice(cls, key, list(_keys(cls)))}")
+        raise InputError(f"--explain {key}: no such key; {_advice(cls, key, list(keys(cls)))}")
     lines: list[str] = []
     for each in found:
         if each.kinds and len(found) > 1:
@@ -119,21 +119,21 @@ def _distinct(classes: Iterator[type[BaseModel]] | Sequence[type[BaseModel]]) ->
     return list(dict.fromkeys(classes))
 
 
-def _keys(cls: type[BaseModel], place: Place = ()) -> Iterator[str]:
+def keys(cls: type[BaseModel], place: Place = ()) -> Iterator[str]:
     """Every key of the tree, dotted; those of several kinds once."""
     seen: dict[str, None] = {}
     for name, field in cls.model_fields.items():
         here = (*place, name)
         seen[".".join(map(str, here))] = None
         for group in _below(field.annotation):
-            seen |= dict.fromkeys(_keys(group, here))
+            seen |= dict.fromkeys(keys(group, here))
     yield from seen
 
 
-def _advice(cls: type[BaseModel], key: str, keys: Sequence[str]) -> str:
+def _advice(cls: type[BaseModel], key: str, known: Sequence[str]) -> str:
     """Which keys may be meant: those of the same last name, else of the nearest ones, else those that it is part of,
     else what there is where it is looked for."""
-    names = {each: each.rpartition(".")[2] for each in keys if not key.startswith(f"{each}.")}
+    names = {each: each.rpartition(".")[2] for each in known if not key.startswith(f"{each}.")}
     last = key.rpartition(".")[2]
     like = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
     near = [each for name in like for each in names if names[each] == name]

@@ -6,10 +6,11 @@ Messages go through tqdm, so that they do not tear a bar that is on the screen.
 from __future__ import annotations
 
 import enum
+import io
 import os
 import sys
 from collections.abc import Iterable
-from typing import NoReturn, TypeVar, overload
+from typing import NoReturn, TextIO, TypeVar, cast, overload
 
 from tqdm import tqdm
 
@@ -95,6 +96,17 @@ def progress(
     hidden = _verbosity <= Verbosity.QUIET or not is_watched()
     return tqdm(items, total=total, desc=description, unit=f" {unit}", unit_scale=True, initial=initial, disable=hidden,
                 dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
+
+
+def results() -> TextIO:
+    """stdout, to write lines to while a bar may be on the screen: on a terminal the bar makes room for them."""
+    return cast(TextIO, _AboveBars()) if sys.stdout.isatty() else sys.stdout
+
+
+class _AboveBars(io.TextIOBase):
+    def write(self, text: str) -> int:
+        tqdm.write(text, file=sys.stdout, end="")
+        return len(text)
 
 
 def _write(text: str) -> None:

@@ -233,7 +233,7 @@ def _writer(
     if format_ is None:
         return lambda found: None
     if format_ in _LINES:
-        stream = sys.stdout if output is None else stack.enter_context(text_file(output))
+        stream = log.results() if output is None else stack.enter_context(text_file(output))
         writer = _LINES[format_](stream, written.base)
     else:
         assert output is not None

@@ -206,8 +206,8 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 def _validation(
     experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them. The
-    table is given the sentence of middle length, as it has been translated."""
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them.
+    The table is given the sentence of middle length, as it has been translated."""
     store = data.valid
     if store is None:
         return None
