@@ -28,7 +28,7 @@ def info(
         from dataclasses import asdict
         from json import dumps
 
-        typer.echo(dumps(asdict(found), ensure_ascii=False, indent=1))
+        typer.echo(dumps(asdict(found), indent=1))
         return
     from nmt.workflows.info_text import text
 

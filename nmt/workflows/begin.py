@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.structure import parse_document, validate
 from nmt.data.config import CorpusConfig
-from nmt.data.splitting import Held, survey, write_parts
+from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.workflows.first_config import config_text, size_for
@@ -51,33 +52,40 @@ def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     corpora: dict[str, CorpusConfig] = {"train": parts.train, **parts.given}
     held = Held(found.pairs, {}, 0)
     if parts.wanted:
-        if folder.exists():
-            raise InputError(f"{folder}: is there already; give another NAME, or delete it")
-        counts = _counts(parts, found.pairs)
-        if sum(counts.values()) + (not found.others) > len(found.candidates):
-            raise InputError(
-                f"{parts.train.name}: too few different pairs ({len(found.candidates)}) to hold out "
-                f"{', '.join(f'{count} as {part}' for part, count in counts.items())}, and train on others; ask for "
-                "fewer with --valid-pairs and --test-pairs, or give files of their own, --valid-source and so on"
-            )
-        hashes, taken = {}, 0
-        for part, count in counts.items():
-            hashes[part] = frozenset(found.candidates[taken : taken + count])
-            taken += count
-        files = {part: _files(parts.train, folder, part) for part in ("train", *counts)}
-        corpora |= {part: _corpus(paths) for part, paths in files.items()}
-        with locked(folder), made_whole(folder) as partial:
-            inside = {part: tuple(partial / path.name for path in paths) for part, paths in files.items()}
-            held = write_parts(parts.train, inside, hashes, seed=seed)
+        held, written = _hold_out(parts, found, folder, seed)
+        corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     text = config_text(
-        name=path.name, run=str(run), found=found, train_pairs=held.train, corpora=ordered, cuda=cuda, seed=seed
+        path=path, run=str(run), found=found, train_pairs=held.train, corpora=ordered, cuda=cuda, seed=seed
     )
     validate(Experiment, parse_document(text, str(path)))
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
     _tell(path, folder, found.pairs, held, cuda=cuda)
     return path
+
+
+def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Held, dict[str, CorpusConfig]]:
+    """Writes the training pairs and what is held out of them to a new folder; returns what became of the pairs, and the
+    parts."""
+    if folder.exists():
+        raise InputError(f"{folder}: is there already; give another NAME, or delete it")
+    counts = _counts(parts, found.pairs)
+    if sum(counts.values()) + (not found.others) > len(found.candidates):
+        raise InputError(
+            f"{parts.train.name}: too few different pairs ({len(found.candidates)}) to hold out "
+            f"{', '.join(f'{count} as {part}' for part, count in counts.items())}, and train on others; ask for "
+            "fewer with --valid-pairs and --test-pairs, or give files of their own, --valid-source and so on"
+        )
+    hashes, taken = {}, 0
+    for part, count in counts.items():
+        hashes[part] = frozenset(found.candidates[taken : taken + count])
+        taken += count
+    files = {part: _files(parts.train, folder, part) for part in ("train", *counts)}
+    with locked(folder), made_whole(folder) as partial:
+        inside = {part: tuple(partial / path.name for path in paths) for part, paths in files.items()}
+        held = write_parts(parts.train, inside, hashes, seed=seed)
+    return held, {part: _corpus(paths) for part, paths in files.items()}
 
 
 def _places(name: str) -> tuple[Path, Path, Path]:
@@ -126,7 +134,7 @@ def _tell(path: Path, folder: Path, pairs: int, held: Held, *, cuda: bool) -> No
         rows.append(("split", f"{held.train:,} pairs to train on, {parts}{repeats}: {folder}"))
     size = size_for(held.train, cuda=cuda)
     rows.append(("model", f"{size.name}, for {held.train:,} pairs on {'CUDA' if cuda else 'a CPU'}"))
-    rows += [("wrote", str(path)), ("next", f"nmt train {path}")]
+    rows += [("wrote", str(path)), ("next", f"nmt train {shlex.quote(str(path))}")]
     log.info("\n".join(f"{label:<8}{text}" for label, text in rows))
 
 

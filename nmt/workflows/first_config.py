@@ -7,8 +7,10 @@ table 3 (base), on CUDA, and on a CPU what trains there in a day or so.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from nmt.core.document import write
 from nmt.data.config import CorpusConfig
@@ -131,7 +133,7 @@ def updates_for(size: Size, found: Survey, pairs: int) -> int:
 
 def config_text(
     *,
-    name: str,
+    path: Path,
     run: str,
     found: Survey,
     train_pairs: int,
@@ -148,9 +150,9 @@ def config_text(
         every = max(50, updates // 10)
         validation = f"  validation: {{every: {every}, metric: bleu}}   # BLEU decides which checkpoint is best\n"
     return f"""\
-# {name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
+# {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
 # Every key has a default and an explanation: nmt config --explain training.optimizer.learning_rate
-# To train:  nmt train {name}     The same command goes on after whatever stopped it.
+# To train:  nmt train {shlex.quote(str(path))}     The same command goes on after whatever stopped it.
 {write({"run": run})}seed: {seed}
 data:
 {sections}\

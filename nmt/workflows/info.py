@@ -205,7 +205,7 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
         pairs = sum(int(each["pairs"]) for each in report["corpora"])
         kept = sum(int(each["kept"]) for each in report["corpora"])
         valid = int(report["valid"]["pairs"]) if report.get("valid") else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
         pass  # it may have been deleted once the model was trained
     return Corpus(tuple(each.name for each in corpora), _languages(corpora[0]), pairs, kept, valid)
 
@@ -229,7 +229,7 @@ def _training(folder: Path) -> Training:
         epoch = int(place["epoch"]) + (int(place["batch"]) > 0)
         spent = float(place["seconds"])
         return Training(int(place["update"]), epoch, int(place["tokens"]), spent, str(state["precision"]), written)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise folders.Damaged(folder / folders.STATE, error) from None
 
 
@@ -239,7 +239,7 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
         for line in metrics_files.read(run):
             if line["kind"] == "valid":
                 validated[line["update"]] = _figures(line)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{run / metrics_files.FILE}: is no file of metrics as nmt train writes it: {error}") from None
     leading = {name: (run / name).resolve() for name in LINKS if (run / name).exists()}
     figures = {folder: validated.get(_update(folder), {}) for folder in folders.steps(run)}

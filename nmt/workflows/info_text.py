@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
+from nmt.core.text import printable
 from nmt.workflows.info import Checkpoint, Info
 from nmt.workflows.locate import ALIGNER, LAYER, SHORTLIST
 
@@ -22,7 +23,7 @@ _MADE_BY = {
 def text(info: Info) -> str:
     """A page: what it is, its parts, how it was trained, what is there, and how to go on."""
     sections = [_head(info), _model(info), _facts(info), _checkpoints(info), _files(info), _commands(info)]
-    return "\n\n".join("\n".join(section) for section in sections if section)
+    return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
 
 
 def _head(info: Info) -> list[str]:
