@@ -44,11 +44,17 @@ class Experiment(Structure):
     run: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
     """The run directory."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    """Of everything that is drawn: weights at the start, the order of pairs, dropout, subwords."""
     data: DataConfig
+    """The corpora, and what is made of them."""
     model: ModelConfig = ModelConfig()
+    """What is trained."""
     training: TrainingConfig = TrainingConfig()
+    """How it is trained."""
     search: SearchConfig = SearchConfig()
+    """How it translates."""
     alignment: Extraction = Grow()
+    """How a soft alignment becomes links between words."""
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Experiment:

@@ -50,6 +50,7 @@ class Argmax(Rule):
 
     kind: Literal["argmax"] = "argmax"
     threshold: Fraction = 0.0
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -66,7 +67,9 @@ class Share(Rule):
 
     kind: Literal["share"] = "share"
     share: Annotated[float, Field(gt=0, le=1)] = 0.4
+    """Least weight of a link, as a share of the highest of its row."""
     threshold: Fraction = 0.2
+    """Least highest weight of a row that gives links."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -80,6 +83,7 @@ class Threshold(Rule):
 
     kind: Literal["threshold"] = "threshold"
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -92,6 +96,7 @@ class Mutual(Rule):
 
     kind: Literal["mutual"] = "mutual"
     threshold: Fraction = 0.0
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -108,6 +113,7 @@ class Grow(Rule):
 
     kind: Literal["grow"] = "grow"
     threshold: Fraction = 0.0
+    """Least weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""

@@ -14,7 +14,9 @@ class AttentionConfig(Structure):
     """Score and weights, each by name or with its settings: ``additive`` or ``{kind: additive, size: 512}``."""
 
     score: AnyScoreOrNone = Additive()
+    """How well a query of the decoder and a key, a state of the encoder, go together; ``none``: no attention."""
     weights: AnyWeighting = Softmax()
+    """What makes weights of the scores of all source positions."""
 
     @property
     def is_none(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from json import dumps
 from math import isfinite
@@ -304,7 +305,7 @@ def _written(
     lexicon: LexiconChoice | None,
     suspects: SuspectsChoice | None,
 ) -> Written:
-    if base is not None and format_ in ("jsonl", "npz", "png", "svg", "html"):
+    if base is not None and format_ in ("jsonl", "heatmap", "npz", "png", "svg", "html"):
         raise InputError(f"--base: {format_} always counts from 0; leave it out, or use pharaoh, gold or tsv")
     if output is None and format_ in ("npz", "png", "svg", "html"):
         kind = "a file" if format_ in ("npz", "html") else "a folder for the pictures"
@@ -318,7 +319,7 @@ def _written(
     from nmt.workflows.align import Written
 
     if format_ is None and (output is not None or not reports):
-        format_ = "pharaoh"
+        format_ = "heatmap" if output is None and base is None and sys.stdout.isatty() else "pharaoh"
     if format_ is None and (base, level) != (None, None):
         raise InputError("--base and --level are of links, which only reports do not show; add --output or --format")
     return Written(output, format_, base or 0, level or "word", lexicon, suspects)

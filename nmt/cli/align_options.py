@@ -176,11 +176,12 @@ Threshold: TypeAlias = Annotated[
 ]
 
 AlignmentFormat: TypeAlias = Annotated[
-    Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png", "svg", "html"] | None,
+    Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"] | None,
     typer.Option(
         "--format",
         help="pharaoh: hard links 0-0 1-2; gold: sure 3-4, possible 3p4; tsv: a table of links; jsonl, npz: also "
-        "the soft matrix; png, svg: a heatmap; html: a page to look through all pairs. Default: pharaoh.",
+        "the soft matrix; heatmap: a picture in text; png, svg: a picture; html: a page to look through all pairs. "
+        "Default: pharaoh, on a terminal heatmap.",
         show_default=False,
         rich_help_panel=_WRITTEN,
     ),

@@ -26,9 +26,12 @@ import nmt
 from nmt.cli.align import align
 from nmt.cli.aligner import aligner
 from nmt.cli.average import average
+from nmt.cli.config import config
 from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
+from nmt.cli.info import info
+from nmt.cli.init import init
 from nmt.cli.prepare import prepare
 from nmt.cli.score import score
 from nmt.cli.serve import serve
@@ -77,7 +80,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, serve, score, evaluate, align, aligner, shortlist, export):
+for _command in (
+    *(init, prepare, train, average, translate, serve, score, evaluate),
+    *(align, aligner, shortlist, export, info, config),
+):
     app.command(cls=GroupedCommand)(_command)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
 
 from nmt.cli.options import Config, Overrides, Quiet, Ray, Verbose, set_verbosity
+from nmt.core import log
 
 
 def prepare(
@@ -30,3 +32,4 @@ def prepare(
     from nmt.workflows import prepare as workflow
 
     workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force, ray=ray)
+    log.info(f"next: nmt train {shlex.quote(str(config))}")

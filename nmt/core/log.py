@@ -6,9 +6,11 @@ Messages go through tqdm, so that they do not tear a bar that is on the screen.
 from __future__ import annotations
 
 import enum
+import io
+import os
 import sys
 from collections.abc import Iterable
-from typing import NoReturn, TypeVar, overload
+from typing import NoReturn, TextIO, TypeVar, cast, overload
 
 from tqdm import tqdm
 
@@ -37,6 +39,16 @@ def set_verbosity(verbosity: Verbosity) -> None:
 def is_silent() -> bool:
     """Whether this process leaves speaking to another one."""
     return _verbosity == Verbosity.SILENT
+
+
+def is_watched() -> bool:
+    """Whether a person sees stderr as it is written: on a terminal, but not on that of a build server (CI)."""
+    return sys.stderr.isatty() and not os.environ.get("CI")
+
+
+def has_colour() -> bool:
+    """Whether messages may be coloured: where a person watches and has not set NO_COLOR (https://no-color.org)."""
+    return is_watched() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def detail(text: str) -> None:
@@ -73,7 +85,7 @@ def progress(
 ) -> tqdm[T] | tqdm[NoReturn]:
     """A bar over `items`, or without items one to move by `update(n)`; close it, or use it in a `with` statement.
 
-    It shows only where stderr is a terminal, and not under --quiet; elsewhere it costs next to nothing.
+    It shows only where a person watches, and not under --quiet; elsewhere it costs next to nothing.
 
     Args:
         total: Number of items, where it cannot be asked of `items`.
@@ -81,9 +93,20 @@ def progress(
         unit: What one item is; SI prefixes shorten large counts.
         initial: Items done before, when work is taken up again.
     """
-    hidden = _verbosity <= Verbosity.QUIET or not sys.stderr.isatty()
+    hidden = _verbosity <= Verbosity.QUIET or not is_watched()
     return tqdm(items, total=total, desc=description, unit=f" {unit}", unit_scale=True, initial=initial, disable=hidden,
                 dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
+
+
+def results() -> TextIO:
+    """stdout, to write lines to while a bar may be on the screen: on a terminal the bar makes room for them."""
+    return cast(TextIO, _AboveBars()) if sys.stdout.isatty() else sys.stdout
+
+
+class _AboveBars(io.TextIOBase):
+    def write(self, text: str) -> int:
+        tqdm.write(text, file=sys.stdout, end="")
+        return len(text)
 
 
 def _write(text: str) -> None:

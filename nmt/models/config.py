@@ -25,13 +25,17 @@ class ModelConfig(Structure):
     """An encoder, a decoder, the attention between them and what they share; any encoder goes with any decoder."""
 
     embedding: EmbeddingConfig = EmbeddingConfig()
+    """What a subword is to the model."""
     encoder: AnyEncoder = RNNEncoderConfig()
+    """What reads the source sentence."""
     decoder: AnyDecoder = RNNDecoderConfig()
+    """What writes the translation, subword by subword."""
     attention: AttentionConfig = AttentionConfig()
     """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``."""
     context: Annotated[ContextConfig | None, BareKind] = None
     """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
     dropout: DropoutConfig = DropoutConfig()
+    """What is left out at random in training, so that the model does not learn the corpus by heart."""
 
     @property
     def readout_size(self) -> int:

@@ -27,8 +27,11 @@ class OptimizerConfig(Structure):
     learning_rate: Positive = 1e-3
     """The peak: the schedule multiplies it."""
     beta1: Momentum = 0.9
+    """Decay of the gradient's moving average (Kingma & Ba 2015, algorithm 1)."""
     beta2: Momentum = 0.98
+    """Decay of the squared gradient's moving average; 0.98 as in Vaswani et al. 2017, section 5.3."""
     epsilon: Positive = 1e-9
+    """Is added to the root of the squared gradient's average, which an update is divided by."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     """On matrices; biases and other vectors have none."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
@@ -40,7 +43,9 @@ class StoppingConfig(Structure):
     """When training ends: at the first of these that is reached."""
 
     updates: Count | None = None
+    """Steps of the optimizer; null: no limit."""
     epochs: Count | None = None
+    """Passes over the training corpora; null: no limit."""
     minutes: Positive | None = None
     """Of training, all starts and validations together."""
     patience: Count | None = None
@@ -115,18 +120,23 @@ class TrainingConfig(Structure):
     """Fine-tuning: a run directory, checkpoint folder or config whose weights a new run begins with; null: random ones.
     The optimizer begins afresh."""
     batching: BatchingConfig = BatchingConfig()
+    """How pairs are put together."""
     accumulate: Count = 1
     """Batches for each update, whose gradients are added up."""
     normalization: Literal["tokens", "sentences"] = "tokens"
     """What the loss of an update is the mean over: all its target tokens, or all its sentences, of which each then
     counts with the sum over its tokens."""
     optimizer: OptimizerConfig = OptimizerConfig()
+    """What makes a step of a gradient."""
     schedule: AnySchedule = Constant()
+    """What the peak learning rate is multiplied by at each update."""
     clip_norm: Positive | None = 1.0
     """The gradient's norm is at most this (Pascanu et al. 2013); null: no limit."""
     feed: AnyFeed = TeacherForcingConfig()
     """What the decoder reads as the last word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    """Share of the probability that is asked for all subwords alike instead of the gold one (Szegedy et al. 2016,
+    section 7)."""
     recompute: bool = False
     """Gradient checkpointing: what a layer holds inside is computed anew in the backward pass, which takes less memory
     and more time."""
@@ -140,7 +150,9 @@ class TrainingConfig(Structure):
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)
+    """When training ends."""
     validation: ValidationConfig = ValidationConfig()
+    """How the model is measured while it is trained."""
     average: Annotated[int, Field(ge=2)] | None = None
     """At the end, the checkpoints of this many last validations are averaged, and the average becomes the best if its
     metric is; null: none."""

@@ -45,6 +45,7 @@ class LinearDecay(GoldSchedule):
 
     kind: Literal["linear"] = "linear"
     start: Probability = 1.0
+    """The probability of a gold word at first."""
     end: Probability = 0.5
     """Is kept once it is reached."""
     updates: Annotated[int, Field(gt=0)] = 5000
@@ -65,6 +66,7 @@ class ExponentialDecay(GoldSchedule):
 
     kind: Literal["exponential"] = "exponential"
     k: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9998
+    """What the probability is multiplied by at each update."""
 
     def _after_warmup(self, i: int) -> float:
         return float(self.k**i)
@@ -75,6 +77,7 @@ class InverseSigmoidDecay(GoldSchedule):
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
     k: Annotated[float, Field(ge=1.0)] = 500.0
+    """The larger, the later and the slower it falls."""
 
     def _after_warmup(self, i: int) -> float:
         exponent = i / self.k - math.log(self.k)
@@ -138,6 +141,7 @@ class ScheduledSamplingConfig(FeedConfig):
 
     kind: Literal["scheduled_sampling"] = "scheduled_sampling"
     schedule: AnyGoldSchedule = LinearDecay()
+    """How the probability of a gold word falls."""
     unit: Literal["token", "sentence"] = "token"
     """What a coin is tossed for. The paper tosses for each token and reports that once a sentence is much worse."""
     guess: Literal["argmax", "sample"] = "argmax"

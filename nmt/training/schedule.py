@@ -82,6 +82,7 @@ class Linear(_ToTheEnd):
 
     kind: Literal["linear"] = "linear"
     hold: Share = 0.0
+    """Share of all updates that the peak is kept for."""
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         assert last is not None
@@ -94,7 +95,9 @@ class Plateau(Schedule):
 
     kind: Literal["plateau"] = "plateau"
     decay: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.5
+    """What the rate is multiplied by at each plateau."""
     patience: Annotated[int, Field(gt=0)] = 2
+    """Validations in a row without a better metric that make a plateau."""
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         return self.decay**plateaus

@@ -31,6 +31,7 @@ from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
 from nmt.training.objective import Losses, Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.progress import Validated, line, shown
 from nmt.training.schedule import Plateau
 from nmt.training.stopping import Standing
 from nmt.training.stream import Position, Stream, TrainingData, Work, prefetched
@@ -68,9 +69,11 @@ class Trainer:
         seed: int,
         processes: Processes,
         validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None,
+        announce: Callable[[Validated], str] = line,
     ) -> None:
         """``validation`` measures a model, which it may change, without drawing from torch's generators, and returns
-        figures by name; ``config.validation.metric`` must be among them. None: there is no valid corpus."""
+        figures by name; ``config.validation.metric`` must be among them. None: there is no valid corpus.
+        ``announce``: what is said of a validation."""
         self.model = model
         self.config = config
         self.data = data
@@ -86,6 +89,7 @@ class Trainer:
         self.standing = Standing()
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._validation = validation
+        self._announce = announce
         self._saved_at = -1
         self._owes_validation = False
         self._epoch_batches = 0
@@ -375,10 +379,14 @@ class Trainer:
             value, update, higher_is_better=config.metric in HIGHER_IS_BETTER, patience=patience
         )
         metrics.write("valid", update, measured)
-        best = " (best)" if self.standing.best_update == update else ""
-        minutes = self.position.seconds / 60
-        epoch = self.position.epoch + (self.position.batch > 0)  # of the last update
-        log.info(f"update {update}, epoch {epoch}, {minutes:.1f} min: valid {_shown(measured)}{best}")
+        validated = Validated(
+            update,
+            epoch=self.position.epoch + (self.position.batch > 0),  # of the last update
+            minutes=self.position.seconds / 60,
+            figures=measured,
+            is_best=self.standing.best_update == update,
+        )
+        log.info(self._announce(validated))
         return True
 
     def _point_best(self) -> None:
@@ -470,16 +478,12 @@ class Trainer:
         if standing.best is None or metric not in measured:
             return "not measured, for there is no data.valid"
         gain = f"{metric} {measured[metric] - standing.best:+.2f} against update {standing.best_update}"
-        return f"valid {_shown(measured)}; {gain}"
+        return f"valid {shown(measured)}; {gain}"
 
 
 def _tells_of(line: Mapping[str, Any], update: int, checkpoints: int) -> bool:
     """Whether a line of metrics.jsonl is that of an average."""
     return (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, checkpoints)
-
-
-def _shown(measured: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {each:.2f}" for name, each in measured.items())
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

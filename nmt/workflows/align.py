@@ -27,6 +27,7 @@ from nmt.alignment.formats import (
     PharaohWriter,
     read_gold,
 )
+from nmt.alignment.heatmap import HeatmapWriter
 from nmt.alignment.link_files import TsvWriter
 from nmt.alignment.plot import PictureWriter
 from nmt.alignment.viewer import ViewerWriter
@@ -48,13 +49,14 @@ from nmt.workflows.corpus_reports import (
 if TYPE_CHECKING:
     from nmt.workflows.translator import Translator
 
-Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "npz", "png", "svg", "html"]
+Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"]
 
 _LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
     "pharaoh": PharaohWriter,
     "gold": GoldWriter,
     "tsv": TsvWriter,
     "jsonl": lambda stream, _: JsonlWriter(stream),
+    "heatmap": lambda stream, _: HeatmapWriter(stream),
 }
 """Formats of text; those with indices of their own choice count from a base."""
 
@@ -231,7 +233,7 @@ def _writer(
     if format_ is None:
         return lambda found: None
     if format_ in _LINES:
-        stream = sys.stdout if output is None else stack.enter_context(text_file(output))
+        stream = log.results() if output is None else stack.enter_context(text_file(output))
         writer = _LINES[format_](stream, written.base)
     else:
         assert output is not None

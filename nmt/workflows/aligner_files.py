@@ -10,11 +10,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.training import folders
 from nmt.workflows.loading import Trained
-from nmt.workflows.locate import run_of
-
-ALIGNER = "aligner.safetensors"
-LAYER = "alignment_layer.safetensors"
-"""In the run directory."""
+from nmt.workflows.locate import ALIGNER, LAYER, run_of
 
 
 def save(trained: Trained, aligner: WordAligner, layer: AlignmentLayer) -> tuple[Path, Path]:

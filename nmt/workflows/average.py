@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def average(
         checkpoint.write(folder, {folders.MODEL: weights}, state)
     folders.point(run, "averaged", folder)
     log.info(f"averaged {len(names)} checkpoints: {', '.join(names)}")
-    log.info(f"model: {run / 'averaged'}")
+    log.info(f"model: {run / 'averaged'}; use it with nmt translate {shlex.quote(str(run / 'averaged'))}")
     return run / "averaged"
 
 

@@ -27,7 +27,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
 from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import run_of
+from nmt.workflows.locate import EXPORTED, run_of
 
 ExportFormat = Literal["ctranslate2", "onnx"]
 
@@ -43,6 +43,9 @@ _ABOUT = "nmt.json"
 
 class Format(Protocol):
     """Writes models for another engine, and translates with what it wrote."""
+
+    use: str
+    """What comes next, for people."""
 
     def required(self) -> None:
         """Raises InputError for packages that are not installed."""
@@ -60,6 +63,8 @@ class Format(Protocol):
 
 
 class _CTranslate2:
+    use = "use it with nmt translate --engine ctranslate2"
+
     def required(self) -> None:
         engine.required()
 
@@ -78,6 +83,8 @@ class _CTranslate2:
 
 
 class _Onnx:
+    use = "docs/export.md tells how programs use it"
+
     def required(self) -> None:
         session.required()
 
@@ -141,13 +148,13 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     shutil.rmtree(folder, ignore_errors=True)
     unfinished.replace(folder)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
-    log.info(f"wrote {folder} ({size:.1f} MiB)")
+    log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 
 
 def place(trained: Trained, to: ExportFormat) -> Path:
     """Where a model is exported to unless one says otherwise."""
     run = run_of(trained.checkpoint)
-    folder = run / "exported" / to
+    folder = run / EXPORTED / to
     if not folder.resolve().is_relative_to(run):
         raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
     return folder

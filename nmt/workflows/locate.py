@@ -13,6 +13,15 @@ from nmt.training import folders
 RUNS = Path("runs")
 """Where a run is looked for that the user has not named."""
 
+ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
+"""What ``nmt aligner`` leaves in a run directory."""
+
+SHORTLIST = "shortlist.safetensors"
+"""What ``nmt shortlist`` leaves there."""
+
+EXPORTED = "exported"
+"""The folder there that ``nmt export`` makes, with one for each format."""
+
 ORDER = ".order"
 """Holds a number that is greater in a run that was trained later than another one beside it."""
 

@@ -19,11 +19,8 @@ from nmt.data.vocabulary import EOS
 from nmt.search.decode import decode
 from nmt.search.shortlist import Shortlist
 from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import run_of
+from nmt.workflows.locate import SHORTLIST, run_of
 from nmt.workflows.prepare import opened
-
-FILE = "shortlist.safetensors"
-"""In the run directory."""
 
 CELLS = 1 << 24
 """Pairs of a source and a target position that the lexicon is learnt from, 0.6 GB of memory; of a larger corpus every
@@ -47,7 +44,7 @@ def shortlist(
     found = learnt(data.train, trained, size=size, frequent=frequent)
     if data.valid is not None:
         _compare(trained, found, [data.valid.source(row).tolist() for row in range(min(len(data.valid), COMPARED))])
-    path = run / FILE
+    path = run / SHORTLIST
     tensors = {"always": found.always_A, "offsets": found.offsets_X1, "targets": found.targets_T}
     with whole_file(path) as partial:
         safetensors.numpy.save_file(tensors, partial, {"vocabulary": trained.tokenizers.fingerprint})
@@ -57,7 +54,7 @@ def shortlist(
 
 def read_shortlist(trained: Trained) -> Shortlist:
     """The shortlist of a model's run. Raises InputError where there is none, or none for its vocabulary."""
-    path = run_of(trained.checkpoint) / FILE
+    path = run_of(trained.checkpoint) / SHORTLIST
     remedy = f"make it with: nmt shortlist {run_of(trained.checkpoint)}"
     refuse_special(path)
     try:

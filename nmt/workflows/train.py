@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
+import shutil
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -25,12 +26,14 @@ from nmt.data.pieces import Lengths
 from nmt.data.store import Store
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
+from nmt.models.parts import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.training.config import GuidedAttentionConfig
 from nmt.training.distributed import Launch, Processes, joined
+from nmt.training.progress import Example, Table, line
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.workflows.loading import Trained, build_model, for_inference
@@ -84,6 +87,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
     model = build_model(experiment, data.tokenizers).to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
+    table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour()) if log.is_watched() else None
     trainer = Trainer(
         model,
         experiment.training,
@@ -92,7 +96,8 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
-        validation=_validation(experiment, data, chosen),
+        validation=_validation(experiment, data, chosen, table),
+        announce=table or line,
     )
     try:
         resumed = trainer.resume()
@@ -116,6 +121,8 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
     trainer.train()
+    if processes.is_first:
+        log.info(_next_steps(experiment))
 
 
 @contextmanager
@@ -197,15 +204,17 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 
 
 def _validation(
-    experiment: Experiment, data: PreparedData, chosen: Compute
+    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them."""
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them.
+    The table is given the sentence of middle length, as it has been translated."""
     store = data.valid
     if store is None:
         return None
     config = experiment.training.validation
     texts = [store.text(index) for index in range(len(store))]
     sources, references = [text.source for text in texts], [text.target for text in texts]
+    middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
     one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
     search = SearchConfig(**{**experiment.search.model_dump(), **one})
 
@@ -223,6 +232,8 @@ def _validation(
             hypotheses = [translation.text for translation in translator.translate(sources)]
             (bleu,) = scores(hypotheses, references, metrics=("bleu",))
             measured["bleu"] = bleu.value
+            if table is not None:
+                table.example = Example(sources[middle], references[middle], hypotheses[middle])
         return measured
 
     return measure
@@ -232,9 +243,7 @@ def _summary(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
 ) -> str:
     """What is about to be trained, for the person who started it."""
-    parts: Counter[str] = Counter()
-    for name, parameter in model.named_parameters():
-        parts[_part(name)] += parameter.numel()
+    parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     config = experiment.training
     order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
     waste = padding_waste(order, data.train.source_lengths, data.train.target_lengths)
@@ -253,15 +262,17 @@ def _summary(
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
 
 
+def _next_steps(experiment: Experiment) -> str:
+    run = shlex.quote(experiment.run)
+    rows = [("translate", f"nmt translate {run} < FILE")]
+    if experiment.data.test_corpora:
+        rows.append(("measure", f"nmt evaluate {run}"))
+    rows.append(("more", f"nmt info {run}"))
+    return "\n".join(f"{label:<11}{command}" for label, command in rows)
+
+
 def _links(config: GuidedAttentionConfig, store: Store) -> str:
     return f"of {store.linked_pairs:,} pairs, for heads {config.heads} with weight {config.weight:g}"
-
-
-def _part(name: str) -> str:
-    for part in ("embedding", "attention", "encoder", "decoder", "output"):
-        if part in name.split("."):
-            return part
-    return name.split(".")[0]
 
 
 def _tokens(store: Store) -> int:

@@ -21,12 +21,11 @@ from nmt.experiment import Experiment
 from nmt.training import folders
 from nmt.workflows.answering import Wanted
 from nmt.workflows.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
-from nmt.workflows.locate import find_checkpoint, run_of
+from nmt.workflows.locate import SHORTLIST, find_checkpoint, run_of
 from nmt.workflows.manifest import FILE, Manifest, remove_leftovers
 from nmt.workflows.output import OutputFormat
 from nmt.workflows.records import Tally, translate_shard
 from nmt.workflows.shards import Shard, check_output, check_wanted, find_shards
-from nmt.workflows.shortlist import FILE as SHORTLIST
 from nmt.workflows.translator import EngineName, Translator, load
 
 FIELD = "text"

@@ -18,6 +18,7 @@ from nmt.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
+    "init",
     "prepare",
     "train",
     "average",
@@ -29,6 +30,8 @@ COMMANDS = (
     "aligner",
     "shortlist",
     "export",
+    "info",
+    "config",
 )
 
 # Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
@@ -86,8 +89,10 @@ def test_help_lists_the_commands_and_their_options() -> None:
     for command in COMMANDS:
         page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
         for option in ("--set", "--quiet", "--verbose"):
-            assert option in page, (command, option)
-        assert ("--device" in page) == ("--precision" in page) == (command not in ("prepare", "average", "export"))
+            assert (option in page) == ((command, option) != ("init", "--set")), (command, option)
+        on_a_device = command not in ("prepare", "average", "export", "info", "config")
+        assert ("--device" in page) == on_a_device
+        assert ("--precision" in page) == (on_a_device and command != "init")
 
 
 def test_the_options_of_align_stand_in_groups_each_once() -> None:

@@ -48,6 +48,8 @@ from nmt.serving.metrics import Metrics
 from nmt.training import checkpoint, folders
 from nmt.workflows import shortlist as shortlists
 from nmt.workflows.export import exported_about
+from nmt.workflows.info import inspect
+from nmt.workflows.info_text import text as info_text
 from nmt.workflows.loading import Trained, load_trained
 from nmt.workflows.manifest import Manifest
 from nmt.workflows.prepare import opened, prepare
@@ -459,6 +461,30 @@ def _run_file(part: str) -> Callable[[Path], Opened]:
     return open_
 
 
+_METRICS = b"""\
+{"kind": "train", "update": 1, "loss": 4.1, "perplexity": 60.3}
+{"kind": "valid", "update": 2, "loss": 3.9, "perplexity": 49.4, "bleu": null}
+"""
+_TRAINED = b"""\
+{"position": {"update": 2, "epoch": 0, "batch": 2, "tokens": 90, "seconds": 1.5}, "precision": "float32"}
+"""
+_MADE = b'{"format": "onnx", "checkpoint": "step-00000002"}'
+
+
+def _info(part: str, seed: bytes | None = None) -> Callable[[Path], Opened]:
+    """A part of a run, as `nmt info` reads it; what it has where it is not made here."""
+
+    def open_(folder: Path) -> Opened:
+        run = folder / "run"
+        make_run(run)
+        (run / part).parent.mkdir(parents=True, exist_ok=True)
+        data = (run / part).read_bytes() if seed is None else seed
+        read = _of_file(run / part, lambda path: info_text(inspect(str(run))))
+        return Opened([data], read, _shaped(data) if seed is None else None)
+
+    return open_
+
+
 def _weights(folder: Path) -> Opened:
     run = folder / "run"
     trained = make_run(run)
@@ -649,6 +675,10 @@ READERS = (
     Reader("store text", _store("source.text.bin")),
     Reader("prepared state", _prepared("state.json"), cost=4),
     Reader("prepared report", _prepared("report.json"), cost=4),
+    Reader("info weights", _info("latest/model.safetensors"), cost=8),
+    Reader("info metrics", _info("metrics.jsonl", _METRICS), cost=8),
+    Reader("info state.json", _info("latest/state.json", _TRAINED), cost=8),
+    Reader("info export", _info("exported/onnx/nmt.json", _MADE), cost=8),
     Reader("weights", _weights),
     Reader("state.json", _state),
     Reader("lengths.json", _lengths),

@@ -17,10 +17,13 @@ class RNNEncoderConfig(Structure):
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
+    """``elman`` (Elman 1990), ``gru`` (Cho et al. 2014) or ``lstm`` (Hochreiter & Schmidhuber 1997)."""
     layers: Layers = 1
+    """Recurrent layers, one above the other."""
     size: Size = 256
     """Width of the state, per direction."""
     bidirectional: bool = True
+    """Whether a second stack reads the sentence from its end (Schuster & Paliwal 1997)."""
     residual: bool = False
     """Whether each layer above the bottom one adds its input to its output (Wu et al. 2016, section 3.1)."""
 
@@ -34,13 +37,21 @@ class RNNEncoderConfig(Structure):
         """Width of an encoder state."""
         return self.size * (2 if self.bidirectional else 1)
 
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        both = " in each direction" if self.bidirectional else ""
+        return f"{_stack(self.cell, self.layers, self.size, self.residual)}{both}"
+
 
 class RNNDecoderConfig(Structure):
     """A recurrent decoder."""
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
+    """``elman`` (Elman 1990), ``gru`` (Cho et al. 2014) or ``lstm`` (Hochreiter & Schmidhuber 1997)."""
     layers: Layers = 1
+    """Recurrent layers, one above the other."""
     size: Size = 512
     """Width of the state."""
     residual: bool = False
@@ -58,6 +69,12 @@ class RNNDecoderConfig(Structure):
     def _residual_has_layers(self) -> RNNDecoderConfig:
         _check_residual(self.residual, self.layers)
         return self
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        feeding = ", input feeding" if self.input_feeding else ""
+        return f"{_stack(self.cell, self.layers, self.size, self.residual)}, query {self.query}{feeding}"
 
     def readout_width(self, embedding: int, *, tied: bool) -> int:
         """Width of what the output layer reads."""
@@ -80,6 +97,11 @@ class ContextConfig(Structure):
     ``projected_initial_state``: it starts as tanh(W c + b)."""
     summary: Literal["last", "mean"] = "last"
     """c: each direction's last state of the top layer, or the mean of all its states."""
+
+
+def _stack(cell: str, layers: int, size: int, residual: bool) -> str:
+    name = cell.upper() if cell != "elman" else "Elman"
+    return f"{name}, {layers} layer{'s' if layers > 1 else ''} of {size}{', residual' if residual else ''}"
 
 
 def _check_residual(residual: bool, layers: int) -> None:

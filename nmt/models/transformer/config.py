@@ -23,6 +23,7 @@ class TransformerConfig(Structure):
     """What encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
 
     layers: Layers = 6
+    """Each of self-attention and a feed-forward block, the decoder's with attention to the source between them."""
     size: Size = 512
     """Width of a state."""
     heads: Size = 8
@@ -42,6 +43,12 @@ class TransformerConfig(Structure):
     """For ``positions: learned`` alone: how many vectors there are; all positions from the last one on share it."""
     score: AnyScore = ScaledDot()
     """Of self-attention; weights are softmax's. The decoder's attention to the source has ``model.attention``."""
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        layers = f"{self.layers} layer{'s' if self.layers > 1 else ''} of {self.size}"
+        return f"Transformer, {layers}, {self.heads} heads, feed-forward {self.feed_forward}"
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> TransformerConfig:

@@ -1,0 +1,94 @@
+"""Heatmaps of alignments in text: a picture for a terminal.
+
+         D H s
+         e u c
+         r n h
+           d …
+    The  ▓•░░
+    dog    ██
+
+Source words stand over the columns, from top to bottom, target words before the rows. A cell is as dark as its weight;
+a dot is a link. Where a sentence is too long for the width, its columns go on below.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import TextIO
+
+from nmt.alignment.formats import Alignment, AlignmentWriter
+from nmt.core.text import clusters, cut, isolated, printable, width
+
+SHADES = " ░▒▓█"
+"""Of weights from 0 to 1."""
+
+LINK = "•"
+
+TALLEST, WIDEST = 12, 20
+"""Of a source word, in rows, and of a target word, in cells; longer ones are cut."""
+
+USUAL_WIDTH = 100
+"""Where there is no terminal to ask."""
+
+
+def heatmap(alignment: Alignment, *, cells: int) -> str:
+    """A picture of at most ``cells`` cells to a line, or as wide as one column needs. Empty sides give no lines."""
+    sources, targets = alignment.source_tokens, alignment.target_tokens
+    labels = [cut(word, WIDEST) for word in targets]
+    indent = max(map(width, labels), default=0) + 1
+    links = set(alignment.links) if alignment.level == "word" else set()
+    band = max(1, (cells - indent) // 2)
+    lines: list[str] = []
+    for first in range(0, len(sources) if targets else 0, band):
+        columns = range(first, min(first + band, len(sources)))
+        lines += [""] if lines else []
+        lines += [" " * indent + line for line in _head([sources[column] for column in columns])]
+        for row, label in enumerate(labels):
+            shades = "".join(
+                _cell(float(alignment.weights_TS[row, column]), linked=(column, row) in links) for column in columns
+            )
+            lines.append(f"{isolated(label)}{' ' * (indent - width(label))}{shades}".rstrip())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def shade(weight: float) -> str:
+    """The character for a weight: a blank below a twentieth, then darker in four equal steps."""
+    if weight < 0.05:
+        return SHADES[0]
+    return SHADES[min(4, 1 + int(weight * 4))]
+
+
+def _cell(weight: float, *, linked: bool) -> str:
+    return shade(weight) + (LINK if linked else shade(weight))
+
+
+def _head(words: Sequence[str]) -> list[str]:
+    """The words from top to bottom, two cells for each, so that they end over their columns."""
+    letters = [_letters(word) for word in words]
+    tallest = max(map(len, letters), default=0)
+    standing = [[""] * (tallest - len(each)) + each for each in letters]
+    return [
+        "".join(isolated(each[row]) + " " * (2 - width(each[row])) for each in standing).rstrip()
+        for row in range(tallest)
+    ]
+
+
+def _letters(word: str) -> list[str]:
+    letters = [each if width(each) <= 2 else "?" for each in clusters(printable(word))]
+    return letters if len(letters) <= TALLEST else [*letters[: TALLEST - 1], "…"]
+
+
+class HeatmapWriter(AlignmentWriter):
+    """Writes a heatmap for each pair, with its number, from 1, over it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._count = 0
+        self._cells = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
+
+    def write(self, alignment: Alignment) -> None:
+        self._count += 1
+        if self._count > 1:
+            self._stream.write("\n")
+        self._stream.write(f"{self._count}\n{heatmap(alignment, cells=self._cells)}")

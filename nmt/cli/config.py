@@ -1,0 +1,75 @@
+"""`nmt config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import Overrides, Quiet, Verbose, set_verbosity
+from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.experiment import Experiment
+
+Where = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A configuration, a YAML file, or a run directory or checkpoint folder; left out, the run under runs/ "
+        "that trained last.",
+        show_default=False,
+    ),
+]
+
+
+def _keys(incomplete: str) -> list[str]:
+    """The keys that a shell may complete a word to."""
+    from nmt.core.explain import keys
+    from nmt.experiment import Experiment
+
+    return [key for key in keys(Experiment) if key.startswith(incomplete)]
+
+
+def config(
+    model: Where = None,
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="KEY",
+            help="Say what a key means, its type, bounds and default, for example training.optimizer.beta2; of a group "
+            "all its keys. Needs no MODEL; with one, also its value there.",
+            autocompletion=_keys,
+        ),
+    ] = None,
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show a configuration with every key written out, or explain a key.
+
+    What is shown is a configuration that gives the same run."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    from nmt.core.explain import explain as explained
+    from nmt.core.structure import dump
+    from nmt.experiment import Experiment
+
+    if explain is None:
+        typer.echo(dump(_experiment(model, overrides or [])), nl=False)
+        return
+    if model is None and overrides:
+        raise InputError("--set changes a configuration, and --explain needs none; name MODEL, or leave out --set")
+    tree = None if model is None else _experiment(model, overrides or []).model_dump(mode="json")
+    typer.echo(explained(Experiment, explain, tree))
+
+
+def _experiment(model: str | None, overrides: list[str]) -> Experiment:
+    from nmt import experiment as experiments
+    from nmt.workflows.locate import find, is_checkpoint, run_of
+
+    if model is not None and Path(model).expanduser().is_file():
+        return experiments.load(Path(model).expanduser(), overrides)
+    found = find(model)
+    return experiments.load((run_of(found) if is_checkpoint(found) else found) / experiments.FILE, overrides)

@@ -1,0 +1,105 @@
+"""`nmt init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import Device, Quiet, Verbose, set_verbosity
+from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.data.config import CorpusConfig
+
+_GIVEN = "What there is"
+_HELD = "What is held out"
+
+
+def _file(option: str, *names: str, text: str, panel: str = _GIVEN) -> object:
+    return typer.Option(option, *names, metavar="FILE", help=text, show_default=False, rich_help_panel=panel)
+
+
+def _count(option: str, text: str) -> object:
+    return typer.Option(option, metavar="N", min=0, help=text, show_default=False, rich_help_panel=_HELD)
+
+
+def init(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What to call it: writes NAME.yaml, for a run runs/NAME.")
+    ],
+    source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, a line each.")] = None,
+    target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None,
+    tsv: Annotated[Path | None, _file("--tsv", text="Instead of both: lines of source, TAB, target.")] = None,
+    valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None,
+    valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None,
+    valid_tsv: Annotated[Path | None, _file("--valid-tsv", text="Instead of both.")] = None,
+    test_source: Annotated[Path | None, _file("--test-source", text="Source sentences to test on.")] = None,
+    test_target: Annotated[Path | None, _file("--test-target", text="Their translations.")] = None,
+    test_tsv: Annotated[Path | None, _file("--test-tsv", text="Instead of both.")] = None,
+    valid_pairs: Annotated[
+        int | None, _count("--valid-pairs", "Pairs to validate on; default: a twentieth of all, at most 1000. 0: none.")
+    ] = None,
+    test_pairs: Annotated[
+        int | None, _count("--test-pairs", "Pairs to test on; default: a twentieth of all, at most 1000. 0: none.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Another seed, other pairs.")
+    ] = 1,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write a configuration for your own sentence pairs.
+
+    Sizes go by the number of pairs and the machine, and comments say why. Pairs to validate and to test on are held out
+    where no files of such are given: then all parts are written to data/NAME, every pair to one of them. Nothing is
+    overwritten."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    train = _corpus(source, target, tsv, "")
+    if train is None:
+        raise InputError("there is nothing to train on; give --source and --target, or --tsv")
+    valid = _corpus(valid_source, valid_target, valid_tsv, "valid-")
+    test = _corpus(test_source, test_target, test_tsv, "test-")
+    for part, given, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
+        if given is not None and count is not None:
+            raise InputError(
+                f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
+            )
+    from nmt.workflows.begin import Parts, begin
+
+    begin(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
+
+
+def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:
+    if (source, target, tsv) == (None, None, None):
+        return None
+    if tsv is not None and (source, target) != (None, None):
+        raise InputError(
+            f"--{prefix}tsv holds both sides; leave out --{prefix}source and --{prefix}target, or --{prefix}tsv"
+        )
+    if tsv is None and (source is None or target is None):
+        raise InputError(f"--{prefix}source and --{prefix}target go together; give both")
+    from nmt.data.config import CorpusConfig, expand
+
+    for path in (source, target, tsv):
+        try:
+            changed = path is not None and expand(path) != path
+            str(path).encode()
+        except ValueError:  # an unknown variable, or what is no text
+            changed = True
+        if changed:
+            raise InputError(f"{path}: a configuration cannot name this file, for its name is no plain text; rename it")
+    return CorpusConfig(pairs=tsv) if tsv is not None else CorpusConfig(source=source, target=target)
+
+
+def _has_cuda(device: str) -> bool:
+    """Whether the model will train on CUDA; a device that is named need not be that of this machine."""
+    if device == "auto":
+        import torch
+
+        return torch.cuda.is_available()
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        raise InputError(f"--device {device}: is none of auto, cpu, cuda, cuda:N")
+    return device != "cpu"

@@ -1,0 +1,129 @@
+"""Sentence pairs that are held out of a corpus: chosen by what they say, so that no pair is on two sides.
+
+Which pairs these are is a function of the seed and of the pairs, not of their order: those whose keyed hashes are the
+least. A pair that comes several times has one hash, and is held out once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from nmt.data.config import CorpusConfig, FiltersConfig
+from nmt.data.corpus import read_blocks
+from nmt.data.filters import TextFilter, Verdict, pair_hash
+
+MOST_WORDS = 50_000
+"""Different words that are counted; more are as good as any number."""
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A corpus as it is found."""
+
+    pairs: int
+    target_bytes: int
+    """Of UTF-8."""
+    characters: int
+    """Different ones, of both sides."""
+    words: int
+    """Different runs of letters, of both sides, up to ``MOST_WORDS``."""
+    candidates: tuple[bytes, ...]
+    """Hashes of pairs that may be held out, each once, in the order in which they are taken."""
+    others: bool
+    """Whether there are more pairs that may be."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What became of a corpus: each pair is in one of these."""
+
+    train: int
+    held_out: Mapping[str, int]
+    """Pairs in each part that was held out."""
+    repeats: int
+    """Pairs that are in such a part already, and are left out."""
+
+
+def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[CorpusConfig] = ()) -> Survey:
+    """Reads a corpus once, in memory that does not grow with it, and finds up to ``most`` pairs that may be held out:
+    those that the filters of training would keep, and that are not in ``known``. Raises InputError as
+    ``nmt.data.corpus.read_blocks`` does."""
+    judge = TextFilter(FiltersConfig(), [pair for each in known for pair in _pairs(each)])
+    pairs = target_bytes = 0
+    characters: set[str] = set()
+    words: set[str] = set()
+    least: list[int] = []  # a heap of the greatest of the least hashes, as negative numbers
+    chosen: set[int] = set()
+    others = False
+    for source, target in _pairs(corpus):
+        pairs += 1
+        target_bytes += len(target.encode())
+        characters.update(source, target)
+        if len(words) < MOST_WORDS:
+            words.update(_LETTERS.findall(f"{source} {target}"))
+        number = int.from_bytes(pair_hash(source, target, seed=seed), "big")
+        if number in chosen or judge(source, target) is not Verdict.KEPT:
+            continue
+        if len(least) < most:
+            heapq.heappush(least, -number)
+        elif not least or -number < least[0]:
+            others = True
+            continue
+        else:
+            others = True
+            chosen.discard(-heapq.heapreplace(least, -number))
+        chosen.add(number)
+    candidates = tuple(number.to_bytes(8, "big") for number in sorted(chosen))
+    return Survey(pairs, target_bytes, len(characters), min(len(words), MOST_WORDS), candidates, others)
+
+
+def write_parts(
+    corpus: CorpusConfig, parts: Mapping[str, tuple[Path, ...]], held: Mapping[str, frozenset[bytes]], *, seed: int
+) -> Held:
+    """Writes each pair to the files of one part: of the one that holds its hash, else of ``train``. What has a hash
+    that came before is a repeat, and goes nowhere. The lines are as they were, but that all end in LF."""
+    counts = dict.fromkeys(parts, 0)
+    written: set[bytes] = set()
+    repeats = 0
+    with ExitStack() as stack:
+        files = {part: [stack.enter_context(_text(path)) for path in paths] for part, paths in parts.items()}
+        for block in read_blocks(corpus):
+            for source, target in zip(block.sources, block.targets, strict=True):
+                digest = pair_hash(source.strip(), target.strip(), seed=seed)
+                part = next((name for name, hashes in held.items() if digest in hashes), "train")
+                if part != "train":
+                    if digest in written:
+                        repeats += 1
+                        continue
+                    written.add(digest)
+                counts[part] += 1
+                _write(files[part], source, target)
+    train = counts.pop("train")
+    return Held(train, counts, repeats)
+
+
+def _pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
+    """The pairs without white space at either end, as the filters compare them."""
+    for block in read_blocks(corpus):
+        for source, target in zip(block.sources, block.targets, strict=True):
+            yield source.strip(), target.strip()
+
+
+def _text(path: Path) -> TextIO:
+    return path.open("w", encoding="utf-8", newline="\n")
+
+
+def _write(files: list[TextIO], source: str, target: str) -> None:
+    if len(files) == 1:
+        files[0].write(f"{source}\t{target}\n")
+        return
+    files[0].write(f"{source}\n")
+    files[1].write(f"{target}\n")

@@ -1,0 +1,90 @@
+"""What training says of its validations: a line each, or rows of a table for a person who watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nmt.core.text import cut
+
+BOLD, FAINT, GREEN, YELLOW = 1, 2, 32, 33
+"""What a terminal calls them (SGR)."""
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A validation and where training stood."""
+
+    update: int
+    epoch: int
+    minutes: float
+    """Of training."""
+    figures: Mapping[str, float]
+    is_best: bool
+    """Whether none before was better."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence of the valid corpus, as it is translated now."""
+
+    source: str
+    reference: str
+    translation: str
+
+
+def line(validated: Validated) -> str:
+    """All on one line, which needs no line before it."""
+    best = " (best)" if validated.is_best else ""
+    where = f"update {validated.update}, epoch {validated.epoch}, {validated.minutes:.1f} min"
+    return f"{where}: valid {shown(validated.figures)}{best}"
+
+
+def shown(figures: Mapping[str, float]) -> str:
+    """Figures with their names."""
+    return ", ".join(f"{name} {each:.2f}" for name, each in figures.items())
+
+
+class Table:
+    """Rows of a table, the first one under the names of its columns; under each the example, where there is one."""
+
+    def __init__(self, *, width: int, colour: bool) -> None:
+        self.example: Example | None = None
+        self._width, self._colour = width, colour
+        self._begun = False
+
+    def __call__(self, validated: Validated) -> str:
+        """A row, and what belongs around it."""
+        parts = [] if self._begun else [_head(validated)]
+        self._begun = True
+        parts.append(self._row(validated))
+        if self.example is not None:
+            parts += self._sentences(self.example)
+        return "\n".join(parts)
+
+    def _row(self, validated: Validated) -> str:
+        numbers = f"{validated.update:>8,} {validated.epoch:>6} {validated.minutes:>7.1f}"
+        numbers += "".join(f" {each:>11.2f}" for each in validated.figures.values())
+        return f"{self._painted(numbers, BOLD)}  {self._painted('best', GREEN)}" if validated.is_best else numbers
+
+    def _sentences(self, example: Example) -> list[str]:
+        """A sentence, its reference and its translation; words of it that the reference has too are green."""
+        known = set(example.reference.split())
+        words = [
+            self._painted(word, GREEN if word in known else YELLOW) for word in self._cut(example.translation).split()
+        ]
+        return [
+            self._painted(f"  source       {self._cut(example.source)}", FAINT),
+            self._painted(f"  reference    {self._cut(example.reference)}", FAINT),
+            f"  translation  {' '.join(words)}",
+        ]
+
+    def _cut(self, text: str) -> str:
+        return cut(text, max(20, self._width - 16))
+
+    def _painted(self, text: str, code: int) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
+
+
+def _head(validated: Validated) -> str:
+    return f"{'update':>8} {'epoch':>6} {'min':>7}" + "".join(f" {name:>11}" for name in validated.figures)

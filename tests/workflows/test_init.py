@@ -1,0 +1,237 @@
+"""``nmt init`` and ``nmt config``, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt import experiment as experiments
+from nmt.data.splitting import Survey
+from nmt.workflows.first_config import (
+    BASE_CUDA,
+    MEDIUM_CPU,
+    SMALL_TRANSFORMER,
+    TINY,
+    Size,
+    size_for,
+    subwords_for,
+    updates_for,
+)
+from tests.workflows.runs import Command, in_process, nmt, sentences
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with pairs.tsv, x.de and x.en: 80 pairs, of which five come again."""
+    pairs = sentences(80, seed=2)
+    pairs += pairs[:5]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    (tmp_path / "x.de").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
+    (tmp_path / "x.en").write_text("".join(f"{target}\n" for _, target in pairs), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def init(capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(capsys, "init")
+
+
+def test_what_it_writes_trains(here: Path) -> None:
+    done = nmt("init", "a.yaml", "--tsv", "pairs.tsv", "--device", "cpu", folder=here)
+    said = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
+    steps = ["--set", "training.stopping.updates=2", "--set", "training.schedule.warmup=1"]
+    trained = nmt("train", "a.yaml", *steps, "--precision", "float32", folder=here)
+    assert trained.returncode == 0, trained.stderr.decode()
+    assert trained.stderr.decode().splitlines()[-3:] == [
+        "translate  nmt translate runs/a < FILE",
+        "measure    nmt evaluate runs/a",
+        "more       nmt info runs/a",
+    ]
+    # nothing of what was held out had to be dropped from training
+    report = json.loads((here / "runs" / "a" / "prepared" / "report.json").read_text())
+    assert report["corpora"][0]["dropped"]["held out"]["pairs"] == 0
+    assert report["valid"]["pairs"] == 4
+
+
+def test_two_files_are_split_side_by_side(here: Path, init: Command) -> None:
+    assert init("a", "--source", "x.de", "--target", "x.en", "--device", "cpu").code == 0
+    loaded = experiments.load(Path("a.yaml"))
+    given = set(zip(Path("x.de").read_text().splitlines(), Path("x.en").read_text().splitlines(), strict=True))
+    assert loaded.data.valid is not None
+    for corpus in (*loaded.data.train_corpora, loaded.data.valid, *loaded.data.test_corpora):
+        source, target = corpus.files
+        assert (source.suffix, target.suffix) == (".de", ".en")
+        assert set(zip(source.read_text().splitlines(), target.read_text().splitlines(), strict=True)) < given
+
+
+def test_parts_are_held_out_and_it_says_so(here: Path, init: Command) -> None:
+    done = init("new", "--tsv", "pairs.tsv", "--valid-pairs", "7", "--test-pairs", "30", "--device", "cpu")
+    texts = {part: (here / f"data/new/{part}.tsv").read_text().splitlines() for part in ("train", "valid", "test")}
+    assert (len(texts["valid"]), len(texts["test"])) == (7, 30)
+    whole = (here / "pairs.tsv").read_text().splitlines()
+    assert set(whole) == {line for lines in texts.values() for line in lines}
+    assert not set(texts["train"]) & {*texts["valid"], *texts["test"]}
+    repeats = sum(line in {*texts["valid"], *texts["test"]} for line in whole[80:])
+    assert len(texts["train"]) == 85 - 37 - repeats
+    left_out = f"; {repeats} repeats of these left out" if repeats else ""
+    assert done.stderr.splitlines() == [
+        "corpus  85 pairs",
+        f"split   {len(texts['train'])} pairs to train on, 7 to validate, 30 to test{left_out}: data/new",
+        f"model   tiny, recurrent, for {len(texts['train'])} pairs on a CPU",
+        "wrote   new.yaml",
+        "next    nmt train new.yaml",
+    ]
+    loaded = experiments.load(Path("new.yaml"))
+    assert (loaded.run, str(loaded.data.train_corpora[0].pairs)) == ("runs/new", "data/new/train.tsv")
+
+
+def test_the_same_seed_holds_out_the_same(here: Path, init: Command) -> None:
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert init(name, "--tsv", "pairs.tsv", "--seed", seed, "--device", "cpu").code == 0
+    a, b, c = ((here / f"data/{name}/valid.tsv").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_files_that_are_given_are_used_as_they_are(here: Path, init: Command) -> None:
+    arguments = ["--source", "x.de", "--target", "x.en", "--valid-tsv", "pairs.tsv", "--test-pairs", "0"]
+    assert init("a", *arguments, "--device", "cpu").code == 0
+    loaded = experiments.load(Path("a.yaml"))
+    assert str(loaded.data.train_corpora[0].source) == "x.de"
+    assert loaded.data.valid is not None
+    assert str(loaded.data.valid.pairs) == "pairs.tsv"
+    assert loaded.data.test_corpora == ()
+    assert not (here / "data").exists()
+
+
+def test_without_valid_it_still_trains(here: Path, init: Command) -> None:
+    assert init("a", "--tsv", "pairs.tsv", "--valid-pairs", "0", "--test-pairs", "0", "--device", "cpu").code == 0
+    assert experiments.load(Path("a.yaml")).data.valid is None
+
+
+def test_names_that_yaml_would_take_for_something_else(here: Path, init: Command) -> None:
+    odd = here / "on: #1 'x' ü.tsv"
+    (here / "pairs.tsv").rename(odd)
+    assert init("true", "--tsv", odd.name, "--test-pairs", "0", "--valid-pairs", "0", "--device", "cpu").code == 0
+    loaded = experiments.load(Path("true.yaml"))
+    assert (str(loaded.data.train_corpora[0].pairs), loaded.run) == (odd.name, "runs/true")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "there is nothing to train on; give --source and --target, or --tsv"),
+        (["--source", "x.de"], "--source and --target go together; give both"),
+        (
+            ["--tsv", "pairs.tsv", "--source", "x.de"],
+            "--tsv holds both sides; leave out --source and --target, or --tsv",
+        ),
+        (["--tsv", "pairs.tsv", "--test-source", "x.de"], "--test-source and --test-target go together; give both"),
+        (
+            ["--tsv", "pairs.tsv", "--valid-tsv", "pairs.tsv", "--valid-pairs", "3"],
+            "--valid-pairs holds pairs out, and --valid-source or --valid-tsv has such; leave one out",
+        ),
+        (["--tsv", "none.tsv"], "none.tsv: no such file"),
+        (["--tsv", "x.de"], "x.de:1: 0 TABs; a line of pairs is source, one TAB, target: mend the line"),
+        (
+            ["--tsv", "pairs.tsv", "--valid-pairs", "80", "--test-pairs", "0"],
+            "pairs.tsv: too few different pairs (80) to hold out 80 as valid, and train on others; ask for fewer",
+        ),
+        (
+            ["--tsv", "${HOME}.tsv"],
+            "${HOME}.tsv: a configuration cannot name this file, for its name is no plain text; rename it",
+        ),
+        (
+            ["--tsv", "${NO_SUCH_VARIABLE}"],
+            "${NO_SUCH_VARIABLE}: a configuration cannot name this file, for its name is no plain text; rename it",
+        ),
+        (["--tsv", "pairs.tsv", "--device", "gpu"], "--device gpu: is none of auto, cpu, cuda, cuda:N"),
+    ],
+)
+def test_a_fault_is_one_line_and_nothing_is_written(
+    here: Path, init: Command, arguments: list[str], message: str
+) -> None:
+    device = [] if "--device" in arguments else ["--device", "cpu"]
+    assert init("a", *arguments, *device).error.startswith(message)
+    assert not (here / "a.yaml").exists()
+    assert not (here / "data" / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("a.yaml", "a.yaml: is there already; give another NAME, or delete it"),
+        ("data/a", "data/a: is there already; give another NAME, or delete it"),
+        ("runs/a", "runs/a: is there already, and would be the run of a.yaml; give another NAME, or delete it"),
+    ],
+)
+def test_nothing_is_overwritten(here: Path, init: Command, place: str, message: str) -> None:
+    (here / place).mkdir(parents=True)
+    assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").error == message
+
+
+@pytest.mark.parametrize("name", ["..", ".yaml", " ", "no/such/folder"])
+def test_what_is_no_name_is_refused(here: Path, init: Command, name: str) -> None:
+    error = init(name, "--tsv", "pairs.tsv", "--device", "cpu").error
+    assert error.startswith((f"NAME {name!r}: is no name", f"{name}.yaml: cannot be written: there is no folder"))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "cuda", "size"),
+    [
+        (1, True, TINY),
+        (4_999, False, TINY),
+        (5_000, False, SMALL_TRANSFORMER),
+        (99_999, True, SMALL_TRANSFORMER),
+        (100_000, False, MEDIUM_CPU),
+        (100_000, True, BASE_CUDA),
+    ],
+)
+def test_the_size_goes_by_pairs_and_machine(pairs: int, cuda: bool, size: Size) -> None:
+    assert size_for(pairs, cuda=cuda) is size
+
+
+def found(pairs: int, *, characters: int = 80, words: int = 50_000) -> Survey:
+    return Survey(pairs, 60 * pairs, characters, words, (), True)
+
+
+def test_vocabulary_and_updates_fit_the_corpus() -> None:
+    assert subwords_for(SMALL_TRANSFORMER, found(29_000)) == 8000
+    assert subwords_for(TINY, found(100, characters=40, words=100)) == 48 + 80  # no more than there are words
+    assert subwords_for(TINY, found(900, characters=3000)) == 6016  # room for a script of many characters
+    # the training of Multi30k that README.md measures has 1,700 updates of these batches
+    assert 1200 <= updates_for(SMALL_TRANSFORMER, found(29_000), 29_000) <= 2600
+    counts = [updates_for(size_for(pairs, cuda=False), found(pairs), pairs) for pairs in (50, 10**4, 10**5, 10**7)]
+    assert counts == sorted(counts)
+    assert counts[0] == 200
+
+
+@pytest.fixture
+def config(capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(capsys, "config")
+
+
+def test_a_configuration_is_shown_complete(trained: Path, config: Command, tmp_path: Path) -> None:
+    file, run = config(trained / "config.yaml"), config(trained / "run")
+    assert (file.code, file.stdout) == (0, run.stdout)
+    shown = tmp_path / "shown.yaml"
+    shown.write_text(config(trained / "run", "--set", "search.beam=7").stdout)
+    assert experiments.load(shown) == experiments.load(trained / "config.yaml", ["search.beam=7"])
+    assert config(trained / "run" / "best").stdout == run.stdout
+    assert yaml.safe_load(file.stdout)["training"]["optimizer"]["beta2"] == 0.98
+
+
+def test_a_key_is_explained_with_its_value(trained: Path, config: Command) -> None:
+    page = config(trained / "run", "--explain", "search.max_length_ratio").stdout.splitlines()
+    assert page[0] == "search.max_length_ratio"
+    assert "  here      1.5" in page
+    assert "  here" not in config("--explain", "search.max_length_ratio").stdout
+    changed = config(trained / "run", "--explain", "search.beam", "--set", "search.beam=9").stdout
+    assert "  here      9" in changed.splitlines()
+    assert config("--explain", "search.baem").error.endswith("did you mean search.beam or training.validation.beam?")
+    assert config("--explain", "run", "--set", "seed=2").error.startswith("--set changes a configuration")
+    assert config(trained / "nothing").error == f"{trained}/nothing: no such run directory, checkpoint or config"
