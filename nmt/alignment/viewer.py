@@ -158,4 +158,3 @@ def _flat(links: Iterable[Link]) -> list[int]:
 def _quantized(weights_TS: Weights) -> str:
     steps_TS = np.rint(255 * np.clip(np.asarray(weights_TS, np.float64), 0, 1)).astype(np.uint8)
     return b64encode(steps_TS.tobytes()).decode("ascii")
-

@@ -30,6 +30,7 @@ from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
 from nmt.cli.prepare import prepare
+from nmt.cli.report import report
 from nmt.cli.score import score
 from nmt.cli.serve import serve
 from nmt.cli.shortlist import shortlist
@@ -77,7 +78,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (prepare, train, average, translate, serve, score, evaluate, align, aligner, shortlist, export):
+for _command in (prepare, train, average, translate, serve, score, evaluate, report, align, aligner, shortlist, export):
     app.command(cls=GroupedCommand)(_command)
 
 

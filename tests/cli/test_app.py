@@ -25,6 +25,7 @@ COMMANDS = (
     "serve",
     "score",
     "evaluate",
+    "report",
     "align",
     "aligner",
     "shortlist",
