@@ -26,7 +26,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="RUN...",
-            help="Run directories, checkpoint folders or configurations, which the report shows side by side; left out, "
+            help="Run directories, checkpoint folders or configurations, to show side by side; left out, "
             "the run under runs/ that trained last.",
             show_default=False,
         ),

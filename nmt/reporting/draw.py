@@ -1,7 +1,7 @@
 """Charts and the diagram of a model as matplotlib's figures: one drawing for the page, for SVG and for PNG.
 
-A page has its colours from CSS: the SVG that goes into it names variables in their place, so that it is light or dark as
-the page is. Text is text there.
+A page has its colours from CSS: the SVG that goes into it names variables in their place, so that it is light or dark
+as the page is. Text is text there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmt.core.errors import InputError
+from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.plot import (
     AXIS_COLOUR,
     BAR_COLOUR,
@@ -21,12 +22,14 @@ from nmt.evaluation.plot import (
     GRID_COLOUR,
     NOTE_COLOUR,
     TEXT_COLOUR,
+    draw_by_length,
     printable,
 )
 from nmt.reporting.charts import Chart, Line
 from nmt.reporting.record import Part
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -51,7 +54,7 @@ _CSS = {
 _COLOUR = re.compile(r"(?<=: )#[0-9a-f]{6}(?=[;\"])")
 _NAME = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _FRAME = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
-_SVG = {"svg.hashsalt": "nmt", "svg.fonttype": "none"}
+_SVG: dict[Any, Any] = {"svg.hashsalt": "nmt", "svg.fonttype": "none"}
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,12 @@ def drawing(chart: Chart) -> Drawing:
 def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
     """A chart; with ``names``, those of the runs, it has a title and a legend."""
     figure, axes = _figure(*_SIZE)
-    figure.subplots_adjust(left=0.15, right=0.97, top=0.96, bottom=0.19)
-    for line in chart.lines:
-        _draw_line(axes, line, chart.steps)
+    figure.subplots_adjust(left=0.17, right=0.97, top=0.96, bottom=0.18)
+    samples = [_draw_line(axes, line, chart.steps) for line in chart.lines]
     _dress(axes, chart)
     if names is not None:
         axes.set_title(chart.title, size=11, color=TEXT_COLOUR, loc="left", pad=10)
-        _draw_legend(axes, chart, names)
+        _draw_legend(axes, chart, samples, names)
     return figure
 
 
@@ -105,9 +107,8 @@ def draw_model(parts: Sequence[Part]) -> Figure:
         "output": (4.4, 2.68),
     }
     for part in parts:
-        _draw_box(
-            axes, part, *places[part.name], height=0.98 if part.name in ("encoder", "decoder", "attention") else 0.7
-        )
+        is_tall = part.name in ("encoder", "decoder", "attention")
+        _draw_box(axes, part, *places[part.name], height=0.98 if is_tall else 0.72)
     arrows = [((1.05, 1.12), (1.05, 1.4)), ((2.0, 1.89), (2.25, 1.89)), ((4.15, 1.89), (4.4, 1.89))]
     arrows += [((5.35, 1.12), (5.35, 1.4)), ((5.35, 2.38), (5.35, 2.68)), ((1.05, 0.2), (1.05, 0.42))]
     arrows.append(((5.35, 0.2), (5.35, 0.42)))
@@ -120,6 +121,13 @@ def draw_model(parts: Sequence[Part]) -> Figure:
         axes.text(x, 0.09, text, size=9, color=NOTE_COLOUR, ha="center", va="center")
     axes.text(5.35, 3.44, "next subword", size=9, color=NOTE_COLOUR, ha="center", va="center")
     return figure
+
+
+def lengths_svg(series: Mapping[str, Sequence[LengthScores]], key: str) -> str:
+    """Scores by source length for a page, which has the legend."""
+    figure = draw_by_length(series, legend=False)
+    figure.subplots_adjust(left=0.09, right=0.99, top=0.93, bottom=0.13)
+    return inline_svg(figure, key)
 
 
 def inline_svg(figure: Figure, key: str) -> str:
@@ -168,17 +176,19 @@ def _saved_svg(figure: Figure) -> str:
     return file.getvalue()
 
 
-def _draw_line(axes: Axes, line: Line, steps: bool) -> None:
+def _draw_line(axes: Axes, line: Line, steps: bool) -> Artist:
+    """Returns a sample for the legend."""
     colour = COLOURS[line.run % len(COLOURS)]
     style: dict[str, Any] = {"color": colour, "linewidth": 1.5, "linestyle": (0, (4, 1.6)) if line.dashed else "-"}
     if steps:
-        axes.plot(line.x, line.y, drawstyle="steps-mid", **style)
+        half = (line.x[1] - line.x[0]) / 2 if len(line.x) > 1 else 0.5
+        edges = [line.x[0] - half, *(x + half for x in line.x)]
         if not line.dashed:
-            axes.fill_between(line.x, line.y, step="mid", color=colour, alpha=0.13, linewidth=0)
-        return
+            axes.stairs(line.y, edges, fill=True, color=colour, alpha=0.13, linewidth=0)
+        return axes.stairs(line.y, edges, **style)
     if len(line.x) <= _MARKED:
         style |= {"marker": "D", "markersize": 5} if line.single else {"marker": "o", "markersize": 3.2}
-    axes.plot(line.x, line.y, **style)
+    return axes.plot(line.x, line.y, **style)[0]
 
 
 def _dress(axes: Axes, chart: Chart) -> None:
@@ -186,7 +196,7 @@ def _dress(axes: Axes, chart: Chart) -> None:
 
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set(color=AXIS_COLOUR, linewidth=0.8)
-    axes.tick_params(length=0, labelcolor=TEXT_COLOUR, labelsize=9.5)
+    axes.tick_params(which="both", length=0, labelcolor=TEXT_COLOUR, labelsize=10.5)
     axes.grid(axis="y", color=GRID_COLOUR, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.margins(x=0.02)
@@ -204,14 +214,13 @@ def _dress(axes: Axes, chart: Chart) -> None:
     axes.yaxis.set_major_formatter(formatter)
     if chart.steps:
         axes.set_ylim(bottom=0)
-    axes.set_xlabel(chart.x_label, size=9.5, color=NOTE_COLOUR)
-    axes.set_ylabel(chart.y_label, size=9.5, color=NOTE_COLOUR)
-    axes.yaxis.set_label_coords(-0.13, 0.5)
+    axes.set_xlabel(chart.x_label, size=10.5, color=NOTE_COLOUR)
+    axes.set_ylabel(chart.y_label, size=10.5, color=NOTE_COLOUR)
+    axes.yaxis.set_label_coords(-0.145, 0.5)
 
 
-def _draw_legend(axes: Axes, chart: Chart, names: Sequence[str]) -> None:
+def _draw_legend(axes: Axes, chart: Chart, samples: Sequence[Artist], names: Sequence[str]) -> None:
     """A sample of each line, below the axes."""
-    samples = axes.get_lines()
     legend = axes.legend(
         samples,
         [" "] * len(samples),  # a name that begins with an underscore would be left out

@@ -123,8 +123,9 @@ def _figures(runs: Sequence[Run]) -> str:
     if any(run.translated is not None and run.translated.against_first is not None for run in runs):
         found += (
             '<p class="small">Against the first: the difference of BLEU with its 95 % interval, and the p-value of '
-            "sacreBLEU's paired bootstrap over 1,000 resamples of the validation set. It says how far the difference "
-            "depends on the choice of sentences, and nothing of how it would vary over trainings with other seeds.</p>\n"
+            "sacreBLEU's paired bootstrap over 1,000 resamples of the validation set. It says how far the "
+            "difference depends on the choice of sentences, and nothing of how it would vary over trainings with other "
+            "seeds.</p>\n"
         )
     return found
 
@@ -268,9 +269,9 @@ def _translations(runs: Sequence[Run]) -> str:
     count = max(len(run.translated.samples) for run in runs if run.translated is not None)
     total = max(run.translated.sentences for run in runs if run.translated is not None)
     return (
-        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words of the '
-        "reference that the translation has not, and the other way round. The matrix is the attention, in per cent: a row "
-        "for each word of the translation, a column for each word of the source.</p>\n"
+        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words of '
+        "the reference that the translation has not, and the other way round. The matrix is the attention, in per cent: "
+        "a row for each word of the translation, a column for each word of the source.</p>\n"
     ) + part("pairs.html")
 
 
@@ -319,7 +320,7 @@ def _attention(runs: Sequence[Run]) -> str:
     if not charts:
         return ""
     return charts + (
-        '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits where '
-        "one source subword has all the attention. Coverage: what a source subword gets of all steps together; below "
-        f"{LITTLE:g} it counts as left out, above {MUCH:g} as looked at twice.</p>\n"
+        '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
+        "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
+        f"below {LITTLE:g} it counts as left out, above {MUCH:g} as looked at twice.</p>\n"
     )

@@ -60,14 +60,14 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
         vocabularies = tuple(f"{each.size:,} subwords, " for each in (tokenizers.source, tokenizers.target))
     width = model.embedding.size
     shared = ("the source's, shared",) if model.embedding.tie == "all" else (f"{vocabularies[1]}width {width}",)
-    tied = "tied to the embedding" if model.embedding.tie != "none" else "weights of its own"
+    tied = "the embedding's weights" if model.embedding.tie != "none" else "weights of its own"
     details = {
         "source embedding": (f"{vocabularies[0]}width {width}",),
         "encoder": _sizes(model.encoder),
         "attention": _attention(model),
         "target embedding": shared,
         "decoder": _sizes(model.decoder),
-        "output": (f"{vocabularies[1]}{tied}",),
+        "output": (tied,),
     }
     return tuple(
         Part(name, words, None if counts is None else counts[name]) for name, words in details.items() if words
@@ -120,7 +120,7 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
     if model.attention.is_none:
         return ()
     heads = len(model.head_names)
-    asked = f"{heads} head{'s' if heads > 1 else ''} in all"
+    asked = f"{heads} head{'s' if heads > 1 else ''}"
     return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", asked)
 
 

@@ -71,11 +71,11 @@ def report(
     device: str,
     precision: str,
 ) -> None:
-    """Writes one HTML file that shows runs side by side; of no ``models``, the run that trained last. ``output`` None is
-    report.html in the first run. With ``pictures`` every picture goes into that folder too, as SVG and as PNG.
+    """Writes one HTML file that shows runs side by side; of no ``models``, the run that trained last. ``output`` None
+    is report.html in the first run. With ``pictures`` every picture goes into that folder too, as SVG and as PNG.
 
-    Raises InputError for a run that is not there, holds no metrics or, if it is to ``translate``, no model, and for what
-    cannot be written.
+    Raises InputError for a run that is not there, holds no metrics or, if it is to ``translate``, no model, and for
+    what cannot be written.
     """
     check_matplotlib()
     read = [_read(model, overrides, translate=translate) for model in models or [None]]
