@@ -13,11 +13,10 @@ from itertools import zip_longest
 
 from nmt.alignment.viewer import Told, meta_block, pairs_block, part, record, script_json
 from nmt.evaluation.by_length import FEW
-from nmt.evaluation.plot import draw_by_length
 from nmt.reporting.attention import LITTLE, MUCH
 from nmt.reporting.charts import Chart, length_chart, look_charts, training_charts
 from nmt.reporting.differences import marked
-from nmt.reporting.draw import draw_model, drawing, inline_svg
+from nmt.reporting.draw import draw_model, drawing, inline_svg, lengths_svg
 from nmt.reporting.record import Corpus, Run, Sample
 
 
@@ -103,7 +102,7 @@ def _programs(runs: Sequence[Run]) -> str:
 def _summary(runs: Sequence[Run]) -> str:
     if len(runs) > 1:
         return "".join(f"<span>{_colour(place)}{escape(run.name)}</span>" for place, run in enumerate(runs))
-    return "".join(f"<span>{escape(fact)}</span>" for fact in runs[0].facts.values())
+    return "".join(f"<span>{escape(fact)}</span>" for name, fact in runs[0].facts.items() if name != "corpus")
 
 
 def _notes(runs: Sequence[Run]) -> str:
@@ -187,10 +186,12 @@ def _corpus(runs: Sequence[Run]) -> str:
     if not known:
         return ""
     chart = length_chart(runs)
-    found = "" if chart is None else _grid(runs, [chart])
+    found = "" if chart is None else _chart(runs, chart)
     for name, corpus in known:
-        caption = f" of {name}" if len(runs) > 1 else ""
-        found += f'<div class="tables">{_dropped(corpus, caption)}{_sides(corpus, caption)}</div>\n'
+        found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
+    found = f'<div class="tables">{found}</div>\n'
+    for name, corpus in known:
+        found += _dropped(corpus, f" of {name}" if len(runs) > 1 else "")
     return found
 
 
@@ -269,9 +270,9 @@ def _translations(runs: Sequence[Run]) -> str:
     count = max(len(run.translated.samples) for run in runs if run.translated is not None)
     total = max(run.translated.sentences for run in runs if run.translated is not None)
     return (
-        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words of '
-        "the reference that the translation has not, and the other way round. The matrix is the attention, in per cent: "
-        "a row for each word of the translation, a column for each word of the source.</p>\n"
+        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
+        "of the reference that the translation has not, and the other way round. The matrix is the attention, in per "
+        "cent: a row for each word of the translation, a column for each word of the source.</p>\n"
     ) + part("pairs.html")
 
 
@@ -290,7 +291,7 @@ def _by_length(runs: Sequence[Run]) -> str:
     if not any(series.values()):
         return ""
     places = {run.name: place for place, run in enumerate(runs)}
-    svg = inline_svg(draw_by_length(series, legend=False), "by-length")
+    svg = lengths_svg(series, "by-length")
     key = "".join(f"<span>{_colour(places[name])}{escape(name)}</span>" for name in series)
     below = f'<p class="key">{key}</p>' if len(runs) > 1 else ""
     found = _figure(

@@ -130,13 +130,8 @@ def _languages(data: DataConfig) -> str | None:
     for file in data.train_corpora[0].files:
         name = file.with_suffix("") if file.suffix in _PACKED else file
         endings.append(name.suffix.removeprefix("."))
-    if (
-        len(endings) == 2
-        and endings[0] != endings[1]
-        and all(2 <= len(each) <= 3 and each.isalpha() for each in endings)
-    ):
-        return " → ".join(endings)
-    return None
+    are_names = all(2 <= len(each) <= 3 and each.isalpha() for each in endings)
+    return " → ".join(endings) if are_names and len(set(endings)) == 2 else None
 
 
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:

@@ -78,7 +78,7 @@ def report(
     what cannot be written.
     """
     check_matplotlib()
-    read = [_read(model, overrides, translate=translate) for model in models or [None]]
+    read = [_read(model, overrides, translate=translate) for model in _named(models)]
     _refuse_twice(read)
     output = read[0].folder / FILE if output is None else output
     refuse_unwritable(output)
@@ -114,11 +114,16 @@ def report(
 
 def check(models: Sequence[str], overrides: Sequence[str]) -> None:
     """Raises InputError for a run that is not there and for faults in its config, before torch is imported."""
-    for model in models or [None]:
+    for model in _named(models):
         experiments.load(_folder(model, overrides) / experiments.FILE, overrides)
 
 
 # ------------------------------------------------------------------------------------------------- what a run has left
+
+
+def _named(models: Sequence[str]) -> Sequence[str | None]:
+    """What the user calls the runs; None is the one that trained last."""
+    return models or [None]
 
 
 def _folder(model: str | None, overrides: Sequence[str]) -> Path:
