@@ -93,11 +93,11 @@ def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
 
 def draw_model(parts: Sequence[Part]) -> Figure:
     """What a model is made of: encoder and decoder over their embeddings, attention between them, output on top."""
-    figure, axes = _figure(6.4, 3.5)
+    figure, axes = _figure(6.4, 3.66)
     axes.set_axis_off()
     axes.set_position((0, 0, 1, 1))
     axes.set_xlim(0, 6.4)
-    axes.set_ylim(0, 3.5)
+    axes.set_ylim(0, 3.66)
     places = {
         "source embedding": (0.1, 0.42),
         "encoder": (0.1, 1.4),
@@ -119,7 +119,7 @@ def draw_model(parts: Sequence[Part]) -> Figure:
         axes.annotate("", end, begin, arrowprops=style)
     for x, text in ((1.05, "source sentence"), (5.35, "translation so far")):
         axes.text(x, 0.09, text, size=9, color=NOTE_COLOUR, ha="center", va="center")
-    axes.text(5.35, 3.44, "next subword", size=9, color=NOTE_COLOUR, ha="center", va="center")
+    axes.text(5.35, 3.56, "next subword", size=9, color=NOTE_COLOUR, ha="center", va="center")
     return figure
 
 

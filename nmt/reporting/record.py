@@ -66,17 +66,6 @@ class Translated:
 
 
 @dataclass(frozen=True)
-class Snapshots:
-    """How attention to some validation pairs has looked at each validation."""
-
-    updates: tuple[int, ...]
-    pairs: tuple[tuple[Alignment, ...], ...]
-    """Of each pair its alignment at each update."""
-    looks: tuple[Looks, ...]
-    """At each update."""
-
-
-@dataclass(frozen=True)
 class Run:
     """A run. What could not be had is None or empty, and a note says why."""
 
@@ -88,5 +77,4 @@ class Run:
     parts: tuple[Part, ...]
     corpus: Corpus | None
     translated: Translated | None
-    snapshots: Snapshots | None
     notes: tuple[str, ...]

@@ -138,9 +138,9 @@ def _figures_of(run: Run) -> dict[str, str]:
             found[f"{score.name}, validation set"] = f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
         if (pair := translated.against_first) is not None:
             sign = "significant" if pair.significant else "not significant"
-            found["BLEU against the first"] = (
-                f"{-pair.difference:+.1f} ({-pair.high:+.1f} to {-pair.low:+.1f}), p = {pair.p_value:.3f}: {sign}"
-            )
+            gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
+            told = f"{gain} ({low} to {high}), p = {pair.p_value:.3f}: {sign}"
+            found["BLEU against the first"] = told.replace("-", "−")
         if translated.looks is not None:
             found["entropy of attention"] = f"{translated.looks.entropy:.2f} bits"
             found["source subwords left out"] = f"{translated.looks.left_out:.1%}"
@@ -163,7 +163,7 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
     svg = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{drawn.svg}</div>'
     trace = {**drawn.trace, "names": [run.name for run in runs]}
     told = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
-    return _figure(f'{svg}<p class="told" role="status" hidden></p>', chart.title, _key(runs, chart) + told)
+    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + told)
 
 
 def _key(runs: Sequence[Run], chart: Chart) -> str:

@@ -16,7 +16,7 @@ Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-HIGHER_IS_BETTER = ("accuracy", "bleu")
+HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf")
 """Of what a validation measures; the rest is better the lower it is."""
 
 

@@ -207,7 +207,6 @@ def _run(
         parts=parts,
         corpus=None if read.prepared is None else _corpus(read.prepared),
         translated=None,
-        snapshots=None,
         notes=read.notes,
     )
     if not translate or read.prepared is None or read.prepared.valid is None:

@@ -199,7 +199,8 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 def _validation(
     experiment: Experiment, data: PreparedData, chosen: Compute
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them."""
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU and chrF where wanted, as ``nmt evaluate`` would have
+    them."""
     store = data.valid
     if store is None:
         return None
@@ -221,8 +222,8 @@ def _validation(
         }
         if config.bleu:
             hypotheses = [translation.text for translation in translator.translate(sources)]
-            (bleu,) = scores(hypotheses, references, metrics=("bleu",))
-            measured["bleu"] = bleu.value
+            bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
+            measured |= {"bleu": bleu.value, "chrf": chrf.value}
         return measured
 
     return measure

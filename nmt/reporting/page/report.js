@@ -24,7 +24,7 @@
 
   function follow(plot) {
     const { size, box, x: label, lines, names } = JSON.parse(plot.closest("figure").querySelector(".trace").textContent);
-    const told = plot.parentElement.querySelector(".told");
+    const told = plot.parentElement.querySelector(".readout");
     const svg = plot.querySelector("svg");
     const stops = [...new Set(lines.flatMap(({ points }) => points.map(([x]) => x)))].sort((one, other) => one - other);
     let marks = [];
