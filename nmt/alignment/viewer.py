@@ -116,7 +116,7 @@ def record(alignments: Sequence[Alignment], gold: Gold | None = None, told: Told
             raise ValueError("the viewer shows alignments between words")
         if (each.source_words, each.target_words) != (first.source_words, first.target_words):
             raise ValueError("the views are not of the same sentence pair")
-    views = [[_flat(each.links), _quantized(each.weights_TS)] for each in alignments]
+    views = [[_flat(each.links), quantized(each.weights_TS)] for each in alignments]
     links = None if gold is None else [_flat(gold.sure), _flat(gold.possible - gold.sure)]
     pair = [first.source_words, first.target_words, views, links]
     return pair if told is None else [*pair, asdict(told)]
@@ -155,6 +155,7 @@ def _flat(links: Iterable[Link]) -> list[int]:
     return [index for link in sorted(set(links)) for index in link]
 
 
-def _quantized(weights_TS: Weights) -> str:
+def quantized(weights_TS: Weights) -> str:
+    """A matrix as a block has it."""
     steps_TS = np.rint(255 * np.clip(np.asarray(weights_TS, np.float64), 0, 1)).astype(np.uint8)
     return b64encode(steps_TS.tobytes()).decode("ascii")

@@ -145,6 +145,22 @@ def look_charts(runs: Sequence[Run]) -> list[Chart]:
     ]
 
 
+def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
+    """How entropy and coverage of attention have changed over training, on the pairs that it has been noted of."""
+    entropy, left_out = [], []
+    for place, run in enumerate(runs):
+        if run.snapshots is not None:
+            x = tuple(map(float, run.snapshots.updates))
+            entropy.append(Line(place, "entropy", x, tuple(each.entropy for each in run.snapshots.looks)))
+            left_out.append(Line(place, "left out", x, tuple(100 * each.left_out for each in run.snapshots.looks)))
+    if not entropy:
+        return []
+    return [
+        Chart("entropy_over_training", "Entropy over training", "update", "bits, mean", tuple(entropy)),
+        Chart("coverage_over_training", "Left out over training", "update", "% of source subwords", tuple(left_out)),
+    ]
+
+
 def _histogram(values: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Middles of bars and the per cent of the values in each; the last bar has all that is above the 99.9th
     percentile."""

@@ -66,6 +66,17 @@ class Translated:
 
 
 @dataclass(frozen=True)
+class Snapshots:
+    """How the model has attended to some pairs of the validation set at each validation."""
+
+    updates: tuple[int, ...]
+    pairs: tuple[tuple[Alignment, ...], ...]
+    """Of each pair its alignment between subwords at each update."""
+    looks: tuple[Looks, ...]
+    """Of all of them at each update."""
+
+
+@dataclass(frozen=True)
 class Run:
     """A run. What could not be had is None or empty, and a note says why."""
 
@@ -77,4 +88,5 @@ class Run:
     parts: tuple[Part, ...]
     corpus: Corpus | None
     translated: Translated | None
+    snapshots: Snapshots | None
     notes: tuple[str, ...]

@@ -11,13 +11,13 @@ from html import escape
 from importlib.resources import files
 from itertools import zip_longest
 
-from nmt.alignment.viewer import Told, meta_block, pairs_block, part, record, script_json
+from nmt.alignment.viewer import Told, meta_block, pairs_block, part, quantized, record, script_json
 from nmt.evaluation.by_length import FEW
 from nmt.reporting.attention import LITTLE, MUCH
-from nmt.reporting.charts import Chart, length_chart, look_charts, training_charts
+from nmt.reporting.charts import Chart, length_chart, look_charts, snapshot_charts, training_charts
 from nmt.reporting.differences import marked
 from nmt.reporting.draw import draw_model, drawing, inline_svg, lengths_svg
-from nmt.reporting.record import Corpus, Run, Sample
+from nmt.reporting.record import Corpus, Run, Sample, Snapshots
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -30,6 +30,7 @@ def page(runs: Sequence[Run]) -> str:
         "translations": ("Translations", _translations(runs)),
         "by-length": ("BLEU by source length", _by_length(runs)),
         "attention": ("Attention", _attention(runs)),
+        "forming": ("Attention forming", _forming(runs)),
     }
     shown = {id_: section for id_, section in sections.items() if section[1]}
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}"
@@ -324,4 +325,37 @@ def _attention(runs: Sequence[Run]) -> str:
         '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
         "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
         f"below {LITTLE:g} it counts as left out, above {MUCH:g} as looked at twice.</p>\n"
+    )
+
+
+def _forming(runs: Sequence[Run]) -> str:
+    """A slider over the validations for each run, whose matrices the program fills in."""
+    charts = _grid(runs, snapshot_charts(runs))
+    if not charts:
+        return ""
+    found = (
+        '<p class="small">Attention to the same pairs of the validation set at each validation: a row for each subword '
+        "of the reference, a column for each subword of the source.</p>\n"
+    )
+    for place, run in enumerate(runs):
+        if run.snapshots is not None:
+            found += _slider(place, run.name if len(runs) > 1 else "", run.snapshots)
+    return found + charts
+
+
+def _slider(place: int, name: str, snapshots: Snapshots) -> str:
+    last = len(snapshots.updates) - 1
+    id_ = f"forming{place}"
+    tree = {
+        "updates": snapshots.updates,
+        "pairs": [
+            [pair[0].source_tokens, pair[0].target_tokens, [quantized(each.weights_TS) for each in pair]]
+            for pair in snapshots.pairs
+        ],
+    }
+    heading = f"<h3>{escape(name)}</h3>" if name else ""
+    return (
+        f'<div class="forming card">{heading}<label for="{id_}">Validation at <output for="{id_}"></output></label>'
+        f'<input id="{id_}" type="range" min="0" max="{last}" value="{last}" autocomplete="off">'
+        f'<script type="application/json" class="matrices">{script_json(tree)}</script></div>\n'
     )

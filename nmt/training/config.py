@@ -150,6 +150,9 @@ class TrainingConfig(Structure):
     """Updates between checkpoints; there is one at each validation as well."""
     log_every: Count = 20
     """Updates between lines of metrics.jsonl."""
+    snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Pairs of the valid corpus, its first ones, of which each validation notes the attention; 0: none. See
+    ``nmt.training.folders``."""
     tensorboard: bool = False
     """Whether to write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
 

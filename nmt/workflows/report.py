@@ -20,9 +20,9 @@ from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.reporting import writer
 from nmt.reporting.attention import looks
-from nmt.reporting.charts import length_chart, look_charts, training_charts
+from nmt.reporting.charts import length_chart, look_charts, snapshot_charts, training_charts
 from nmt.reporting.draw import check_matplotlib, draw, draw_model, save
-from nmt.reporting.record import Corpus, Run, Sample, Translated
+from nmt.reporting.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.training import folders, metrics
 from nmt.workflows.describe import facts_of, parts_of
 from nmt.workflows.locate import find, find_checkpoint, is_checkpoint, run_of
@@ -207,6 +207,7 @@ def _run(
         parts=parts,
         corpus=None if read.prepared is None else _corpus(read.prepared),
         translated=None,
+        snapshots=_snapshots(read.folder),
         notes=read.notes,
     )
     if not translate or read.prepared is None or read.prepared.valid is None:
@@ -226,6 +227,29 @@ def _run(
 def _corpus(prepared: PreparedData) -> Corpus:
     train = prepared.train
     return Corpus(prepared.report, np.bincount(train.source_lengths), np.bincount(train.target_lengths))
+
+
+def _snapshots(folder: Path) -> Snapshots | None:
+    """What training has noted; None where there is nothing. Of pairs that it has not noted throughout, as after a
+    change of the option, nothing is told."""
+    from nmt.alignment.formats import read_jsonl
+
+    noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]
+    count = min((len(found) for *_, found in noted), default=0)
+    if count == 0:
+        return None
+    first = noted[0][2]
+    for _, path, found in noted:
+        for one, other in zip(first[:count], found, strict=False):
+            if (one.source_tokens, one.target_tokens) != (other.source_tokens, other.target_tokens):
+                raise InputError(f"{path}: is of other sentences than the first snapshot; delete the older ones")
+            if one.level != "subword":
+                raise InputError(f"{path}: is between words, not between subwords; delete it")
+    return Snapshots(
+        updates=tuple(update for update, *_ in noted),
+        pairs=tuple(tuple(found[place] for *_, found in noted) for place in range(count)),
+        looks=tuple(looks([each.weights_TS for each in found[:count]]) for *_, found in noted),
+    )
 
 
 def _translated(
@@ -293,7 +317,8 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     """Every picture of the page."""
     names = [run.name for run in runs]
     lengths = length_chart(runs)
-    for chart in [*training_charts(runs), *([] if lengths is None else [lengths]), *look_charts(runs)]:
+    charts = [*training_charts(runs), *([] if lengths is None else [lengths]), *look_charts(runs)]
+    for chart in [*charts, *snapshot_charts(runs)]:
         save(draw(chart, names), folder, chart.key)
     series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
     if any(series.values()):

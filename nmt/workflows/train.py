@@ -12,11 +12,14 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nmt import experiment as experiments
+from nmt.alignment.formats import JsonlWriter
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.files import naming
+from nmt.core.files import naming, whole_file
 from nmt.core.seed import seed_everything
 from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
@@ -93,6 +96,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         seed=experiment.seed,
         processes=processes,
         validation=_validation(experiment, data, chosen),
+        snapshot=_snapshot(experiment, data, chosen),
     )
     try:
         resumed = trainer.resume()
@@ -227,6 +231,31 @@ def _validation(
         return measured
 
     return measure
+
+
+def _snapshot(
+    experiment: Experiment, data: PreparedData, chosen: Compute
+) -> Callable[[Seq2Seq[Any, Any], Path], None] | None:
+    """Writes the attention between the first pairs of the valid corpus, as ``nmt align --level subword --format jsonl``
+    would, but for those that are too long to align; None where none is wanted."""
+    store, wanted = data.valid, experiment.training.snapshots
+    if store is None or wanted == 0:
+        return None
+    longest, limit = np.maximum(store.source_lengths, store.target_lengths), experiment.search.max_source_tokens
+    texts = [store.text(index) for index in np.flatnonzero(longest <= limit)[:wanted].tolist()]
+
+    def write(model: Seq2Seq[Any, Any], path: Path) -> None:
+        used = for_inference(model, chosen)
+        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
+        translator = Translator(trained, experiment.search, experiment.alignment)
+        found = translator.align([text.source for text in texts], [text.target for text in texts], level="subword")
+        path.parent.mkdir(exist_ok=True)
+        with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
+            writer = JsonlWriter(stream)
+            for alignment in found:
+                writer.write(alignment)
+
+    return write
 
 
 def _summary(

@@ -12,7 +12,7 @@ from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.translation import scores
 from nmt.reporting.attention import looks
-from nmt.reporting.record import Corpus, Part, Run, Sample, Translated
+from nmt.reporting.record import Corpus, Part, Run, Sample, Snapshots, Translated
 
 NASTY = "<script>document.title='taken'</script> </script> <!-- <b>& \" ' \x07 $1 \\1"
 """A name, a word or a path."""
@@ -64,6 +64,7 @@ def run(name: str = "one", *, seed: int = 0, updates: int = 40) -> Run:
         ),
         corpus=Corpus(report, np.array([0, 1, 3, 1]), np.array([0, 2, 2, 1])),
         translated=translated(seed),
+        snapshots=snapshots(seed),
         notes=(),
     )
 
@@ -91,6 +92,25 @@ def translated(seed: int) -> Translated:
     )
 
 
+def snapshots(seed: int) -> Snapshots:
+    """Of two pairs at three validations."""
+    draw = np.random.default_rng(seed + 9)
+    pairs, words = [], (("▁" + NASTY, "▁x", "</s>"), ("▁a", "</s>"))
+    for source in words:
+        matrices = [draw.integers(1, 256, (4, len(source))) / 255 for _ in range(3)]
+        target = ("▁eins", "▁zwei", "drei", "</s>")
+        pairs.append(
+            tuple(
+                Alignment(
+                    source[:-1], target[:-1], (), each, level="subword", source_tokens=source, target_tokens=target
+                )
+                for each in matrices
+            )
+        )
+    by_update = [[pair[place].weights_TS for pair in pairs] for place in range(3)]
+    return Snapshots((10, 20, 30), tuple(pairs), tuple(looks(each) for each in by_update))
+
+
 def bare(name: str) -> Run:
     """One of which nothing is known but its curves."""
-    return replace(run(name), corpus=None, translated=None, notes=("there is no corpus",))
+    return replace(run(name), corpus=None, translated=None, snapshots=None, notes=("there is no corpus",))

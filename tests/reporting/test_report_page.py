@@ -95,6 +95,26 @@ def test_translations_have_attention_that_follows_the_mouse(browser: Browser, tm
     assert cells == 1
 
 
+def test_a_slider_shows_attention_at_each_validation(browser: Browser, tmp_path: Path) -> None:
+    shown = run("one").snapshots
+    assert shown is not None
+    show(browser, tmp_path, run("one"))
+    cells = (
+        "return [...document.querySelectorAll('.forming .matrix')].map((each) => "
+        "[...each.querySelectorAll('tbody td')].map((cell) => Number(cell.style.getPropertyValue('--weight'))))"
+    )
+    words = "return [...document.querySelector('.forming .matrix').querySelectorAll('.word')].map((e) => e.textContent)"
+    assert browser.run(words) == [*shown.pairs[0][0].source_tokens, *shown.pairs[0][0].target_tokens]
+    browser.run("document.querySelector('.forming input').focus()")
+    for key, place in ((None, 2), (LEFT, 1), (HOME, 0), (LEFT, 0), (END, 2)):
+        if key is not None:
+            browser.press(key)
+        expected = [[round(each, 3) for each in pair[place].weights_TS.ravel().tolist()] for pair in shown.pairs]
+        assert browser.run(cells) == expected
+        told = "return [document.querySelector('.forming output').textContent, document.activeElement.ariaValueText]"
+        assert browser.run(told) == [f"update {shown.updates[place]}"] * 2
+
+
 SIZES = """
 const page = document.documentElement;
 const far = [...document.querySelectorAll("main *")].filter((each) => !each.closest(".wide, .matrix, svg"))

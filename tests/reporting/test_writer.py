@@ -62,7 +62,7 @@ def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
     assert [pair[4]["title"] for pair in pairs] == [f"{n}, {name}" for n in (1, 2, 3) for name in (NASTY, "two")]
     assert pairs[0][0] == [*NASTY.split(), "der", "Hund"]
     assert pairs[0][4]["texts"][1] == ["Reference", " ".join(NASTY.split()) + " the ", "dog", " sleeps"]
-    assert len(read.data("trace")) == 10
+    assert len(read.data("trace")) == 12
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 
   const NEAR = 12; // of a chart's units: a point farther from the hair is not read out
 
-  function made(name, attributes, ...children) {
+  function made(name, attributes = {}, ...children) {
     const element = name === "line" || name === "circle" ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     element.append(...children);
@@ -85,5 +85,47 @@
     });
   }
 
+  // A matrix of subwords, whose cells are coloured anew for each update.
+  function matrix(source, target) {
+    const cells = [];
+    const head = made("tr", {}, made("td"), ...source.map((text) => made("th", { scope: "col" }, made("span", { class: "word" }, text))));
+    const rows = target.map((text) => {
+      const row = made("tr", {}, made("th", { scope: "row" }, made("span", { class: "word" }, text)));
+      for (const other of source) {
+        const cell = made("td");
+        cells.push([cell, `${other} – ${text}`]);
+        row.append(cell);
+      }
+      return row;
+    });
+    const label = `Weights in per cent: ${target.length} target subwords, ${source.length} source subwords`;
+    const table = made("table", { "aria-label": label }, made("thead", {}, head), made("tbody", {}, ...rows));
+    return { cells, frame: made("div", { class: "matrix", tabindex: "0", role: "group", "aria-label": label }, table) };
+  }
+
+  function form(box) {
+    const { updates, pairs } = JSON.parse(box.querySelector(".matrices").textContent);
+    const [slider, output] = [box.querySelector("input"), box.querySelector("output")];
+    const shown = pairs.map(([source, target, steps]) => ({ steps, ...matrix(source, target) }));
+    box.append(...shown.map(({ frame }) => frame));
+    function show() {
+      const told = `update ${updates[slider.value].toLocaleString("en")}`;
+      output.textContent = told;
+      slider.setAttribute("aria-valuetext", told);
+      for (const { steps, cells } of shown) {
+        const weights = atob(steps[slider.value]);
+        cells.forEach(([cell, pair], place) => {
+          const share = weights.charCodeAt(place) / 255;
+          cell.style.setProperty("--weight", share.toFixed(3));
+          cell.textContent = Math.round(100 * share) || "";
+          cell.title = `${pair}: ${(100 * share).toFixed(1)} %`;
+        });
+      }
+    }
+    slider.addEventListener("input", show);
+    show();
+  }
+
+  for (const box of document.querySelectorAll(".forming")) form(box);
   for (const plot of document.querySelectorAll(".plot")) follow(plot);
 })();
