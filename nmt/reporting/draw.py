@@ -211,9 +211,10 @@ def _dress(axes: Axes, chart: Chart) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
+        lowest = min(value for line in chart.lines for value in line.y)
+        if lowest >= 0:  # nothing here goes below 0
+            axes.set_ylim(bottom=0 if chart.steps else max(axes.get_ylim()[0], 0.0))
     axes.yaxis.set_major_formatter(formatter)
-    if chart.steps:
-        axes.set_ylim(bottom=0)
     axes.set_xlabel(chart.x_label, size=10.5, color=NOTE_COLOUR)
     axes.set_ylabel(chart.y_label, size=10.5, color=NOTE_COLOUR)
     axes.yaxis.set_label_coords(-0.145, 0.5)
