@@ -112,12 +112,6 @@ def report(
         log.info(f"pictures: {pictures}")
 
 
-def check(models: Sequence[str], overrides: Sequence[str]) -> None:
-    """Raises InputError for a run that is not there and for faults in its config, before torch is imported."""
-    for model in _named(models):
-        experiments.load(_folder(model, overrides) / experiments.FILE, overrides)
-
-
 # ------------------------------------------------------------------------------------------------- what a run has left
 
 
