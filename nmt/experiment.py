@@ -33,6 +33,7 @@ _MAY_CHANGE = (
     "training.keep",
     "training.save_every",
     "training.log_every",
+    "training.snapshots",
     "training.tensorboard",
 )
 """Keys that a run may be taken up with another value of: they do not enter into the weights that training changes."""
@@ -80,6 +81,11 @@ class Experiment(Structure):
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
             )
         self._check_guidance()
+        if self.training.snapshots and (self.data.valid is None or self.model.attention.is_none):
+            lacking = "there is no data.valid" if self.data.valid is None else "model.attention.score: none has none"
+            raise ValueError(
+                f"training.snapshots notes attention to pairs of the valid corpus, and {lacking}; leave it out"
+            )
         if self.training.risk is not None and (weights.enumerates or isinstance(weights, Sampled)):
             raise ValueError(
                 f"training.risk learns from what hypotheses earn, where model.attention.weights: {weights.kind} learns "

@@ -7,15 +7,17 @@ it asks no server for anything. A block is a list of pairs,
 
 with links as a flat list `[source, target, source, target, …]`, gold as two of these, sure and merely possible, and
 weights as base64 of one byte for each cell of the matrix, target word by target word: the weight in steps of 1/255, so
-wrong by at most 1/510.
+wrong by at most 1/510. A fifth
+entry, where there is one, is what is told above the pair (`Told`).
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
@@ -67,7 +69,7 @@ class ViewerWriter:
                 partial.open("w", encoding="utf-8", errors="replace", newline="\n")
             )
             begin, self._end = page()
-            self._stream.write(f'{begin}<script type="application/json" id="meta">{_json(self._meta)}</script>\n')
+            self._stream.write(begin + meta_block(self._meta))
             self._stack = stack.pop_all()
         return self
 
@@ -82,50 +84,78 @@ class ViewerWriter:
             self._stream.write(self._end)
 
     def write(self, alignments: Sequence[Alignment]) -> None:
-        """The next pair, by each view. Raises ValueError where they are not of one pair, and between words."""
-        first = alignments[0]
+        """The next pair, by each view; see ``record``."""
         if len(alignments) != self._views:
             raise ValueError(f"{len(alignments)} alignments for {self._views} views")
-        for each in alignments:
-            if each.level != "word":
-                raise ValueError("the viewer shows alignments between words")
-            if (each.source_words, each.target_words) != (first.source_words, first.target_words):
-                raise ValueError("the views are not of the same sentence pair")
-        gold = None
-        if self._gold is not None:
-            each_gold = self._gold[self._number]
-            gold = [_flat(each_gold.sure), _flat(each_gold.possible - each_gold.sure)]
+        self._block.append(record(alignments, None if self._gold is None else self._gold[self._number]))
         self._number += 1
-        views = [[_flat(each.links), _quantized(each.weights_TS)] for each in alignments]
-        self._block.append([first.source_words, first.target_words, views, gold])
         if len(self._block) == _BLOCK_PAIRS:
             self._flush()
 
     def _flush(self) -> None:
         if self._block:
-            self._stream.write(f'<script type="application/json" class="pairs">{_json(self._block)}</script>\n')
+            self._stream.write(pairs_block(self._block))
             self._block.clear()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What stands above a pair."""
+
+    title: str
+    """In place of its number."""
+    texts: tuple[tuple[str, ...], ...]
+    """Lines: a name, then text in parts of which the second, the fourth and so on are marked."""
+
+
+def record(alignments: Sequence[Alignment], gold: Gold | None = None, told: Told | None = None) -> list[Any]:
+    """A pair, by each view, as a block has it. Raises ValueError where they are not of one pair, and between words."""
+    first = alignments[0]
+    for each in alignments:
+        if each.level != "word":
+            raise ValueError("the viewer shows alignments between words")
+        if (each.source_words, each.target_words) != (first.source_words, first.target_words):
+            raise ValueError("the views are not of the same sentence pair")
+    views = [[_flat(each.links), quantized(each.weights_TS)] for each in alignments]
+    links = None if gold is None else [_flat(gold.sure), _flat(gold.possible - gold.sure)]
+    pair = [first.source_words, first.target_words, views, links]
+    return pair if told is None else [*pair, asdict(told)]
+
+
+def meta_block(meta: Mapping[str, object]) -> str:
+    """What holds for all pairs: ``views``, their names, ``facts``, ``gold``, whether there is any, and ``layout`` where
+    it is not the lines that the page begins with."""
+    return f'<script type="application/json" id="meta">{script_json(meta)}</script>\n'
+
+
+def pairs_block(records: Sequence[object]) -> str:
+    """Some pairs, in the order in which they are shown."""
+    return f'<script type="application/json" class="pairs">{script_json(records)}</script>\n'
 
 
 def page() -> tuple[str, str]:
     """The page before its data, and after."""
-    folder = files("nmt.alignment") / "page"
-    html, style, program = (
-        (folder / name).read_text(encoding="utf-8") for name in ("viewer.html", "viewer.css", "viewer.js")
-    )
-    begin, _, end = html.replace("/* viewer.css */\n", style).replace("/* viewer.js */\n", program).partition(_HERE)
+    html = part("viewer.html").replace("<!-- pairs.html -->\n", part("pairs.html"))
+    html = html.replace("/* viewer.css */\n", part("viewer.css")).replace("/* viewer.js */\n", part("viewer.js"))
+    begin, _, end = html.partition(_HERE)
     return begin, end
+
+
+def part(name: str) -> str:
+    """A file of the page: ``viewer.css``, ``viewer.js``, or ``pairs.html``, the controls and the place of the pairs."""
+    return (files("nmt.alignment") / "page" / name).read_text(encoding="utf-8")
+
+
+def script_json(tree: object) -> str:
+    """JSON that can stand in a script element: without a less-than sign nothing begins there, and nothing ends."""
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _flat(links: Iterable[Link]) -> list[int]:
     return [index for link in sorted(set(links)) for index in link]
 
 
-def _quantized(weights_TS: Weights) -> str:
+def quantized(weights_TS: Weights) -> str:
+    """A matrix as a block has it."""
     steps_TS = np.rint(255 * np.clip(np.asarray(weights_TS, np.float64), 0, 1)).astype(np.uint8)
     return b64encode(steps_TS.tobytes()).decode("ascii")
-
-
-def _json(tree: object) -> str:
-    """JSON that can stand in a script element: without a less-than sign nothing begins there, and nothing ends."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

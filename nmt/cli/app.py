@@ -33,6 +33,7 @@ from nmt.cli.grouped import GroupedCommand
 from nmt.cli.info import info
 from nmt.cli.init import init
 from nmt.cli.prepare import prepare
+from nmt.cli.report import report
 from nmt.cli.score import score
 from nmt.cli.serve import serve
 from nmt.cli.shortlist import shortlist
@@ -81,7 +82,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for _command in (
-    *(init, prepare, train, average, translate, serve, score, evaluate),
+    *(init, prepare, train, average, translate, serve, score, evaluate, report),
     *(align, aligner, shortlist, export, info, config),
 ):
     app.command(cls=GroupedCommand)(_command)

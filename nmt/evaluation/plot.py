@@ -12,23 +12,25 @@ from nmt.evaluation.by_length import FEW, LengthScores, length_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 Metric: TypeAlias = Literal["BLEU", "chrF2"]
 _Series: TypeAlias = Mapping[str, Sequence[LengthScores]]
 _Limits: TypeAlias = tuple[int, int | None]
 
-_COLOURS = (
+COLOURS = (
     "#2171b5", "#d9480f", "#2b8a3e", "#862e9c", "#c2255c", "#0b7285", "#a37200", "#5f3dc4", "#495057", "#74b816",
 )  # fmt: skip
+"""Of the series, in their order."""
 _MARKERS = "osD^vPX"
 """Seven beside ten colours: seventy systems look different."""
 
-_TEXT_COLOUR = "#222222"
-_NOTE_COLOUR = "#777777"
-_AXIS_COLOUR = "#888888"
-_GRID_COLOUR = "#e4e4e4"
-_BAR_COLOUR = "#c9ddf0"
+TEXT_COLOUR = "#222222"
+NOTE_COLOUR = "#777777"
+AXIS_COLOUR = "#888888"
+GRID_COLOUR = "#e4e4e4"
+BAR_COLOUR = "#c9ddf0"
 
 _SPREAD = 0.6
 """Of the distance between two buckets, what the systems of one bucket take up side by side."""
@@ -47,20 +49,34 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
     Raises InputError as `check_plot` does and where the file cannot be written, ValueError where there is no bucket.
     """
     check_plot(path)
+    figure = draw_by_length(series, metric=metric, title=title)
+    from matplotlib import rc_context, style
+
+    # Letters as outlines and names without chance make equal pictures equal files.
+    with style.context("default"), rc_context({"svg.hashsalt": "nmt", "svg.fonttype": "path"}):
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
+        try:
+            figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
+        except OSError as error:
+            raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
+
+
+def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
+    """What `plot_by_length` writes, to be saved in any format; without a `legend` the names are told elsewhere. Raises
+    ValueError where there is no bucket."""
     buckets = sorted(
         {(each.first, each.last) for scores in series.values() for each in scores},
         key=lambda limits: (limits[0], float("inf") if limits[1] is None else limits[1]),
     )
     if not buckets:
         raise ValueError("there is no bucket to draw")
-    from matplotlib import rc_context, style
+    from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     place = {limits: float(number) for number, limits in enumerate(buckets)}
     inches = len(buckets) * max(0.85, 0.13 * len(series))
-    # Letters as outlines and names without chance make equal pictures equal files.
-    with style.context("default"), rc_context({"svg.hashsalt": "nmt", "svg.fonttype": "path"}):
+    with style.context("default"):
         figure = Figure(figsize=(max(5.8, inches), 4.4))
         FigureCanvasAgg(figure)
         score_axes, count_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3.5, 1))
@@ -69,13 +85,9 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
         _draw_counts(count_axes, series, place)
         _dress(score_axes, count_axes, buckets, metric)
         _draw_heading(score_axes, series, title)
-        if len(series) > 1:
+        if legend and len(series) > 1:
             _draw_legend(count_axes, samples, list(series))
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
-        try:
-            figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
-        except OSError as error:
-            raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
+    return figure
 
 
 def check_plot(path: Path) -> None:
@@ -98,7 +110,7 @@ def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], me
     is_crowded = len(series) > _CROWD
     size = 4.8 if is_crowded else 6.0
     for number, scores in enumerate(series.values()):
-        colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+        colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
         x = [place[each.first, each.last] + _aside(number, len(series)) for each in scores]
         estimates = [each.bleu if metric == "BLEU" else each.chrf for each in scores]
         values = [each.value for each in estimates]
@@ -127,13 +139,13 @@ def _draw_counts(axes: Axes, series: _Series, place: Mapping[_Limits, float]) ->
     highest = max(count for each in counts for count in each.values())
     for number, each in enumerate(counts):
         x = [place[limits] + _aside(number, len(counts)) for limits in each]
-        colour, alpha = (_BAR_COLOUR, 1.0) if are_shared else (_COLOURS[number % len(_COLOURS)], 0.4)
+        colour, alpha = (BAR_COLOUR, 1.0) if are_shared else (COLOURS[number % len(COLOURS)], 0.4)
         axes.bar(x, list(each.values()), width=_SPREAD / len(counts), color=colour, alpha=alpha, linewidth=0)
         size = 8.5 if are_shared else 7
         if len(counts) <= 2:  # beside more there is no room for figures
             for at, count in zip(x, each.values(), strict=True):
                 axes.text(
-                    at, count + 0.05 * highest, f"{count:,}", size=size, color=_TEXT_COLOUR, ha="center", va="bottom"
+                    at, count + 0.05 * highest, f"{count:,}", size=size, color=TEXT_COLOUR, ha="center", va="bottom"
                 )
     axes.set_ylim(0, 1.4 * highest)
 
@@ -146,19 +158,19 @@ def _aside(number: int, crowd: int) -> float:
 def _dress(score_axes: Axes, count_axes: Axes, buckets: Sequence[_Limits], metric: Metric) -> None:
     for axes in (score_axes, count_axes):
         axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.spines["bottom"].set(color=_AXIS_COLOUR, linewidth=0.8)
-        axes.tick_params(length=0, labelcolor=_TEXT_COLOUR, labelsize=10)
+        axes.spines["bottom"].set(color=AXIS_COLOUR, linewidth=0.8)
+        axes.tick_params(length=0, labelcolor=TEXT_COLOUR, labelsize=10)
     score_axes.spines["bottom"].set_visible(False)
     score_axes.tick_params(labelbottom=False)
-    score_axes.grid(axis="y", color=_GRID_COLOUR, linewidth=0.8)
+    score_axes.grid(axis="y", color=GRID_COLOUR, linewidth=0.8)
     score_axes.set_axisbelow(True)
     score_axes.set_ylim(bottom=max(score_axes.get_ylim()[0], 0.0))
-    score_axes.set_ylabel(metric, size=10, color=_TEXT_COLOUR, labelpad=8)
+    score_axes.set_ylabel(metric, size=10, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_yticks([])
-    count_axes.set_ylabel("sentences", size=9, color=_TEXT_COLOUR, labelpad=8)
+    count_axes.set_ylabel("sentences", size=9, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_xlim(-0.55, len(buckets) - 0.45)
     count_axes.set_xticks(range(len(buckets)), [length_label(*limits).replace("-", "–") for limits in buckets])
-    count_axes.set_xlabel("words in the source sentence", size=10, color=_TEXT_COLOUR, labelpad=6)
+    count_axes.set_xlabel("words in the source sentence", size=10, color=TEXT_COLOUR, labelpad=6)
     count_axes.figure.align_ylabels([score_axes, count_axes])
 
 
@@ -167,14 +179,14 @@ def _draw_heading(axes: Axes, series: _Series, title: str) -> None:
     if any(each.is_few for scores in series.values() for each in scores):
         note += f"; hollow: fewer than {FEW} sentences"
     axes.annotate(
-        note, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", size=8.5, color=_NOTE_COLOUR
+        note, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", size=8.5, color=NOTE_COLOUR
     )
     if title:
-        axes.set_title(_printable(title), size=12, color=_TEXT_COLOUR, loc="left", pad=22, parse_math=False)
+        axes.set_title(printable(title), size=12, color=TEXT_COLOUR, loc="left", pad=22, parse_math=False)
 
 
 def _draw_legend(axes: Axes, samples: Sequence[Line2D], names: Sequence[str]) -> None:
-    names = [_printable(name) for name in names]
+    names = [printable(name) for name in names]
     legend = axes.legend(
         samples,
         [" "] * len(names),  # a name that begins with an underscore would be left out
@@ -187,13 +199,13 @@ def _draw_legend(axes: Axes, samples: Sequence[Line2D], names: Sequence[str]) ->
         fontsize=9,
         handlelength=2.2,
         columnspacing=2.0,
-        labelcolor=_TEXT_COLOUR,
+        labelcolor=TEXT_COLOUR,
     )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Control characters, surrogates and the like as a replacement character: fonts have no picture of them."""
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text

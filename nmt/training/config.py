@@ -16,7 +16,7 @@ Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-HIGHER_IS_BETTER = ("accuracy", "bleu")
+HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf")
 """Of what a validation measures; the rest is better the lower it is."""
 
 
@@ -162,6 +162,9 @@ class TrainingConfig(Structure):
     """Updates between checkpoints; there is one at each validation as well."""
     log_every: Count = 20
     """Updates between lines of metrics.jsonl."""
+    snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Pairs of the valid corpus, its first ones, of which each validation notes the attention; 0: none. See
+    ``nmt.training.folders``."""
     tensorboard: bool = False
     """Whether to write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
 

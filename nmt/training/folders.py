@@ -6,6 +6,7 @@ checkpoints/step-00012000/model.safetensors     the weights to use
                           SHA256SUMS            of the other files, as sha256sum -c reads it
             average-00012000-of-3-1f0c9a4e/     the mean of the weights of some; no training.safetensors
             damaged-step-00011500/              what training was told to skip
+snapshots/00012000.jsonl                        attention to the first valid pairs at that update's validation
 lengths.json                                    how long the sentences are that it is trained on
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
@@ -33,6 +34,7 @@ CHECKSUMS = "SHA256SUMS"
 LENGTHS = "lengths.json"
 
 _STEP = re.compile(r"step-(\d{8,})")
+_SNAPSHOT = re.compile(r"(\d{8,})\.jsonl")
 
 
 class Damaged(InputError):
@@ -53,6 +55,27 @@ def steps(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
     found = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
     return [path for _, path in sorted((int(match[1]), path) for match, path in found if match)]
+
+
+def snapshot(run: Path, update: int) -> Path:
+    """Where the attention at a validation stands, whether or not it is there."""
+    return run / "snapshots" / f"{update:08d}.jsonl"
+
+
+def snapshots(run: Path) -> list[tuple[int, Path]]:
+    """Those that are there with their updates, oldest first."""
+    found = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
+    return sorted((int(match[1]), path) for match, path in found if match)
+
+
+def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
+    """Removes those of updates that will be made again, ``again`` also that of update ``after`` itself, and what was
+    left half-written."""
+    for update, path in snapshots(run):
+        if update > after or (again and update == after):
+            path.unlink()
+    for unfinished in (run / "snapshots").glob(".*.partial-*"):
+        unfinished.unlink()
 
 
 def average(run: Path, members: Sequence[str]) -> Path:

@@ -69,11 +69,13 @@ class Trainer:
         seed: int,
         processes: Processes,
         validation: Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None,
+        snapshot: Callable[[Seq2Seq[Any, Any], Path], None] | None,
         announce: Callable[[Validated], str] = line,
     ) -> None:
         """``validation`` measures a model, which it may change, without drawing from torch's generators, and returns
-        figures by name; ``config.validation.metric`` must be among them. None: there is no valid corpus.
-        ``announce``: what is said of a validation."""
+        figures by name; ``config.validation.metric`` must be among them. None: there is no valid corpus. ``snapshot``,
+        where there is one, is then given the same model, and a file to write how it attends into. ``announce``: what is
+        said of a validation."""
         self.model = model
         self.config = config
         self.data = data
@@ -89,6 +91,7 @@ class Trainer:
         self.standing = Standing()
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._validation = validation
+        self._snapshot = snapshot
         self._announce = announce
         self._saved_at = -1
         self._owes_validation = False
@@ -175,6 +178,7 @@ class Trainer:
             if self.position.update > 0:
                 folders.point(self.run_folder, "latest", folders.step(self.run_folder, self.position.update))
             self._drop_averages()
+            folders.drop_snapshots(self.run_folder, after=self.position.update, again=self._owes_validation)
             self._point_best()
         meter = Meter(self.compute.device, has_risk=self.config.risk is not None)
         with (
@@ -370,7 +374,10 @@ class Trainer:
         config, update = self.config.validation, self.position.update
         try:
             with interrupted.at_once():
-                measured = validation(copy.deepcopy(self.used))
+                model = copy.deepcopy(self.used)
+                measured = validation(model)
+                if self._snapshot is not None:
+                    self._snapshot(model, folders.snapshot(self.run_folder, update))
         except Stopped:
             return False
         value = measured[config.metric]

@@ -13,11 +13,14 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nmt import experiment as experiments
+from nmt.alignment.formats import JsonlWriter
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.files import naming
+from nmt.core.files import naming, whole_file
 from nmt.core.seed import seed_everything
 from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
@@ -97,6 +100,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         seed=experiment.seed,
         processes=processes,
         validation=_validation(experiment, data, chosen, table),
+        snapshot=_snapshot(experiment, data, chosen),
         announce=table or line,
     )
     try:
@@ -206,8 +210,8 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 def _validation(
     experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU where wanted, as ``nmt evaluate`` would have them.
-    The table is given the sentence of middle length, as it has been translated."""
+    """Loss, perplexity and accuracy on the valid corpus, and BLEU and chrF where wanted, as ``nmt evaluate`` would have
+    them. The table is given the sentence of middle length, as it has been translated."""
     store = data.valid
     if store is None:
         return None
@@ -230,13 +234,38 @@ def _validation(
         }
         if config.bleu:
             hypotheses = [translation.text for translation in translator.translate(sources)]
-            (bleu,) = scores(hypotheses, references, metrics=("bleu",))
-            measured["bleu"] = bleu.value
+            bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
+            measured |= {"bleu": bleu.value, "chrf": chrf.value}
             if table is not None:
                 table.example = Example(sources[middle], references[middle], hypotheses[middle])
         return measured
 
     return measure
+
+
+def _snapshot(
+    experiment: Experiment, data: PreparedData, chosen: Compute
+) -> Callable[[Seq2Seq[Any, Any], Path], None] | None:
+    """Writes the attention between the first pairs of the valid corpus, as ``nmt align --level subword --format jsonl``
+    would, but for those that are too long to align; None where none is wanted."""
+    store, wanted = data.valid, experiment.training.snapshots
+    if store is None or wanted == 0:
+        return None
+    longest, limit = np.maximum(store.source_lengths, store.target_lengths), experiment.search.max_source_tokens
+    texts = [store.text(index) for index in np.flatnonzero(longest <= limit)[:wanted].tolist()]
+
+    def write(model: Seq2Seq[Any, Any], path: Path) -> None:
+        used = for_inference(model, chosen)
+        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
+        translator = Translator(trained, experiment.search, experiment.alignment)
+        found = translator.align([text.source for text in texts], [text.target for text in texts], level="subword")
+        path.parent.mkdir(exist_ok=True)
+        with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
+            writer = JsonlWriter(stream)
+            for alignment in found:
+                writer.write(alignment)
+
+    return write
 
 
 def _summary(

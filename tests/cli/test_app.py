@@ -26,6 +26,7 @@ COMMANDS = (
     "serve",
     "score",
     "evaluate",
+    "report",
     "align",
     "aligner",
     "shortlist",

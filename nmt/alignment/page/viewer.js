@@ -29,13 +29,14 @@ const at = (id) => document.getElementById(id);
 const meta = JSON.parse(at("meta").textContent);
 const pairs = [];
 for (const block of document.querySelectorAll("script.pairs")) {
-  for (const [source, target, views, gold] of JSON.parse(block.textContent)) {
-    pairs.push({ number: pairs.length + 1, words: [source, target], views, gold: gold && readGold(gold, source.length) });
+  for (const [source, target, views, gold, told] of JSON.parse(block.textContent)) {
+    const known = gold && readGold(gold, source.length);
+    pairs.push({ number: told?.title ?? pairs.length + 1, words: [source, target], views, gold: known, texts: told?.texts ?? [] });
   }
   block.remove(); // what is on show is all that the document keeps
 }
 
-const state = { page: 0, size: 10, view: 0, layout: "lines", threshold: 0, order: "file", terms: [], pins: new Map() };
+const state = { page: 0, size: 10, view: 0, layout: meta.layout ?? "lines", threshold: 0, order: "file", terms: [], pins: new Map() };
 let listed = pairs; // those that pass the filter, in order
 let cards = []; // those on show
 
@@ -200,12 +201,18 @@ function card(pair) {
   const facts = element("span");
   const told = element("p", { class: "told", "aria-live": "polite", dir: "auto" });
   const head = element("header", {}, element("h2", {}, String(pair.number)), facts, told);
-  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head);
+  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head, ...pair.texts.map(line));
   const made = { pair, sides, facts, told, article, kinds: new Map(), weights: null };
   if (state.layout === "matrix") addMatrix(made);
   else addTies(made);
   listen(made);
   return made;
+}
+
+// A line of text above a pair; its odd parts are marked.
+function line([name, ...parts]) {
+  const written = parts.map((part, place) => (place % 2 ? element("mark", {}, part) : part));
+  return element("p", { class: "text" }, element("span", { class: "name" }, name), element("span", { dir: "auto" }, ...written));
 }
 
 function word(text, side, place) {
@@ -565,7 +572,7 @@ function follow(pager, top) {
   const to = (page) => {
     state.page = page;
     show();
-    if (!top) scrollTo(0, 0);
+    if (!top) at("top").scrollIntoView();
   };
   pager.addEventListener("click", (event) => {
     const where = event.target.dataset.go;
@@ -575,15 +582,18 @@ function follow(pager, top) {
 }
 
 function begin() {
-  document.title = `${meta.facts[0] ?? "Word alignments"} – word alignments`;
-  at("facts").textContent = meta.facts.join(" · ");
+  if (at("facts")) {
+    document.title = `${meta.facts[0] ?? "Word alignments"} – word alignments`;
+    at("facts").textContent = meta.facts.join(" · ");
+  }
+  document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
   at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
   at("views").hidden = meta.views.length < 2;
   for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
   const top = document.querySelector(".pager");
   const bottom = top.cloneNode(true);
   bottom.setAttribute("aria-label", "Pages, again");
-  document.querySelector("main").append(bottom);
+  at("pairs").after(bottom);
   follow(top, true);
   follow(bottom, false);
   tellThreshold();

@@ -1,0 +1,127 @@
+"""``training.snapshots``: what each validation notes of attention, and what of it a resumed training keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nmt
+from nmt import experiment as experiments
+from nmt.alignment.formats import read_jsonl
+from nmt.core.errors import InputError
+from nmt.training import folders
+from nmt.workflows.train import train
+from tests.workflows.runs import CONFIG, write_corpus
+
+SETTINGS = (
+    "training.stopping.updates=8", "training.validation.every=2", "training.snapshots=3", "training.keep=9",
+    "training.validation.bleu=false", "model.decoder.size=8",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of 8 updates in run/. Read it only."""
+    folder = tmp_path_factory.mktemp("snapshots")
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    start(folder)
+    return folder
+
+
+def start(folder: Path, *settings: str) -> None:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        train(experiments.load(Path("config.yaml"), [*SETTINGS, *settings]), device="cpu", precision="float32")
+    finally:
+        os.chdir(before)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "run" / "snapshots").iterdir()}
+
+
+def test_each_validation_notes_the_attention_of_that_model(whole: Path) -> None:
+    run = whole / "run"
+    assert [update for update, _ in folders.snapshots(run)] == [2, 4, 6, 8]
+    sources, references = ((whole / f"valid.{side}").read_text().splitlines()[:3] for side in ("de", "en"))
+    matrices = []
+    for update, path in folders.snapshots(run):
+        found = list(read_jsonl(path))
+        translator = nmt.load(folders.step(run, update), device="cpu", precision="float32")
+        expected = translator.align(sources, references, level="subword")
+        assert [(each.source_tokens, each.target_tokens) for each in found] == [
+            (each.source_tokens, each.target_tokens) for each in expected
+        ]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-5)
+        matrices.append(found[0].weights_TS)
+    assert not np.allclose(matrices[0], matrices[-1], atol=1e-5)
+
+
+@pytest.mark.parametrize("owes", [False, True], ids=["killed", "stopped in a validation"])
+def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp_path: Path, owes: bool) -> None:
+    folder = tmp_path / "again"
+    shutil.copytree(whole, folder, symlinks=True)
+    run = folder / "run"
+    for update in (6, 8):
+        folders.remove(folders.step(run, update))
+    if owes:
+        state = folders.step(run, 4) / folders.STATE
+        tree: dict[str, Any] = json.loads(state.read_text())
+        state.write_text(json.dumps(tree | {"owes_validation": True}))
+        (folders.step(run, 4) / folders.CHECKSUMS).unlink()
+    for update in (4, 6, 8) if owes else (6, 8):
+        folders.snapshot(run, update).write_text("of a training that is no more\n")
+    folders.snapshot(run, 11).write_text("as well\n")
+    (run / "snapshots" / ".00000006.jsonl.partial-1-x").write_text("half")
+    start(folder)
+    assert contents(folder) == contents(whole)
+
+
+def test_what_is_noted_changes_no_weight(whole: Path, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    start(tmp_path, "training.snapshots=0")
+    assert not (tmp_path / "run" / "snapshots").exists()
+    model = Path("run") / "latest" / "model.safetensors"
+    assert (tmp_path / model).read_bytes() == (whole / model).read_bytes()
+
+
+def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "long"
+    shutil.copytree(whole, folder, symlinks=True)
+    lengths = [max(len(one.source_tokens), len(one.target_tokens)) - 1 for one in read_jsonl(_first(whole))]
+    limit = min(lengths)
+    shutil.rmtree(folder / "run" / "checkpoints")
+    shutil.rmtree(folder / "run" / "snapshots")
+    start(folder, f"search.max_source_tokens={limit}", "training.stopping.updates=2", "training.snapshots=10")
+    found = list(read_jsonl(_first(folder)))
+    assert 0 < len(found) < 10
+    assert all(max(len(one.source_tokens), len(one.target_tokens)) - 1 <= limit for one in found)
+
+
+def _first(folder: Path) -> Path:
+    return folders.snapshot(folder / "run", 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["training.snapshots=-1"], "training.snapshots: expected at least 0"),
+        (["training.snapshots=2", "data.valid=null"], "valid corpus, and there is no data.valid; leave it out"),
+        (["training.snapshots=2", "model.attention.score=none"], "model.attention.score: none has none; leave it out"),
+    ],
+    ids=["negative", "no valid", "no attention"],
+)
+def test_where_there_is_nothing_to_note(settings: list[str], expected: str, whole: Path) -> None:
+    with pytest.raises(InputError) as error:
+        experiments.load(whole / "config.yaml", settings)
+    assert expected in str(error.value)
