@@ -62,7 +62,7 @@ def test_the_parts_are_those_of_the_model(run: Path, info: Command) -> None:
 def test_what_was_trained_is_what_the_files_tell(run: Path, info: Command) -> None:
     found = told(info, run)
     figures = {
-        line["update"]: {name: line[name] for name in ("loss", "perplexity", "accuracy", "bleu")}
+        line["update"]: {name: line[name] for name in ("loss", "perplexity", "accuracy", "bleu", "chrf")}
         for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
         if line["kind"] == "valid"
     }
@@ -101,9 +101,9 @@ def test_figures_that_are_shown_stand_in_their_columns(run: Path, info: Command)
     lines = info(run).stdout.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("checkpoints"))
     head, *rows = lines[start : lines.index("", start)]
-    assert head.split() == ["checkpoints", "loss", "perplexity", "accuracy", "bleu"]
+    assert head.split() == ["checkpoints", "loss", "perplexity", "accuracy", "bleu", "chrf"]
     assert [row.split()[0] for row in rows[:2]] == ["step-00000002", "step-00000004"]
-    ends = [head.index(name) + len(name) for name in ("loss", "perplexity", "accuracy", "bleu")]
+    ends = [head.index(name) + len(name) for name in ("loss", "perplexity", "accuracy", "bleu", "chrf")]
     for row in rows:
         assert all(row[end - 1].isdigit() and row[end : end + 1] in ("", " ") for end in ends)
 

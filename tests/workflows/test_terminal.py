@@ -98,7 +98,7 @@ def test_who_watches_a_training_sees_a_bar_a_table_and_a_translation(folder: Pat
     lines = final(shown)
     heads = [number for number, each in enumerate(lines) if each.startswith("  update  epoch     min")]
     assert len(heads) == 1
-    assert lines[heads[0]].split() == ["update", "epoch", "min", "loss", "perplexity", "accuracy", "bleu"]
+    assert lines[heads[0]].split() == ["update", "epoch", "min", "loss", "perplexity", "accuracy", "bleu", "chrf"]
     assert lines[heads[0] + 1].split()[0] == "1"
     sources = (folder / "valid.de").read_text(encoding="utf-8").splitlines()
     (source, *_) = [each.removeprefix("  source       ") for each in lines if each.startswith("  source  ")]
