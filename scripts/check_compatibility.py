@@ -4,10 +4,10 @@
     python scripts/check_compatibility.py --python 3.12 --set oldest --torch 2.13.0
 
 ``oldest`` takes of each direct dependency the oldest release that its lower bound and the Python allow, ``newest`` the
-newest that its upper bound allows, ``pinned`` what ``constraints.txt`` names; of what those need, the newest. PyTorch is
-that of ``constraints.txt`` in all of them unless ``--torch`` names another, for a download may take gigabytes. Each set
-goes into an environment of its own under ``build/compatibility``, made by uv, which takes where packages come from out of
-its own settings; they are removed afterwards unless ``--keep``. Prints a table; exit code 1 where anything failed.
+newest that its upper bound allows, ``pinned`` what ``constraints.txt`` names; of what those need, the newest. PyTorch
+is that of ``constraints.txt`` in all of them unless ``--torch`` names another, for a download may take gigabytes. Each
+set goes into an environment of its own under ``build/compatibility``, made by uv, which has settings of its own for
+where packages come from; it is removed afterwards unless ``--keep``. Prints a table; exit code 1 where anything failed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def attempt(version: str, python: Path, set: str, torch: str, tests: Sequence[st
 def _install(place: Path, version: str, python: Path, set: str, torch: str) -> dict[str, str]:
     """What the environment then holds, by name."""
     (place / "torch.txt").write_text(f"torch=={torch}\n", encoding="utf-8")
-    resolve = [
+    resolve: list[str | Path] = [
         "pip", "compile", ROOT / "pyproject.toml", "--python", python, "--resolution", SETS[set], "--only-binary",
         ":all:", "--constraint", place / "torch.txt", "--output-file", place / "resolved.txt",
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def _install(place: Path, version: str, python: Path, set: str, torch: str) -> d
 
 
 def _test(python: Path, tests: Sequence[str]) -> str:
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    command: list[str | Path] = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
     return _run(command, cwd=ROOT).splitlines()[-1].strip("= ")
 
 

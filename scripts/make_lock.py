@@ -3,8 +3,8 @@
     python scripts/make_lock.py
 
 For every supported Python and platform; without extras. PyTorch is not in it, nor what its builds for CUDA bring along:
-which build is right depends on the machine, and builds for a CPU alone have other files, so other hashes. Needs uv and the
-network.
+which build is right depends on the machine, and builds for a CPU alone have other files, so other hashes. Needs uv and
+the network.
 """
 
 from __future__ import annotations
