@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow fuzz audit mutants lint format types layers clean
+.PHONY: help setup demo compare test test-slow fuzz audit lock compatibility mutants lint format types layers clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## make .venv and install nmt with all extras at the pinned versions
 
@@ -54,6 +54,14 @@ fuzz: $(INSTALLED) ## damage every kind of file 100,000 times (FUZZ_CASES=…) a
 audit: $(INSTALLED) ## look for known vulnerabilities in the pinned versions; needs the network
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
+
+lock: $(INSTALLED) ## write requirements.lock, with hashes, anew from constraints.txt; needs the network
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python scripts/make_lock.py
+
+compatibility: $(INSTALLED) ## try the oldest, pinned and newest dependencies on each Python at hand; needs the network
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python scripts/check_compatibility.py
 
 mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
 	@$(BIN)/python scripts/mutants.py

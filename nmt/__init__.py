@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from nmt.core.version import VERSION
+
 if TYPE_CHECKING:
     from nmt.workflows.translator import load as load
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["__version__", "load"]
 
 

@@ -47,6 +47,7 @@ CONTRACT = "tests/models/test_contract.py"
 MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 OPTIONS = "tests/search/test_options.py"
+GOLDEN = "tests/workflows/test_golden.py"
 KILLED, STOPPED = "tests/workflows/test_killed.py", "tests/workflows/test_stopped.py"
 
 
@@ -1049,6 +1050,27 @@ MUTANTS = (
         "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)\n",
         (STOPPED, "-k", "lock"),
+    ),
+    Mutant(
+        "a checkpoint of a newer format is read all the same",
+        "nmt/training/folders.py",
+        "    if format > FORMAT:\n",
+        "    if format > FORMAT + 1:\n",
+        (GOLDEN, "-k", "newer"),
+    ),
+    Mutant(
+        "a newer run's configuration is read before its format",
+        "nmt/workflows/locate.py",
+        "        folders.refuse_newer(newest)\n",
+        "        pass\n",
+        (GOLDEN, "-k", "newer"),
+    ),
+    Mutant(
+        "training goes on with draws of its own",
+        "nmt/training/trainer.py",
+        '        restore_generators(_below("generator/", tensors), self.compute.device)\n',
+        "",
+        (GOLDEN, "-k", "goes_on"),
     ),
 )
 

@@ -24,7 +24,9 @@ def members_of(annotation: Any) -> list[Any]:
 
 def structures_of(annotation: Any) -> list[type[BaseModel]]:
     """The configuration classes in a type; more than one where the key `kind` chooses."""
-    return [member for member in members_of(annotation) if isinstance(member, type) and issubclass(member, BaseModel)]
+    # asked for the origin first, for to Python 3.10 list[int] is an instance of type
+    members = [member for member in members_of(annotation) if get_origin(member) is None]
+    return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 
 def choices_of(annotation: Any) -> list[Any]:

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, umask
+from nmt.core.version import VERSION
 from nmt.training import folders
-from nmt.training.folders import CHECKSUMS, MODEL, STATE, TRAINING, Damaged, point, put, step, sync, verify
+from nmt.training.folders import CHECKSUMS, FORMAT, MODEL, STATE, TRAINING, Damaged, point, put, step, sync, verify
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
@@ -32,15 +33,16 @@ def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor
 
 def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
     """Writes a folder of files of tensors, a state and checksums: beside, synced to disk, then renamed, so that
-    whatever interrupts it leaves what was there as it was. Raises InputError where the system refuses, as on a full
-    disk."""
+    whatever interrupts it leaves what was there as it was. The state also says its format and which nmt wrote it.
+    Raises InputError where the system refuses, as on a full disk."""
     beside = final.with_name(f".{final.name}.unfinished")
     try:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         for name, tensors in files.items():
             _write_tensors(beside / name, tensors)
-        (beside / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+        marked = {"format": FORMAT, "nmt": VERSION, **state}
+        (beside / STATE).write_text(json.dumps(marked, indent=1) + "\n", encoding="utf-8")
         folders.write_checksums(beside, (*files, STATE))
         for name in (*files, STATE, CHECKSUMS):
             sync(beside / name)

@@ -2,7 +2,7 @@
 
 checkpoints/step-00012000/model.safetensors     the weights to use
                           training.safetensors  optimizer state, generator states, weights in training where they differ
-                          state.json            where training stood
+                          state.json            where training stood; the format, and which nmt wrote it
                           SHA256SUMS            of the other files, as sha256sum -c reads it
             average-00012000-of-3-1f0c9a4e/     the mean of the weights of some; no training.safetensors
             damaged-step-00011500/              what training was told to skip
@@ -19,7 +19,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,12 @@ from typing import Any
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, naming, read_json, sync_entry
+from nmt.core.version import VERSION
 from nmt.data.pieces import Lengths
+
+FORMAT = 1
+"""Of checkpoints and the run directory round them. It is raised when releases before could not read what is written, or
+would take it for something else; ``state.json`` has it, and where it does not, being from before, it is 1."""
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
 CHECKSUMS = "SHA256SUMS"
@@ -158,7 +163,7 @@ def prune(run: Path, *, keep: int, wanted: Collection[Path] = ()) -> None:
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint tells of itself. Raises InputError where the file is missing or damaged."""
+    """What a checkpoint tells of itself. Raises InputError where it is missing, damaged or of a newer format."""
     path = checkpoint / STATE
     try:
         state = read_json(path)
@@ -166,7 +171,30 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         raise Damaged(path, error) from None
     if not isinstance(state, dict):
         raise Damaged(path, "no JSON object")
+    _check_format(path, state)
     return state
+
+
+def refuse_newer(checkpoint: Path) -> None:
+    """Raises InputError for a checkpoint of a newer format, before anything else of it or of its run is read, which
+    would only seem damaged. What is damaged is left to those who read it."""
+    try:
+        read_state(checkpoint)
+    except Damaged:
+        return
+
+
+def _check_format(path: Path, state: Mapping[str, Any]) -> None:
+    format = state.get("format", 1)
+    if type(format) is not int or format < 1:
+        raise Damaged(path, f"its format is {format!r}, which is no number from 1")
+    if format > FORMAT:
+        writer = state.get("nmt")
+        needed = f"nmt {writer}, which wrote it," if isinstance(writer, str) else "the nmt that wrote it"
+        raise InputError(
+            f"{path}: is of format {format}, and this is nmt {VERSION}, which reads formats up to {FORMAT}; "
+            f"install {needed} or a newer one"
+        )
 
 
 def write_checksums(folder: Path, names: Sequence[str]) -> None:

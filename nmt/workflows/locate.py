@@ -33,7 +33,16 @@ def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> 
 
 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The run directory or checkpoint folder that a user means."""
+    """The run directory or checkpoint folder that a user means. Raises InputError where there is none, and where a
+    newer release has written it."""
+    found = _find(model, overrides)
+    newest = found if is_checkpoint(found) else folders.latest(found)
+    if newest is not None:
+        folders.refuse_newer(newest)
+    return found
+
+
+def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
     if model is None:
         return _last_run()
     path = Path(model).expanduser()
@@ -100,6 +109,11 @@ def _last_run() -> Path:
 def _of_run(run: Path) -> Path:
     for name in ("best", "latest"):
         if (run / name).exists():
+            if (run / name).is_file():
+                raise InputError(
+                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
+                    "checkpoint that is meant, or link it as what the file says"
+                )
             if run_of(run / name) != run.resolve():
                 raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
             return run / name

@@ -154,9 +154,10 @@ def _alone(run: Path) -> Iterator[None]:
 
 def _refuse_conflicts(run: Path, experiment: Experiment) -> None:
     """A run that holds a checkpoint goes on with its own configuration only."""
-    path = run / experiments.FILE
-    if folders.latest(run) is None or not path.exists():
+    path, newest = run / experiments.FILE, folders.latest(run)
+    if newest is None or not path.exists():
         return
+    folders.refuse_newer(newest)
     keys = experiments.conflicts(experiments.load(path), experiment)
     if keys:
         raise InputError(

@@ -23,6 +23,7 @@ from nmt.core.errors import InputError
 from nmt.workflows.export import export, place
 from nmt.workflows.loading import load_trained
 from nmt.workflows.shortlist import read_shortlist
+from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run
 
 PACKAGE = Path(__file__).parents[2] / "nmt"
@@ -193,6 +194,39 @@ def test_loading_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     translator = nmt.load(tmp_path / "run", precision="float32")
     assert len(translator.translate(["Ein Hund schläft."])) == 1
+
+
+def test_no_command_opens_a_socket(tmp_path: Path) -> None:
+    """But those that are asked to: a training goes on, and its model translates, aligns, scores and is evaluated."""
+    copy(PACKAGE.parent / "tests" / "golden" / "format-1" / "recurrent", tmp_path / "copy")
+    code = """
+import socket, sys
+def refuse(*arguments, **named): raise AssertionError("a socket")
+socket.socket.__init__ = socket.create_connection = socket.getaddrinfo = refuse
+from nmt.cli import app
+given = ["--source", "test.de", "--target", "test.en"]
+for arguments in (
+    ["train", "config.yaml", "--set", "training.stopping.updates=601"],
+    ["translate", "run", "--input", "test.de"], ["align", "run", *given], ["score", "run", *given],
+    ["evaluate", "run", "--source", "test.de", "--reference", "test.en"],
+):
+    try:
+        app.main([*arguments, "--device", "cpu", "--precision", "float32"])
+    except SystemExit as exit:
+        assert not exit.code, arguments
+print("all done")
+"""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "copy",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("all done\n")
 
 
 def test_no_module_opens_a_socket_when_it_is_imported() -> None:
