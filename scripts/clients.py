@@ -97,7 +97,7 @@ def good(port: int, expected: Expected, until: float, draw: random.Random, tally
     lines = list(expected)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     while (began := time.monotonic()) < until:
-        texts = draw.sample(lines, draw.randint(1, 3))
+        texts = draw.choices(lines, k=draw.randint(1, 3))
         connection.request("POST", "/translate", json.dumps({"text": texts}), {"Content-Type": "application/json"})
         response = connection.getresponse()
         body = response.read()
@@ -155,7 +155,7 @@ def _body(texts: Sequence[str], **more: Any) -> bytes:
 
 def _slow(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
     """Sends its request bit by bit, and has its answer."""
-    texts = draw.sample(list(expected), 2)
+    texts = draw.choices(list(expected), k=2)
     request = _request(_body(texts))
     cuts = sorted(draw.sample(range(1, len(request)), 6))
     for start, end in zip([0, *cuts], [*cuts, len(request)], strict=True):
@@ -175,7 +175,7 @@ def _stalled(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally)
 
 def _half_sent(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
     """Goes away in the middle of its request, head or body."""
-    request = _request(_body(draw.sample(list(expected), 20)))
+    request = _request(_body(draw.choices(list(expected), k=20)))
     wire.send(request[: draw.randrange(1, len(request))])
     time.sleep(draw.random() / 5)
     if draw.random() < 0.5:
@@ -185,7 +185,7 @@ def _half_sent(wire: _Wire, expected: Expected, draw: random.Random, tally: Tall
 
 def _unheard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
     """Goes away before its answer has come."""
-    wire.send(_request(_body(draw.sample(list(expected), 20), alignment=True)))
+    wire.send(_request(_body(draw.choices(list(expected), k=20), alignment=True)))
     time.sleep(draw.random() / 2)
     if draw.random() < 0.5:
         wire.reset()
@@ -194,7 +194,7 @@ def _unheard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally)
 
 def _half_heard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
     """Goes away while its answer comes."""
-    wire.send(_request(_body(draw.sample(list(expected), 20), alignment=True)))
+    wire.send(_request(_body(draw.choices(list(expected), k=20), alignment=True)))
     wire.receive(draw.randrange(1, 400))
     wire.reset()
     tally.check("half heard", 0, (0,))

@@ -41,6 +41,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
 from nmt.training import folders
+from nmt.workflows.locate import check
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "data" / "de-en"
@@ -182,6 +183,8 @@ class Saved:
 def train(arguments: argparse.Namespace) -> None:
     """See the module's docstring."""
     bars = Bars("cpu, float32")
+    if arguments.folder is not None and not arguments.folder.is_dir():
+        raise InputError(f"--folder {arguments.folder}: no such folder")
     with tempfile.TemporaryDirectory(prefix="endurance-", dir=arguments.folder) as name:
         folder = Path(name)
         for side, language in (("source", "de"), ("target", "en")):
@@ -215,8 +218,8 @@ def train(arguments: argparse.Namespace) -> None:
 def translate(arguments: argparse.Namespace) -> None:
     """See the module's docstring."""
     bars = Bars("cpu, float32")
-    lines = list(dict.fromkeys(read_lines(arguments.source)))
-    total = arguments.lines
+    check(arguments.model, [])
+    lines, total = different_lines(arguments.source), arguments.lines
     command = nmt("translate", arguments.model, "--quiet", *COMPUTING, "--set", "search.beam=1")
     began = time.monotonic()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -252,6 +255,14 @@ def translate(arguments: argparse.Namespace) -> None:
     bars.end()
 
 
+def different_lines(path: Path) -> list[str]:
+    """Each line of a file once. Raises InputError where there is none."""
+    lines = list(dict.fromkeys(read_lines(path)))
+    if not lines:
+        raise InputError(f"{path}: holds no line")
+    return lines
+
+
 def repeated(lines: Sequence[str]) -> Iterator[str]:
     """The lines again and again, each time in an order of its own, which is always the same one."""
     draw, order = random.Random(1), list(lines)
@@ -263,7 +274,8 @@ def repeated(lines: Sequence[str]) -> Iterator[str]:
 def serve(arguments: argparse.Namespace) -> None:
     """See the module's docstring."""
     bars = Bars("cpu, float32")
-    lines = list(islice(dict.fromkeys(read_lines(arguments.source)), arguments.sentences))
+    check(arguments.model, [])
+    lines = different_lines(arguments.source)[: arguments.sentences]
     expected = expectations(arguments.model, lines)
     seconds = arguments.minutes * 60
     began = time.monotonic()
@@ -276,9 +288,8 @@ def serve(arguments: argparse.Namespace) -> None:
         began = time.monotonic()
         with Watch(process.pid, part) as watch:
             tally = at_once(port, expected, clients=arguments.clients, until=began + seconds)
-        after = counts(port)
-        process.terminate()
-        code = process.wait(60)
+        after = settled(port, before)
+        code = ended(process)
         tracebacks = said.read_text(encoding="utf-8").count("Traceback")
     check_answers(bars, tally, seconds)
     for status in sorted(key for key in after if key.startswith("status ")):
@@ -334,6 +345,27 @@ def counts(port: int) -> dict[str, float]:
     return found
 
 
+def settled(port: int, before: dict[str, float]) -> dict[str, float]:
+    """What it counts once it has noticed that all clients are gone; for that it has half a minute."""
+    until = time.monotonic() + 30
+    while True:
+        after = counts(port)
+        is_quiet = after["nmt_queue_sentences"] == 0 and after["process_open_fds"] <= before["process_open_fds"]
+        if is_quiet or time.monotonic() > until:
+            return after
+        time.sleep(0.2)
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code after SIGTERM; -9 where it has not ended within a minute."""
+    process.terminate()
+    try:
+        return process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def check_answers(bars: Bars, tally: Tally, seconds: float) -> None:
     """What the clients saw."""
     for (kind, status), number in sorted(tally.statuses.items()):
@@ -349,38 +381,56 @@ def check_answers(bars: Bars, tally: Tally, seconds: float) -> None:
         bars.figure(f"good clients p{percent}", tally.percentile_ms(percent), "ms")
 
 
+def at_least_one(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
+    return int(text)
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError("must be a number above 0")
+    return value
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     training = commands.add_parser("train")
-    training.add_argument("--pairs", type=int, default=2_000_000)
-    training.add_argument("--epochs", type=int, default=5)
-    training.add_argument("--batch-tokens", type=int, default=32768)
+    training.add_argument("--pairs", type=at_least_one, default=2_000_000)
+    training.add_argument("--epochs", type=at_least_one, default=5)
+    training.add_argument("--batch-tokens", type=at_least_one, default=32768)
     training.add_argument("--corpus", type=Path, default=CORPUS, help="a folder with train.de and train.en")
     training.add_argument(
         "--folder", type=Path, help="where there is room for it (2 GB); default: that for temporary files"
     )
     training.set_defaults(work=train)
     translating = commands.add_parser("translate")
-    translating.add_argument("--lines", type=int, default=1_000_000)
+    translating.add_argument("--lines", type=at_least_one, default=1_000_000)
     translating.set_defaults(work=translate)
     server = commands.add_parser("serve")
-    server.add_argument("--minutes", type=float, default=30)
-    server.add_argument("--clients", type=int, default=50)
-    server.add_argument("--sentences", type=int, default=2000, help="different ones that are sent")
-    server.add_argument("--timeout", type=float, default=10, help="nmt serve --timeout")
+    server.add_argument("--minutes", type=positive, default=30)
+    server.add_argument("--clients", type=at_least_one, default=50)
+    server.add_argument("--sentences", type=at_least_one, default=2000, help="different ones that are sent")
+    server.add_argument("--timeout", type=positive, default=10, help="nmt serve --timeout")
     server.set_defaults(work=serve)
     for each in (translating, server):
         each.add_argument("model", metavar="RUN")
         each.add_argument("--source", type=Path, default=CORPUS / "train.de")
     for each in (training, translating, server):
-        each.add_argument("--memory", type=float, default=1.03, help="times as much as at first, at most")
+        each.add_argument("--memory", type=positive, default=1.03, help="times as much as at first, at most")
     arguments = parser.parse_args()
     log.set_verbosity(log.Verbosity.QUIET)
     try:
         arguments.work(arguments)
-    except InputError as error:
+    except (InputError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 

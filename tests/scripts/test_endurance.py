@@ -104,6 +104,7 @@ def test_what_a_translation_does_wrong_is_seen(
     measured: Callable[..., tuple[Figures, str]],
 ) -> None:
     write_corpus(tmp_path)
+    monkeypatch.setattr(endurance, "check", lambda model, overrides: None)
     monkeypatch.setattr(endurance, "nmt", lambda *_: [sys.executable, "-c", ECHO.format(fault=fault)])
     _, said = measured("translate", "-", "--source", tmp_path / "train.de", "--lines", 150, "--memory", limit)
     assert missed in said
@@ -182,6 +183,33 @@ def test_what_a_server_does_wrong_is_seen(every_third: tuple[int, bytes], is_wro
     assert tally.statuses["good", 200] > 3
     if every_third[0] != 200:
         assert tally.statuses["good", every_third[0]] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("translate", "nowhere"), "error: nowhere: no such run directory, checkpoint or config"),
+        (("serve", "nowhere"), "error: nowhere: no such run directory, checkpoint or config"),
+        (("train", "--folder", "nowhere"), "error: --folder nowhere: no such folder"),
+        (("train", "--corpus", "nowhere"), "error: nowhere/train.de: no such file"),
+        (("translate", "run", "--lines", "0"), "argument --lines: must be a whole number of at least 1"),
+        (("serve", "run", "--minutes", "nan"), "argument --minutes: must be a number above 0"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value),
+)
+def test_a_mistake_is_a_line(
+    arguments: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["endurance.py", *arguments])
+    with pytest.raises(SystemExit) as exit:
+        endurance.main()
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(message)
 
 
 def test_the_latency_of_so_many_of_a_hundred() -> None:
