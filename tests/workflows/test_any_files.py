@@ -212,6 +212,14 @@ def test_no_line_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixtur
     try_files(Files(tmp_path, run, in_process(capsys)), FILES, seed=1)
 
 
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf"], ids=["nothing", "byte order mark"])
+def test_two_empty_files_are_refused_by_name(
+    data: bytes, tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Files(tmp_path, run, in_process(capsys)).try_pair(0, data, data)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("loaded")
 def test_no_line_of_fifty_thousand_files_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
