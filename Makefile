@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow fuzz audit mutants lint format types layers clean
+.PHONY: help setup demo compare test test-slow fuzz endurance audit mutants lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ test-slow: $(INSTALLED) ## the tests that train models or measure
 
 fuzz: $(INSTALLED) ## damage every kind of file 100,000 times (FUZZ_CASES=…) and see that each is refused in one line
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(FUZZ_CASES),100000) --jobs $(or $(FUZZ_JOBS),1)
+
+endurance: $(INSTALLED) ## long work with RUN (default runs/de-en): memory stays, no line is lost; one to three hours
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/endurance.py train
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/endurance.py translate $(or $(RUN),runs/de-en)
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/endurance.py serve $(or $(RUN),runs/de-en)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/workflows/test_any_files.py -m slow
 
 audit: $(INSTALLED) ## look for known vulnerabilities in the pinned versions; needs the network
 	$(BIN)/python -m pip install --quiet pip-audit
