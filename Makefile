@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow fuzz audit lock compatibility mutants lint format types layers clean
+.PHONY: help setup demo compare test test-slow fuzz endurance audit lock compatibility mutants package lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ test-slow: $(INSTALLED) ## the tests that train models or measure
 fuzz: $(INSTALLED) ## damage every kind of file 100,000 times (FUZZ_CASES=…) and see that each is refused in one line
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(FUZZ_CASES),100000) --jobs $(or $(FUZZ_JOBS),1)
 
+endurance: $(INSTALLED) ## long work with RUN (default runs/de-en): memory stays, no line is lost; one to three hours
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/endurance.py train
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/endurance.py translate $(or $(RUN),runs/de-en)
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/endurance.py serve $(or $(RUN),runs/de-en)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/workflows/test_any_files.py -m slow
+
 audit: $(INSTALLED) ## look for known vulnerabilities in the pinned versions; needs the network
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
@@ -65,6 +71,11 @@ compatibility: $(INSTALLED) ## try the oldest, pinned and newest dependencies on
 
 mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
 	@$(BIN)/python scripts/mutants.py
+
+package: $(INSTALLED) ## a wheel and a source archive, in dist/; needs the network
+	$(BIN)/python -m pip install --quiet build
+	rm -rf build dist
+	$(BIN)/python -m build --outdir dist
 
 lint: $(INSTALLED) ## style, by ruff
 	$(BIN)/ruff check .

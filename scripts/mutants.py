@@ -48,6 +48,7 @@ MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 OPTIONS = "tests/search/test_options.py"
 GOLDEN = "tests/workflows/test_golden.py"
+ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
 KILLED, STOPPED = "tests/workflows/test_killed.py", "tests/workflows/test_stopped.py"
 
 
@@ -1071,6 +1072,27 @@ MUTANTS = (
         '        restore_generators(_below("generator/", tensors), self.compute.device)\n',
         "",
         (GOLDEN, "-k", "goes_on"),
+    ),
+    Mutant(
+        "a last line without an end is lost",
+        "nmt/core/lines.py",
+        '                self._finish("")\n',
+        "                self._number += 0\n",
+        ANY_FILES,
+    ),
+    Mutant(
+        "bytes that are no text are taken for text",
+        "nmt/data/corpus.py",
+        'lines = data.decode("utf-8").split(',
+        'lines = data.decode("utf-8", "replace").split(',
+        ANY_FILES,
+    ),
+    Mutant(
+        "a byte order mark is text",
+        "nmt/data/corpus.py",
+        "data = data.removeprefix(_BOM)",
+        'data = data.removeprefix(b"")',
+        ANY_FILES,
     ),
 )
 

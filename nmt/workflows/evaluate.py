@@ -84,6 +84,8 @@ def _of_file(
     source: Path | None, hypothesis: Path, reference: Path, lengths: LengthAnalysis | None, preparation: Preparation
 ) -> Evaluation:
     hypotheses, references = _read_together(hypothesis, reference)
+    if not hypotheses:
+        raise InputError(f"{hypothesis}: holds no line to evaluate, nor does {reference}")
     if lengths is None:
         return Evaluation(_scores(hypotheses, references, preparation))
     assert source is not None

@@ -1,0 +1,226 @@
+"""Whatever bytes a file holds, and however it ends: ``translate`` gives a line for each of its lines; of two files
+``align`` and ``score`` give a line for each pair, with links inside the sentences, ``evaluate`` scores them, and
+``prepare`` takes or drops each pair; or they are refused in one line, where a few lines of Python find a reason."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from nmt.cli.app import app
+from nmt.data.store import Store
+from nmt.data.words import text_words
+from nmt.workflows import locate, score, translate, translator
+from nmt.workflows.translator import Translator, load
+from tests.fuzz.readers import make_run
+from tests.workflows.runs import Command, in_process
+from tests.workflows.test_any_bytes import Backwards
+from tests.workflows.test_any_pairs import INVALID, PIECES
+
+FILES = 40
+"""Pairs of files in a quick run."""
+
+TOGETHER = 250
+"""Pairs of files that ``prepare`` is given at once."""
+
+REFUSED = 10
+"""One pair of refused files in so many is refused by ``prepare`` too, which takes longer."""
+
+ENDS = [b"\n"] * 6 + [b"\r\n", b"\r\n", b"\r\r\n", b" \n"]
+COMPUTING = ("--device", "cpu", "--precision", "float32", "--quiet")
+
+
+def some_file(draw: random.Random, lines: int) -> bytes:
+    """Free bytes, or text that is hard to read with some ends of lines, the last of which may be missing."""
+    if draw.random() < 0.1:
+        return b"\n".join(draw.randbytes(draw.randrange(20)) for _ in range(lines + 1))
+    pieces = PIECES + INVALID if draw.random() < 0.1 else PIECES
+    data = draw.choice([b"", b"", b"\xef\xbb\xbf"])
+    for _ in range(lines):
+        data += b"".join(draw.choices(pieces, k=draw.randrange(5))) + draw.choice(ENDS)
+    return data if draw.random() < 0.8 else data.removesuffix(b"\n")
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """Lines end at LF or CR LF, the last one at the end of the file too; a byte order mark is no text."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix(b"\r") for line in lines]
+
+
+def texts_of(data: bytes) -> list[str] | None:
+    """The lines; None where they are not UTF-8."""
+    try:
+        return [line.decode() for line in lines_of(data)]
+    except UnicodeDecodeError:
+        return None
+
+
+def pairs_of(source: bytes, target: bytes) -> list[tuple[str, str]]:
+    """The pairs of two files; none where there is a reason to refuse them."""
+    sources, targets = texts_of(source), texts_of(target)
+    if sources is None or targets is None or len(sources) != len(targets):
+        return []
+    return list(zip(sources, targets, strict=True))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("any") / "run"
+    make_run(run)
+    return run
+
+
+@pytest.fixture
+def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line and the model are made once. What translates says the source backwards; what aligns and scores
+    is the model."""
+    model = load(run, device="cpu", precision="float32")
+    backwards = Translator(model.trained, model.search, model.extraction, Backwards())
+    command = typer.main.get_command(app)
+
+    def once(*_: Any, **__: Any) -> Translator:
+        return backwards
+
+    for module in (translate, score, translator):
+        monkeypatch.setattr(module, "load", once)
+    monkeypatch.setattr(locate, "check", lambda model, overrides: None)
+    monkeypatch.setattr(typer.main, "get_command", lambda app: command)
+
+
+class Files:
+    """Pairs of files, one after the other, and what the commands make of each."""
+
+    def __init__(self, folder: Path, run: Path, command: Command) -> None:
+        self._folder, self._run, self._command = folder, run, command
+        self._taken: list[tuple[Path, Path, int]] = []
+
+    def try_pair(self, number: int, source: bytes, target: bytes) -> None:
+        files = self._folder / f"{number}.source", self._folder / f"{number}.target"
+        for path, data in zip(files, (source, target), strict=True):
+            path.write_bytes(data)
+        self._translate(files[0], source)
+        pairs = pairs_of(source, target)
+        if pairs:
+            self._taken.append((*files, len(pairs)))
+        self._align(files, pairs, text=number % 2 == 1)
+        self._score(files, pairs)
+        self._evaluate(files, pairs)
+        if len(self._taken) >= TOGETHER:
+            self.prepare()
+        if pairs:
+            return
+        if number % REFUSED == 0:
+            self._refuse(files, "prepare", self._config([files]), "--quiet")
+        for path in files:
+            path.unlink()
+
+    def _translate(self, file: Path, data: bytes) -> None:
+        out = self._folder / "out"
+        done = self._command("translate", self._run, "--input", file, "--output", out, *COMPUTING)
+        assert done.code == 0
+        written = out.read_bytes()
+        assert written.count(b"\n") == len(lines_of(data))
+        assert written == b"" or written.endswith(b"\n")
+
+    def _align(self, files: Sequence[Path], pairs: Sequence[tuple[str, str]], *, text: bool) -> None:
+        asked = ("align", self._run, "-s", files[0], "-t", files[1], *(["--text"] if text else []), *COMPUTING)
+        if not pairs:
+            self._refuse(files, *asked)
+            return
+        done = self._command(*asked)
+        assert done.code == 0
+        lines = done.stdout.split("\n")
+        assert lines.pop() == ""
+        for line, (source, target) in zip(lines, pairs, strict=True):
+            sides = [len(text_words(side) if text else side.split()) for side in (source, target)]
+            for link in line.split():
+                assert all(0 <= int(place) < words for place, words in zip(link.split("-"), sides, strict=True))
+
+    def _score(self, files: Sequence[Path], pairs: Sequence[tuple[str, str]]) -> None:
+        asked = ("score", self._run, "-s", files[0], "-t", files[1], *COMPUTING)
+        if not pairs:
+            self._refuse(files, *asked)
+            return
+        done = self._command(*asked)
+        assert done.code == 0
+        scores = [float(line) for line in done.stdout.split("\n")[:-1]]
+        assert len(scores) == len(pairs)
+        assert all(math.isfinite(each) for each in scores)
+
+    def _evaluate(self, files: Sequence[Path], pairs: Sequence[tuple[str, str]]) -> None:
+        asked = ("evaluate", "--hypothesis", files[0], "--reference", files[1], "--quiet")
+        if not pairs:
+            self._refuse(files, *asked)
+            return
+        assert self._command(*asked).code == 0
+
+    def _refuse(self, files: Sequence[Path], *arguments: str | Path) -> None:
+        done = self._command(*arguments)
+        assert done.code == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert any(str(path) in line for path in files)
+
+    def _config(self, corpora: Sequence[Sequence[Path]]) -> Path:
+        train = [{"source": str(source), "target": str(target)} for source, target, *_ in corpora]
+        path = self._folder / "config.yaml"
+        tree = {
+            "run": str(self._folder / "prepared"),
+            "data": {"train": train, "subwords": {"model": str(self._run)}},
+            "training": {"stopping": {"updates": 1}},
+        }
+        path.write_text(json.dumps(tree), encoding="utf-8")
+        return path
+
+    def prepare(self) -> None:
+        """All that were not refused since it was last asked."""
+        assert self._command("prepare", self._config(self._taken), "--quiet").code == 0
+        prepared = self._folder / "prepared" / "prepared"
+        corpora = json.loads((prepared / "report.json").read_text(encoding="utf-8"))["corpora"]
+        for corpus, (*_, lines) in zip(corpora, self._taken, strict=True):
+            assert (
+                corpus["kept"] + sum(each["pairs"] for each in corpus["dropped"].values()) == lines == corpus["pairs"]
+            )
+        assert len(Store.open(prepared / "train")) == sum(corpus["kept"] for corpus in corpora)
+        for *files, _ in self._taken:
+            for path in files:
+                path.unlink()
+        self._taken.clear()
+
+
+def try_files(files: Files, count: int, seed: int) -> None:
+    draw = random.Random(seed)
+    for number in range(count):
+        lines = draw.randrange(1, 5)
+        others = lines if draw.random() < 0.9 else draw.randrange(5)
+        files.try_pair(number, some_file(draw, lines), some_file(draw, others))
+    files.prepare()
+
+
+@pytest.mark.usefixtures("loaded")
+def test_no_line_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try_files(Files(tmp_path, run, in_process(capsys)), FILES, seed=1)
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf"], ids=["nothing", "byte order mark"])
+def test_two_empty_files_are_refused_by_name(
+    data: bytes, tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Files(tmp_path, run, in_process(capsys)).try_pair(0, data, data)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("loaded")
+def test_no_line_of_fifty_thousand_files_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try_files(Files(tmp_path, run, in_process(capsys)), int(os.environ.get("FUZZ_FILES", "50000")), seed=2)
