@@ -57,6 +57,7 @@ SHORT = (
 
 NOT_RUN = {
     "nmt serve": "does not end",
+    "nmt aligner runs": "learns for minutes on any corpus; tests/workflows/test_learn_aligner.py runs it",
     "--ray": "needs Ray; tests/workflows/test_ray.py runs it",
 }
 """Parts of commands that are not run here, and why."""
