@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow fuzz endurance audit lock compatibility mutants package lint format types layers clean
+.PHONY: help setup demo compare test test-slow fuzz endurance audit lock compatibility mutants docs package lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ compatibility: $(INSTALLED) ## try the oldest, pinned and newest dependencies on
 
 mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
 	@$(BIN)/python scripts/mutants.py
+
+docs: $(INSTALLED) ## the documentation as a site, in build/site: every page, command and configuration key
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 package: $(INSTALLED) ## a wheel and a source archive, in dist/; needs the network
 	$(BIN)/python -m pip install --quiet build

@@ -13,6 +13,12 @@ class GroupedCommand(TyperCommand):
     only where Rich paints the page."""
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        for title, records in self.sections(ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def sections(self, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
+        """Titles, each with its parameters as they are written and what is said of them."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         others: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
@@ -27,7 +33,4 @@ class GroupedCommand(TyperCommand):
             else:
                 sections.setdefault(title, []).append(record)
         sections["Other options" if len(sections) > 1 else "Options"] = others
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+        return {title: records for title, records in sections.items() if records}

@@ -69,6 +69,48 @@ def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
     return "\n".join([*head, *_group(groups)])
 
 
+@dataclass(frozen=True)
+class Row:
+    """A key of a section, in plain text."""
+
+    name: str
+    meaning: str
+    type: str
+    default: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """The keys of one class at one place of the tree."""
+
+    place: str
+    """Dotted; empty at the top."""
+    kinds: tuple[str, ...]
+    """What `kind` says for this class; none where the place is no choice."""
+    summary: str
+    """The class' docstring, paragraphs with a blank line between; of a mechanism, instead, formula and source."""
+    rows: tuple[Row, ...]
+    """Without `kind` itself."""
+
+
+def sections(cls: type[BaseModel], place: str = "") -> Iterator[Section]:
+    """All that there is to set, group by group: the kinds of a choice one after another, then what is below them."""
+    yield from _sections((cls,), place)
+
+
+def _sections(groups: Sequence[type[BaseModel]], place: str) -> Iterator[Section]:
+    below: dict[str, list[type[BaseModel]]] = {}
+    for group in groups:
+        names = [name for name in group.model_fields if not (name == "kind" and kinds_of(group))]
+        rows = (Row(name, meaning(group, name), _type(group, name), _default_of(group, name)) for name in names)
+        summary = _kind(group) if hasattr(group, "formula") else _doc(group)
+        yield Section(place, tuple(kinds_of(group)), summary, tuple(rows))
+        for name in names:
+            below.setdefault(name, []).extend(_below(group.model_fields[name].annotation))
+    for name, inner in below.items():
+        yield from _sections(_distinct(inner), f"{place}.{name}" if place else name)
+
+
 def meaning(owner: type[BaseModel], name: str) -> str:
     """What a key is for, as its class says: plain text, without the marks of code."""
     description = owner.model_fields[name].description
@@ -155,10 +197,10 @@ def _advice(cls: type[BaseModel], key: str, known: Sequence[str]) -> str:
 
 def _leaf(found: Found) -> list[str]:
     """A key's meaning, type, default, and where it comes from."""
-    owner, field = found.owner, found.field
+    owner = found.owner
     lines = _paragraph(meaning(owner, found.name))
     lines += _row("type", _type(owner, found.name))
-    lines += _row("default", _default(field))
+    lines += _row("default", _default_of(owner, found.name))
     if found.kinds:
         return lines + _row("of", f"{', '.join(found.kinds)}: {_kind(owner)}")
     return lines + _row("part of", _summary(owner))
@@ -243,7 +285,8 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) and value < 1 << 33 else f"{value:g}"
 
 
-def _default(field: FieldInfo) -> str:
+def _default_of(owner: type[BaseModel], name: str) -> str:
+    field = owner.model_fields[name]
     if field.is_required():
         return "none: it must be given"
     return _written(_plain_value(field.get_default(call_default_factory=True)))

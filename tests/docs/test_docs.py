@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -10,8 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
+from typer.core import TyperGroup
 
+from nmt.cli.app import app
+from nmt.core.explain import keys
 from nmt.core.structure import Document, parse_document, validate
 from nmt.experiment import Experiment
 
@@ -59,19 +64,45 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_the_mechanism_of_the_readers_own_works_as_the_page_shows_it(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(# mechanisms/scores/manhattan.py.*?)```", text, flags=re.DOTALL)
+def test_other_toolkits_options_have_their_like_here() -> None:
+    """docs/coming-from.md: each key on our side of the tables is one; test_commands.py sees to commands elsewhere."""
+    text = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    ours = [row.strip("| ").split(" | ")[1] for row in text.splitlines() if row.startswith("| `")]
+    named = [key for cell in ours for key in re.findall(r"`((?:data|model|training|search)\.[a-z_0-9.]+)", cell)]
+    assert len(named) > 90
+    assert set(named) <= set(keys(Experiment))
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    for cell in ours:
+        for name, options in re.findall(r"`nmt ([a-z]+)([^`]*)", cell):
+            known = {option for parameter in group.commands[name].params for option in parameter.opts}
+            assert set(re.findall(r"--[a-z-]+", options)) <= known, cell
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "distance"),
+    [("attention", "manhattan", 10 / math.sqrt(4)), ("attention-explained", "diagonal", 30.0)],
+    ids=["manhattan", "diagonal"],
+)
+def test_the_mechanism_of_the_readers_own_works_as_the_page_shows_it(
+    tmp_path: Path, page: str, name: str, distance: float
+) -> None:
+    """``distance`` is by how much the state itself scores better than a state of zeros, worked out by hand."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    (code,) = re.findall(rf"```python\n(# mechanisms/scores/{name}.py.*?)```", text, flags=re.DOTALL)
     (tmp_path / "scores").mkdir()
-    (tmp_path / "scores" / "manhattan.py").write_text(code, encoding="utf-8")
-    use = """
+    (tmp_path / "scores" / f"{name}.py").write_text(code, encoding="utf-8")
+    use = f"""
 import torch
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
+from nmt.cli.app import app
+from nmt.core.explain import keys
 from nmt.core.structure import parse_document, validate
-config = validate(AttentionConfig, parse_document("score: manhattan", "config.yaml"))
+config = validate(AttentionConfig, parse_document("score: {name}", "config.yaml"))
 attention = Attention(config, query_size=4, key_size=4, value_size=4)
-attention.key_weight_AK.data = torch.eye(4)
+if attention.key_weight_AK is not None:
+    attention.key_weight_AK.data = torch.eye(4)
 states = torch.tensor([[[1.0, 2, 3, 4], [0, 0, 0, 0]]])
 memory = attention.memory(states, states, torch.zeros(1, 2, dtype=torch.bool))
 print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten().tolist())
@@ -84,5 +115,5 @@ print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten()
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    # distances 0 and 10, over the square root of 4: softmax(0, -5)
-    assert yaml.safe_load(done.stdout) == pytest.approx([1 / (1 + math.exp(-5)), 1 / (1 + math.exp(5))])
+    weights = [1 / (1 + math.exp(-distance)), 1 / (1 + math.exp(distance))]
+    assert json.loads(done.stdout) == pytest.approx(weights, rel=1e-4)

@@ -1,0 +1,219 @@
+"""What `make docs` adds to docs/ for the site: hooks that MkDocs calls (see mkdocs.yml).
+
+The README is the first page. What a page links to outside docs/ comes along, Markdown as a page and any other file as
+it is. A page for each command and one for each section of the configuration are written from the code alone.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from typer.core import TyperGroup
+
+from nmt.cli.app import app
+from nmt.cli.grouped import GroupedCommand
+from nmt.core.explain import Section, sections
+from nmt.experiment import Experiment
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = "docs"
+HOME = "README.md"
+OTHERS = ("CHANGELOG.md", "CONTRIBUTING.md")
+"""Pages of the site that no page needs to link to."""
+
+LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=(?:#[^)\s]*)?\))")
+"""The path of a relative link."""
+
+CODE = re.compile(r"`[^`]*`")
+
+BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
+"""What an option is for, and after it what Typer says of its default and bounds."""
+
+GUIDES = {
+    "init": "begin",
+    "info": "begin",
+    "config": "begin",
+    "score": "translate",
+    "shortlist": "translate",
+    "aligner": "align",
+}
+"""The page that tells of a command, where it has not the command's name."""
+
+
+# -------------------------------------------------------------------------------------------- pages that are there
+
+
+def in_site(path: str) -> str:
+    """Where the site has a file of the repository."""
+    if path == HOME:
+        return "index.md"
+    return path.removeprefix(f"{DOCS}/")
+
+
+def in_repository(uri: str) -> str:
+    """Where the repository has a file of the site."""
+    if uri == "index.md":
+        return HOME
+    return f"{DOCS}/{uri}" if (ROOT / DOCS / uri).is_file() else uri
+
+
+def linked(path: str) -> list[str]:
+    """The files of the repository that a page links to, by their paths in it."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    targets = (posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) for target in LINK.findall(text))
+    return [target for target in targets if not target.startswith("..") and (ROOT / target).is_file()]
+
+
+def outside(pages: Sequence[str]) -> list[str]:
+    """The files outside docs/ that pages lead to, and those that these lead to."""
+    found = dict.fromkeys((HOME, *OTHERS))
+    waiting = [*found, *pages]
+    while waiting:
+        new = [path for path in linked(waiting.pop()) if not path.startswith(f"{DOCS}/") and path not in found]
+        found |= dict.fromkeys(new)
+        waiting += [path for path in new if path.endswith(".md")]
+    return list(found)
+
+
+def with_bars(markdown: str) -> str:
+    """A page whose tables have a bar in code as the site's Markdown reads it; GitHub's wants it escaped there too."""
+    return "\n".join(
+        CODE.sub(lambda span: span[0].replace("\\|", "|"), line) if line.startswith("|") else line
+        for line in markdown.split("\n")
+    )
+
+
+def with_links(markdown: str, path: str) -> str:
+    """A page of the repository with its links as the site needs them."""
+    folder, here = posixpath.dirname(path), posixpath.dirname(in_site(path))
+
+    def moved(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link[0]))
+        return posixpath.relpath(in_site(target), here or ".") if (ROOT / target).is_file() else link[0]
+
+    return LINK.sub(moved, markdown)
+
+
+# ---------------------------------------------------------------------------------------------------- reference
+
+
+def written() -> dict[str, str]:
+    """The pages that are written from the code: where the site has them, and their text; a list before its pages."""
+    folders = {"commands": command_pages(), "configuration": configuration_pages()}
+    return {f"{folder}/{name}.md": text for folder, pages in folders.items() for name, text in pages.items()}
+
+
+def command_pages() -> dict[str, str]:
+    """Texts of the page that lists the commands, `index`, and of the page of each."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    parent = typer.Context(group, info_name="nmt")
+    pages: dict[str, str] = {"index": ""}
+    listed = ["# Commands", "", "| command | |", "|---|---|"]
+    for name, command in group.commands.items():
+        assert isinstance(command, GroupedCommand)
+        context = typer.Context(command, info_name=name, parent=parent)
+        pages[name] = _command(command, context)
+        summary = " ".join((command.help or "").partition("\n\n")[0].split())
+        listed.append(f"| [nmt {name}]({name}.md) | {cell(summary)} |")
+    listed += ["", "`nmt --version` prints the version, `nmt COMMAND --help` what is on these pages."]
+    pages["index"] = "\n".join(listed)
+    return pages
+
+
+def _command(command: GroupedCommand, context: typer.Context) -> str:
+    name = context.info_name or ""
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    lines = [f"# nmt {name}", "", f"    {usage}", ""]
+    lines += [escape(part) + "\n" for part in (command.help or "").split("\n\n")]
+    lines += [f"[{GUIDES.get(name, name)}](../{GUIDES.get(name, name)}.md) tells more."]
+    for title, records in command.sections(context).items():
+        lines += ["", f"## {title}", "", "| | meaning | default, bounds |", "|---|---|---|"]
+        for written, said in records:
+            parts = BOUNDS.fullmatch(said)
+            meaning, more = (parts[1], parts[2]) if parts else (said, "")
+            lines.append(f"| {code(written)} | {cell(meaning)} | {cell(more.removeprefix('default: '))} |")
+    return "\n".join(lines)
+
+
+def configuration_pages() -> dict[str, str]:
+    """Texts of the page of what is at the top of a configuration, `index`, and of the page of each section."""
+    pages: dict[str, list[str]] = {}
+    for section in sections(Experiment):
+        top = section.place.partition(".")[0] or "index"
+        pages.setdefault(top, ["# Configuration" if top == "index" else f"# {top}"]).extend(_section(section))
+    pages["index"] += ["", "| section |", "|---|", *(f"| [{top}]({top}.md) |" for top in pages if top != "index")]
+    pages["index"] += ["", "`nmt config --explain KEY` tells the same on the terminal; [begin](../begin.md) has more."]
+    return {top: "\n".join(lines) for top, lines in pages.items()}
+
+
+def _section(section: Section) -> list[str]:
+    title = ": ".join(filter(None, (section.place, ", ".join(section.kinds))))
+    lines = ["", f"## {escape(title)}", ""] if "." in section.place or section.kinds else [""]
+    lines += [escape(" ".join(part.split())) + "\n" for part in section.summary.split("\n\n")]
+    if section.rows:
+        lines += ["| key | type and bounds | default | meaning |", "|---|---|---|---|"]
+    for row in section.rows:
+        key = f"{section.place}.{row.name}" if section.place else row.name
+        cells = (code(key), cell(row.type), code(row.default), cell(row.meaning))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def escape(text: str) -> str:
+    """Plain text as Markdown that shows it as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>#])", r"\\\1", text)
+
+
+def cell(text: str) -> str:
+    """The same in a table."""
+    return escape(" ".join(text.split())).replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    """Text of a table that is typed as it stands."""
+    return f"`{text}`"
+
+
+# -------------------------------------------------------------------------------------------------------- hooks
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Has a folder in the navigation, `commands/`, stand for the pages that are written into it, its list first."""
+    pages = list(written())
+
+    def expanded(entry: object) -> object:
+        if isinstance(entry, list):
+            return [expanded(each) for each in entry]
+        if isinstance(entry, dict):
+            return {title: expanded(below) for title, below in entry.items()}
+        if isinstance(entry, str) and entry.endswith("/"):
+            return [uri for uri in pages if uri.startswith(entry)]
+        return entry
+
+    config.nav = expanded(config.nav)
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds what is not in docs/."""
+    pages = [f"{DOCS}/{file.src_uri}" for file in files.documentation_pages()]
+    for path in outside(pages):
+        files.append(File.generated(config, in_site(path), abs_src_path=os.fspath(ROOT / path)))
+    for uri, text in written().items():
+        files.append(File.generated(config, uri, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Has links lead to where the site has what they name in the repository, and bars in tables be read as such."""
+    path = in_repository(page.file.src_uri)
+    return with_bars(with_links(markdown, path)) if (ROOT / path).is_file() else markdown

@@ -1,0 +1,44 @@
+"""The commands that pages show."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+
+_BLOCK = re.compile(r"(?:^    .*\n)(?:^(?:    .*)?\n)*", flags=re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
+
+
+def code_lines(text: str) -> list[str]:
+    """The lines of code that stands indented, without the indent; those that go on after a backslash are joined."""
+    blocks = "\n".join(_BLOCK.findall(_FENCED.sub("", text))).replace("\\\n", " ")
+    return [line.removeprefix("    ") for line in blocks.splitlines()]
+
+
+def typed(page: Path) -> list[str]:
+    """What a page has after a prompt, in order."""
+    return [line.removeprefix("$ ") for line in code_lines(page.read_text("utf-8")) if line.startswith("$ ")]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command of nmt as a page shows it."""
+
+    command: str
+    options: tuple[str, ...]
+
+
+_OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+_USE = re.compile(r"\s*(?:\$ |\w+=\S+ )*nmt ([a-z]+)( .*)?")
+
+
+def shown(page: Path) -> list[Shown]:
+    """Every use of nmt in the code of a page, whole or in outline, with its options."""
+    code = "\n".join(line.partition("  #")[0] for line in code_lines(page.read_text("utf-8")))
+    uses = (_USE.fullmatch(use.rstrip()) for use in re.split(r"\||&&|;|<|>|\n", code))
+    return [Shown(use[1], tuple(_OPTION.findall(use[2] or ""))) for use in uses if use]

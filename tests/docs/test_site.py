@@ -1,0 +1,129 @@
+"""The documentation as a site: what is written from the code is what the code has, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt.core.explain import keys, sections
+from nmt.core.structure import Document, validate
+from nmt.experiment import Experiment
+from tests.docs.pages import ROOT
+from tests.docs.test_commands import options_of
+
+pytest.importorskip("material", reason="pip install 'nmt[docs]'")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as `make docs` does, where a link without an end fails."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def text_of(page: Path) -> str:
+    """The article of a page as a reader sees it."""
+    article = re.search(r"<article.*</article>", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert article
+    return html.unescape(re.sub(r"<[^>]+>", "", article[0]))
+
+
+def test_each_command_has_a_page_with_all_its_options(site: Path) -> None:
+    for name, options in options_of().items():
+        text = text_of(site / "commands" / f"{name}.html")
+        assert text.split()[:2] == ["nmt", f"{name}¶"]
+        for option in options - {"-h"}:
+            assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), f"{name} {option}"
+
+
+def test_each_key_of_the_configuration_is_told_once_for_each_kind(site: Path) -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "configuration").glob("*.html"))
+    told = re.findall(r"<tr>\s*<td><code>([^<]*)</code></td>", pages)
+    known = [key for key in keys(Experiment) if key.rpartition(".")[2] != "kind"]
+    assert set(told) == set(known)
+    for key in known:
+        parent, _, name = key.rpartition(".")
+        kinds = [
+            each for each in sections(Experiment) if each.place == parent and name in [row.name for row in each.rows]
+        ]
+        assert told.count(key) == len(kinds), key
+
+
+def test_defaults_are_those_that_a_configuration_gets(site: Path) -> None:
+    corpus = {"source": "a", "target": "b"}
+    # The group is given: left out, it has a default of its own, a patience of 10.
+    tree = {"run": "r", "data": {"train": corpus, "valid": corpus}, "training": {"stopping": {"epochs": 1}}}
+    given = {
+        "run",
+        *(f"data.{part}.{side}" for part in ("train", "valid") for side in corpus),
+        "training.stopping.epochs",
+    }
+    resolved = validate(Experiment, Document(tree, {(): "test"})).model_dump(mode="json")
+    compared = 0
+    for section in sections(Experiment):
+        here: object = resolved
+        for step in filter(None, section.place.split(".")):
+            here = here.get(step) if isinstance(here, dict) else None
+        if not isinstance(here, dict) or (section.kinds and here.get("kind") not in section.kinds):
+            continue
+        for row in section.rows:
+            key, value = f"{section.place}.{row.name}".removeprefix("."), here[row.name]
+            if not isinstance(value, dict | list) and key not in given:
+                told = row.default if isinstance(value, str) else yaml.safe_load(row.default.replace("e-", ".0e-"))
+                assert told == value, key
+                compared += 1
+    assert compared > 60
+
+
+def test_pages_ask_nobody_for_anything(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=[\"']?([^\"' >]+)", text)
+        assert loaded
+        assert [each for each in loaded if each.startswith(("http:", "https:", "//"))] == [], page.name
+
+
+def test_what_stands_outside_docs_comes_along(site: Path) -> None:
+    assert (site / "SECURITY.html").is_file()
+    assert (site / "data" / "de-en" / "index.html").is_file()
+    config = "configs/multi30k-de-en-best.yaml"
+    assert (site / config).read_bytes() == (ROOT / config).read_bytes()
+    assert f'href="{config}"' in (site / "results.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "link", "moved"),
+    [
+        ("README.md", "docs/align.md#formats", "align.md#formats"),
+        ("docs/reliability.md", "../SECURITY.md", "SECURITY.md"),
+        ("docs/begin.md", "../README.md", "index.md"),
+        ("docs/begin.md", "train.md", "train.md"),
+        ("data/de-en/README.md", "../../docs/align.md", "../../align.md"),
+        ("docs/begin.md", "nowhere.md", "nowhere.md"),
+        ("docs/begin.md", "https://no-color.org", "https://no-color.org"),
+        ("docs/begin.md", "#what-a-run-is", "#what-a-run-is"),
+    ],
+)
+def test_links_are_moved_with_their_pages(path: str, link: str, moved: str) -> None:
+    from scripts.docs_site import with_links
+
+    assert with_links(f"see [it]({link}).", path) == f"see [it]({moved})."
+
+
+def test_bars_in_code_are_plain_in_tables_alone() -> None:
+    from scripts.docs_site import with_bars
+
+    assert with_bars("| `a\\|b` | \\|z\\| |\n`a\\|b`") == "| `a|b` | \\|z\\| |\n`a\\|b`"
