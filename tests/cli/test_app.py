@@ -19,6 +19,7 @@ from nmt.cli import app as cli
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     "init",
+    "import",
     "prepare",
     "train",
     "average",
