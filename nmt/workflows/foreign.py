@@ -6,6 +6,7 @@ comes from, so that an error names that, and says in a comment which key it was.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Foreign:
     def left(self) -> list[tuple[str, str, str]]:
         """Mark, key and value of all that was not read, in the order of the file, and of defaults that ours lacks."""
         return [
-            (self._document.mark(place), clip(dotted(place), 200), clip(describe(value)))
+            (self._document.mark(place), _shown(dotted(place)), _shown(json.dumps(value, ensure_ascii=False)))
             for place, value in _leaves(self._document.tree, ())
             if not any(place[:length] in self._read for length in range(1, len(place) + 1))
         ] + self._lacking
@@ -87,7 +88,7 @@ class Foreign:
         """Sets a key of ours to what comes of a place."""
         where = dotted(place) if self.peek(*place) is not None else f"default of {self.name}"
         self._entries[tuple(key.split("."))] = _Entry(
-            value, clip(": ".join(filter(None, (where, note))), 200), self._document.mark(place)
+            value, _shown(": ".join(filter(None, (where, note)))), self._document.mark(place)
         )
 
     def copy(self, key: str, *place: str, default: Tree = None, note: str = "") -> None:
@@ -96,13 +97,11 @@ class Foreign:
         if found is not None:
             self.put(key, found, *place, note=note)
 
-    def above_zero(self, key: str, *place: str, default: Tree = None) -> None:
-        """The same of a number that says "none" where it is not above 0, as ours does by being left out."""
+    def above_zero(self, key: str, *place: str) -> None:
+        """The same of a number that says "none" or "all" where it is not above 0, and then stays unread."""
         found = self.peek(*place)
-        if isinstance(found, int | float) and found <= 0:
-            self.read(*place)
-        else:
-            self.copy(key, *place, default=default)
+        if not isinstance(found, int | float) or found > 0:
+            self.copy(key, *place)
 
     def choose(self, key: str, choices: Mapping[Tree, Tree], *place: str, default: Tree = None) -> None:
         """Sets a key of ours to what ours calls what stands at a place; what ours does not have stays unread."""
@@ -167,6 +166,11 @@ def run_named(path: str) -> str:
 def quoted(path: Path) -> str:
     """A path in a command."""
     return shlex.quote(str(path))
+
+
+def _shown(text: str) -> str:
+    """Text as it can stand in a comment."""
+    return clip(text if text.isprintable() else ascii(text), 120)
 
 
 def _leaves(tree: Tree, place: Place) -> Iterator[tuple[Place, Tree]]:

@@ -59,11 +59,12 @@ def _corpora(config: Foreign) -> None:
 
 def _subwords(config: Foreign) -> None:
     source, target = (config.peek("data", side) for side in ("src", "trg"))
-    level = config.read("data", "src", "level")
-    if target.get("level") == level:
-        config.read("data", "trg", "level")
+    level = source.get("level")
     kinds = {"word": "word", "char": "char", "bpe": "bpe"}
     if isinstance(level, str) and level in kinds:
+        config.read("data", "src", "level")
+        if target.get("level") == level:
+            config.read("data", "trg", "level")
         sentencepiece = source.get("tokenizer_type") == "sentencepiece"
         if level == "bpe" and sentencepiece:
             config.read("data", "src", "tokenizer_type")
@@ -77,7 +78,7 @@ def _subwords(config: Foreign) -> None:
     if source.get("voc_limit") is not None and source.get("voc_limit") == target.get("voc_limit"):
         config.read("data", "trg", "voc_limit")
         config.copy("data.subwords.size", "data", "src", "voc_limit", note="with special tokens")
-    if source.get("max_length") == target.get("max_length"):
+    if source.get("max_length") == target.get("max_length") != -1:
         config.read("data", "trg", "max_length")
         config.above_zero("data.filters.max_length", "data", "src", "max_length")
 

@@ -39,20 +39,16 @@ def from_opennmt(document: Document) -> Foreign:
 
 
 def _corpora(config: Foreign) -> None:
-    names = list(config.peek("data"))
-    training: list[Tree] = []
-    for name in names:
-        files = {
-            ours: config.text("data", name, theirs) for ours, theirs in (("source", "path_src"), ("target", "path_tgt"))
-        }
-        if name == "valid":
-            for side, file in files.items():
-                config.put(f"data.valid.{side}", file, "data", name)
-        else:
-            training.append(files)
+    files = {
+        name: {"source": config.text("data", name, "path_src"), "target": config.text("data", name, "path_tgt")}
+        for name in config.peek("data")
+    }
+    training = [each for name, each in files.items() if name != "valid"]
     if not training:
         raise config.fault("has no corpus to train on beside valid; name one", "data")
     config.put("data.train", training, "data")
+    for side, file in files.get("valid", {}).items():
+        config.put(f"data.valid.{side}", file, "data", "valid")
 
 
 def _subwords(config: Foreign) -> None:
@@ -81,7 +77,8 @@ def _subwords(config: Foreign) -> None:
 def _model(config: Foreign) -> None:
     if config.read("model_task", default="seq2seq") != "seq2seq":
         raise config.fault("is no translation; only seq2seq has a counterpart", "model_task")
-    size = _embedding(config)
+    config.put("model.embedding.size", _embedding(config), "word_vec_size")
+    _ties(config)
     encoder = _kind(config, "encoder", {"rnn": "rnn", "brnn": "rnn", "transformer": "transformer"})
     decoder = _kind(config, "decoder", {"rnn": "rnn", "transformer": "transformer"})
     for side, kind in (("encoder", encoder), ("decoder", decoder)):
@@ -94,13 +91,15 @@ def _model(config: Foreign) -> None:
         functions = {"softmax": "softmax", "sparsemax": "sparsemax"}
         config.choose("model.attention.weights", functions, "global_attention_function", default="softmax")
     _dropout(config, transformer="transformer" in (encoder, decoder))
+
+
+def _ties(config: Foreign) -> None:
     shared, output = (config.peek(key) is True for key in ("share_embeddings", "share_decoder_embeddings"))
     if output or not shared:
         config.read("share_embeddings")
         config.read("share_decoder_embeddings")
         tie = "all" if shared and output else "output" if output else "none"
         config.put("model.embedding.tie", tie, "share_decoder_embeddings")
-    config.put("model.embedding.size", size, "word_vec_size")
 
 
 def _embedding(config: Foreign) -> Tree:

@@ -238,7 +238,7 @@ def test_a_transformer_of_joeynmt(nmt: Command) -> None:
     for step in (1, 500, 1000, 5000):  # Vaswani et al. 2017, equation 3, times the factor
         rate = 0.5 * 64**-0.5 * min(step**-0.5, step * 1000**-1.5)
         training = experiment.training
-        ours = training.optimizer.learning_rate * training.schedule.factor(step, last=5000)
+        ours = training.optimizer.learning_rate * training.schedule.factor(step, last=5000, plateaus=0)
         assert math.isclose(ours, rate, rel_tol=1e-9)
 
 
@@ -277,8 +277,8 @@ def test_a_recurrent_model_of_opennmt(nmt: Command) -> None:
         },
     )  # fmt: skip
     # The rate of another optimizer means nothing to ours.
-    assert "theirs.yaml:10: optim (text 'adagrad') has no counterpart and is left out" in said
-    assert "theirs.yaml:11: learning_rate (0.15) has no counterpart and is left out" in said
+    assert 'theirs.yaml:11: optim ("adagrad") has no counterpart and is left out' in said
+    assert "theirs.yaml:12: learning_rate (0.15) has no counterpart and is left out" in said
 
 
 @pytest.mark.parametrize("text", ALL.values(), ids=ALL)
@@ -290,19 +290,18 @@ def test_no_key_is_lost(nmt: Command, text: str) -> None:
     became, _, lacking = ours.partition("# Without a counterpart here:\n")
     named = {line.partition("   # ")[2].partition(": ")[0] for line in became.splitlines()}
     left = {line.removeprefix("#   ").partition(": ")[0] for line in lacking.splitlines()}
-    assert left
-    assert not named & left
+    assert named & left <= {"data.src.voc_file"}  # two of the same file are one vocabulary, which is not read
     warned = {line.split(": ")[2].split(" (")[0] for line in said.splitlines() if line.startswith("warning: ")}
     assert warned == left
     implied = {
         "joeynmt_version", "model.encoder.dropout", "model.decoder.hidden_dropout", "model.encoder.embeddings.dropout",
         "model.encoder.embeddings.embedding_dim", "data.trg.level", "data.trg.voc_limit", "data.trg.max_length",
-        "data.src.lang", "data.trg.lang", "training.batch_type", "testing.max_output_length", "model.tied_embeddings",
-        "training.learning_rate_factor", "data.trg.voc_file", "data.src.voc_file",
+        "data.src.lang", "data.trg.lang", "training.batch_type", "model.tied_embeddings",
+        "training.learning_rate_factor",
         "batch_type", "tgt_vocab_size", "tgt_seq_length", "warmup_steps", "share_embeddings",
     }  # fmt: skip
     for key in leaves(yaml.safe_load(text)):
-        assert key in named | left | implied or key.startswith("data.") and ".path_" in key, key
+        assert key in named | left | implied or (key.startswith("data.") and ".path_" in key), key
 
 
 def leaves(tree: dict[str, Any], above: str = "") -> list[str]:
@@ -330,16 +329,17 @@ def test_without_output_it_goes_to_stdout(nmt: Command) -> None:
         ("data: [\n", "theirs.yaml:2: not valid YAML"),
         (JOEY_RECURRENT.replace("lang: de, ", ""), "theirs.yaml:8: data.src.lang: is missing; a configuration of"),
         (JOEY_RECURRENT.replace("dev:", "dataset_type: huggingface\n    dev:"), "theirs.yaml:5: data.dataset_type: "),
-        (JOEY_RECURRENT.replace("hidden_size: 30", "hidden_size: '30'"), "theirs.yaml:37: model.encoder.size: "),
-        (JOEY_RECURRENT.replace("type: recurrent", "type: [1]", 1), "theirs.yaml:34: model.encoder.type: a list of 1"),
+        (JOEY_RECURRENT.replace("hidden_size: 30", "hidden_size: '30'"), "theirs.yaml:38: model.encoder.size: "),
+        (JOEY_RECURRENT.replace("type: recurrent", "type: [1]", 1), "theirs.yaml:35: model.encoder.type: a list of 1"),
         (JOEY_RECURRENT.replace("level: bpe", "level: [1]"), None),
         (JOEY_RECURRENT.replace("max_length: 30", "max_length: {a: 1}"), "data.filters.max_length: "),
-        (JOEY_RECURRENT.replace("patience: 5", "patience: often"), "theirs.yaml:27: training.patience: expected a number"),
+        (JOEY_RECURRENT.replace("patience: 5", "patience: often"), "theirs.yaml:25: training.patience: expected"),
         (JOEY_TRANSFORMER.replace("[0.9, 0.98]", "0.9"), "training.adam_betas: expected a list of two numbers"),
         (OPEN_TRANSFORMER.replace("heads: 8", "heads: 7"), "heads: 7 must divide size (512)"),
-        (OPEN_RECURRENT.replace("brnn", "cnn"), "theirs.yaml:4: encoder_type: text 'cnn' has no counterpart; rnn, brnn"),
+        (OPEN_RECURRENT.replace("brnn", "cnn"), "theirs.yaml:4: encoder_type: text 'cnn' has no counterpart"),
         (OPEN_RECURRENT.replace("corpus_1", "valid"), "theirs.yaml:1: data: has no corpus to train on beside valid"),
         (OPEN_RECURRENT.replace("path_tgt: a.de", "path_tgt: 3"), "data.corpus_1.path_tgt: expected text, found 3"),
+        ('"\\u0085\\a": 1\n' + OPEN_RECURRENT.replace("rnn_type", '"rnn\\n\\x85: ["'), None),
         (OPEN_RECURRENT.replace("hidden_size: 600", "hidden_size: .inf"), "hidden_size: expected a number above 0"),
     ],
 )  # fmt: skip
