@@ -24,7 +24,7 @@ def test_every_command_names_the_next(
     monkeypatch.setattr(newcomer, "run", run_in_a_fork)
     assert newcomer.main(["--pairs", "200", "--updates", "3", "--folder", str(tmp_path)]) == 0
     table = capsys.readouterr().out.partition("command\n")[2].splitlines()
-    assert [line.split()[1:3] for line in table[:-1]] == [
+    assert [line.split()[2:4] for line in table[:-1]] == [
         ["nmt", command] for command in ("init", "train", "translate", "align", "report")
     ]
     seconds = [float(line.split()[0]) for line in table]
