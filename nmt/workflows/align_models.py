@@ -101,7 +101,7 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
         facts=[str(each.trained.checkpoint) for each in loaded.values()],
         nlls=nlls,
     )
-    if written.output is not None:
+    if written.output is not None and not totals:  # else the scores are the last word
         checkpoint = forward.trained.checkpoint
         log.info(f"alignments: {written.output}")
         if (run_of(checkpoint) / metrics.FILE).exists():
