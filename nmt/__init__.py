@@ -1,9 +1,9 @@
 """nmt: neural machine translation with attention.
 
-    import nmt
-
-    translator = nmt.load("runs/de-en")
-    print(translator.translate(["Der Hund schläft."])[0].text)
+    >>> import nmt
+    >>> translator = nmt.load("runs/de-en")
+    >>> translator.translate(["Der Hund schläft."])[0].text  # such as "The dog is sleeping."
+    '...'
 
 `import nmt` is cheap; PyTorch is imported when a model is loaded.
 """

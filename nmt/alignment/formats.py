@@ -36,6 +36,7 @@ from typing_extensions import Self
 
 from nmt.alignment import Link, Links, Weights
 from nmt.alignment.error_rate import Gold
+from nmt.alignment.notebook import heatmap
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special
 from nmt.data.sentences import Span
@@ -116,6 +117,11 @@ class Alignment:
         """The links as those of a gold line."""
         return Gold(frozenset(self.links) if self.sure is None else self.sure, frozenset(self.links))
 
+    def _repr_html_(self) -> str:
+        """For a notebook: a heatmap, with the links where its tokens are words."""
+        links = frozenset(self.links) if self.level == "word" else frozenset()
+        return heatmap(self.source_tokens, self.target_tokens, self.weights_TS, links)
+
 
 def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
     """The alignment, at level "word", of a text whose parts are aligned one by one: no part to another."""
@@ -138,12 +144,20 @@ _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
 def pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
-    """`0-0 1-2`: source index first, counted from `base`, sorted, no newline. No links give an empty line."""
+    """`0-0 1-2`: source index first, counted from `base`, sorted, no newline. No links give an empty line.
+
+    >>> pharaoh_line([(1, 2), (0, 0)])
+    '0-0 1-2'
+    """
     return " ".join(f"{source + base}-{target + base}" for source, target in sorted(set(links)))
 
 
 def gold_line(gold: Gold, base: int = 0) -> str:
-    """`0-0 1p2`: sure links with a hyphen, merely possible ones with a p; counted from `base`, sorted, no newline."""
+    """`0-0 1p2`: sure links with a hyphen, merely possible ones with a p; counted from `base`, sorted, no newline.
+
+    >>> gold_line(parse_gold("1p2 0-0"))
+    '0-0 1p2'
+    """
     return " ".join(
         f"{source + base}{'-' if (source, target) in gold.sure else 'p'}{target + base}"
         for source, target in sorted(gold.possible)

@@ -38,6 +38,9 @@ def symmetrize(forward: Iterable[Link], backward: Iterable[Link], heuristic: Heu
 
     `forward` comes from the model that translates source to target, `backward` from its reverse; only the final step
     can tell them apart. Raises InputError for an unknown heuristic.
+
+    >>> symmetrize([(0, 0), (1, 1)], [(0, 0), (1, 0)], "grow-diag")
+    ((0, 0), (1, 0), (1, 1))
     """
     forward, backward = frozenset(forward), frozenset(backward)
     match heuristic:

@@ -30,6 +30,7 @@ from nmt.cli.config import config
 from nmt.cli.evaluate import evaluate
 from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
+from nmt.cli.import_ import import_
 from nmt.cli.info import info
 from nmt.cli.init import init
 from nmt.cli.prepare import prepare
@@ -82,10 +83,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for _command in (
-    *(init, prepare, train, average, translate, serve, score, evaluate, report),
+    *(init, import_, prepare, train, average, translate, serve, score, evaluate, report),
     *(align, aligner, shortlist, export, info, config),
 ):
-    app.command(cls=GroupedCommand)(_command)
+    app.command(_command.__name__.rstrip("_"), cls=GroupedCommand)(_command)
 
 
 @app.callback()

@@ -13,11 +13,14 @@ from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import Side, View
+from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.training import metrics
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 from nmt.workflows.aligners import Views
 from nmt.workflows.choose_heads import Criterion, choose_heads
 from nmt.workflows.corpus_reports import pair_nlls
+from nmt.workflows.locate import run_of, typed
 
 if TYPE_CHECKING:
     from nmt.workflows.translator import Translator
@@ -86,7 +89,7 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
     def nlls(sources: Sequence[str], targets: Sequence[str], first_line: int) -> list[float]:
         return pair_nlls(forward, backward, sources, targets, first_line=first_line)
 
-    return write_alignments(
+    totals = write_alignments(
         Views(
             shown,
             {side: ByModel(each, written.level, given.text) for side, each in loaded.items()},
@@ -98,6 +101,12 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
         facts=[str(each.trained.checkpoint) for each in loaded.values()],
         nlls=nlls,
     )
+    if written.output is not None and not totals:  # else the scores are the last word
+        checkpoint = forward.trained.checkpoint
+        log.info(f"alignments: {written.output}")
+        if (run_of(checkpoint) / metrics.FILE).exists():
+            log.info(f"next: nmt report {typed(models.model, checkpoint)}")
+    return totals
 
 
 def _loaded(models: Models) -> dict[Side, Translator]:

@@ -1,11 +1,12 @@
 """Two models, one of each direction, that align together.
 
-import nmt
-from nmt.alignment.directions import join
-from nmt.workflows.both_directions import BothDirections
-
-both = BothDirections(nmt.load("runs/de-en"), nmt.load("runs/en-de"), join("grow-diag-final-and"))
-(alignment,) = both.align(["Der Hund schläft."], ["The dog sleeps."])
+>>> import nmt
+>>> from nmt.alignment.directions import join
+>>> from nmt.workflows.both_directions import BothDirections
+>>> both = BothDirections(nmt.load("runs/de-en"), nmt.load("runs/en-de"), join("grow-diag-final-and"))
+>>> (alignment,) = both.align(["Der Hund schläft."], ["The dog sleeps."])
+>>> alignment.source_words
+('Der', 'Hund', 'schläft.')
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from nmt.alignment import Method
 from nmt.alignment.directions import Join
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
+from nmt.core.notebook import Results
 from nmt.workflows.locate import run_of
 from nmt.workflows.translator import Translator
 
@@ -43,9 +45,9 @@ class BothDirections:
         method: Method = "attention",
         first_line: int = 1,
         text: bool = False,
-    ) -> list[Alignment]:
+    ) -> Results[Alignment]:
         """One alignment between words for each pair; ``text`` as in `Translator.align`. Raises InputError for what that
         of either model raises it for; the subwords of both may differ."""
         forward = self.forward.align(sources, targets, method=method, first_line=first_line, text=text)
         backward = self.backward.align(targets, sources, method=method, first_line=first_line, text=text)
-        return [self.join(one, other) for one, other in zip(forward, backward, strict=True)]
+        return Results(self.join(one, other) for one, other in zip(forward, backward, strict=True))

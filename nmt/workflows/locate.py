@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,6 +75,11 @@ def is_checkpoint(path: Path) -> bool:
 def run_of(checkpoint: Path) -> Path:
     """The run directory that a checkpoint stands in."""
     return checkpoint.resolve().parent.parent
+
+
+def typed(model: str | None, checkpoint: Path) -> str:
+    """How a user who has named ``model``, and got this checkpoint of it, may name it in the next command."""
+    return shlex.quote(model if model is not None and Path(model).expanduser().is_dir() else str(run_of(checkpoint)))
 
 
 def note_training(run: Path) -> None:

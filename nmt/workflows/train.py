@@ -294,7 +294,7 @@ def _summary(
 
 def _next_steps(experiment: Experiment) -> str:
     run = shlex.quote(experiment.run)
-    rows = [("translate", f"nmt translate {run} < FILE")]
+    rows = [("translate", f"nmt translate {run} --input FILE --output TRANSLATION")]
     if experiment.data.test_corpora:
         rows.append(("measure", f"nmt evaluate {run}"))
     rows.append(("more", f"nmt info {run}"))

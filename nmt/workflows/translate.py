@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO
 
 import torch
@@ -17,6 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
 from nmt.workflows.answering import Wanted, Window
+from nmt.workflows.locate import typed
 from nmt.workflows.output import OutputFormat
 from nmt.workflows.translator import EngineName, Translator, load
 from nmt.workflows.workers import Loading, Workers
@@ -103,6 +105,17 @@ def translate(
         log.detail(
             f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
         )
+    if input is not None and output is not None and format == "text" and lines:
+        log.info(f"next: {_next_step(translator, model, input, output)}")
+
+
+def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:
+    """The command that shows how a translation is aligned."""
+    method = translator.methods[0]
+    option = "" if method == "attention" else f" --method {method}"
+    files = f"--source {quote(str(source))} --target {quote(str(target))}"
+    page = quote(f"{target}.html")
+    return f"nmt align {typed(model, translator.trained.checkpoint)} {files}{option} --format html --output {page}"
 
 
 class _Beside:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nmt.core import notebook
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -23,3 +25,7 @@ class Translation:
     """What the model was given and what it made of it, piece by piece."""
     longest: int = 0
     """Subwords of the longest of these translations."""
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the text and its score."""
+        return notebook.table([("translation", notebook.text(self.text)), ("score", notebook.figure(self.score))])

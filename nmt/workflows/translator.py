@@ -1,15 +1,23 @@
 """A trained model as an object: what the commands and a Python program use.
 
-import nmt
+>>> import nmt
+>>> translator = nmt.load("runs/de-en")
+>>> (translation,) = translator.translate(["Der Hund schläft."])
+>>> translation.text  # such as "The dog is sleeping."
+'...'
+>>> (alignment,) = translator.align(["Der Hund schläft."], [translation.text])
+>>> alignment.weights_TS.shape == (len(translation.text.split()), 3)
+True
+>>> (score,) = translator.score(["Der Hund schläft."], [translation.text])
+>>> abs(score.log_prob - sum(score.token_log_probs)) < 1e-3
+True
 
-translator = nmt.load("runs/de-en")
-(translation,) = translator.translate(["Der Hund schläft."])
-(alignment,) = translator.align(["Der Hund schläft."], [translation.text])
-print(translation.text, translation.score, alignment.links)
+In a Jupyter notebook each of these results, and the list of them, is shown as HTML (see ``nmt.core.notebook``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -31,8 +39,9 @@ from nmt.alignment.layer import weights as layer_weights
 from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
 from nmt.alignment.words import NO_WORD, parts, speaking, to_words, to_words_of_parts
-from nmt.core import log
+from nmt.core import log, notebook
 from nmt.core.errors import InputError
+from nmt.core.notebook import Results
 from nmt.data.tokenizer import EncodedWords, Tokenizer
 from nmt.data.vocabulary import EOS, UNK
 from nmt.data.words import text_words
@@ -71,6 +80,18 @@ class PairScore:
     """Its subwords, end-of-sentence included."""
     token_log_probs: tuple[float, ...]
     """Of each of them, given those before."""
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the score, and the subwords, the redder the less probable."""
+        shares = [1 - math.exp(each) for each in self.token_log_probs]
+        notes = [f"log-probability {notebook.figure(each)}" for each in self.token_log_probs]
+        return notebook.table(
+            [
+                ("score", notebook.figure(self.score)),
+                ("log-probability", notebook.figure(self.log_prob)),
+                ("subwords", notebook.tinted(self.tokens, shares, notes)),
+            ]
+        )
 
 
 class Translator:
@@ -111,11 +132,11 @@ class Translator:
         *,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
-    ) -> list[Translation]:
+    ) -> Results[Translation]:
         """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
         a text's translation. A translation begins with the text's prefix, where there is one that is not blank, and
         contains its constraints; see ``candidates``."""
-        return [best for best, *_ in self.candidates(texts, prefixes=prefixes, constraints=constraints)]
+        return Results(best for best, *_ in self.candidates(texts, prefixes=prefixes, constraints=constraints))
 
     def candidates(
         self,
@@ -269,7 +290,7 @@ class Translator:
         method: Method = "attention",
         first_line: int = 1,
         text: bool = False,
-    ) -> list[Alignment]:
+    ) -> Results[Alignment]:
         """One alignment for each pair, by forced decoding: links between white-space words, and the soft matrix between
         words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
         With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one of its own (see
@@ -280,7 +301,8 @@ class Translator:
         subwords than ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first
         pair's number.
         """
-        return self.align_by((method,), sources, targets, level=level, first_line=first_line, text=text)[method]
+        found = self.align_by((method,), sources, targets, level=level, first_line=first_line, text=text)
+        return Results(found[method])
 
     def align_by(
         self,
@@ -328,7 +350,7 @@ class Translator:
             for weights_TS, (_, source), (_, target) in zip(found, source_pieces, target_pieces, strict=True)
         ]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> Results[PairScore]:
         """How probable the model finds given translations, under teacher forcing. Raises InputError for what ``align``
         raises it for."""
         source_words, target_words = self._encoded_pairs(sources, targets, first_line)
@@ -340,7 +362,7 @@ class Translator:
             batch_tokens=self.search.batch_tokens,
         )
         ranking = ranking_of(self.search)
-        scores = []
+        scores: Results[PairScore] = Results()
         for target, log_p_T in zip(target_words, found, strict=True):
             log_prob = float(log_p_T.sum(dtype=np.float64))
             tokens = tuple(self.trained.tokenizers.target.pieces([*target.ids, EOS]))

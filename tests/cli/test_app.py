@@ -19,6 +19,7 @@ from nmt.cli import app as cli
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     "init",
+    "import",
     "prepare",
     "train",
     "average",
@@ -90,8 +91,9 @@ def test_help_lists_the_commands_and_their_options() -> None:
     for command in COMMANDS:
         page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
         for option in ("--set", "--quiet", "--verbose"):
-            assert (option in page) == ((command, option) != ("init", "--set")), (command, option)
-        on_a_device = command not in ("prepare", "average", "export", "info", "config")
+            has_no_set = command in ("init", "import")
+            assert (option in page) == (option != "--set" or not has_no_set), (command, option)
+        on_a_device = command not in ("import", "prepare", "average", "export", "info", "config")
         assert ("--device" in page) == on_a_device
         assert ("--precision" in page) == (on_a_device and command != "init")
 

@@ -48,7 +48,7 @@ def test_what_it_writes_trains(here: Path) -> None:
     trained = nmt("train", "a.yaml", *steps, "--precision", "float32", folder=here)
     assert trained.returncode == 0, trained.stderr.decode()
     assert trained.stderr.decode().splitlines()[-3:] == [
-        "translate  nmt translate runs/a < FILE",
+        "translate  nmt translate runs/a --input FILE --output TRANSLATION",
         "measure    nmt evaluate runs/a",
         "more       nmt info runs/a",
     ]

@@ -103,7 +103,7 @@ def test_who_watches_a_training_sees_a_bar_a_table_and_a_translation(folder: Pat
     sources = (folder / "valid.de").read_text(encoding="utf-8").splitlines()
     (source, *_) = [each.removeprefix("  source       ") for each in lines if each.startswith("  source  ")]
     assert source in sources
-    assert "translate  nmt translate watched < FILE" in lines
+    assert "translate  nmt translate watched --input FILE --output TRANSLATION" in lines
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Heatmaps of alignments for a notebook: a table of HTML, source words over its columns, target words before its rows.
+
+A cell is as blue as its weight, and says both words and the weight to who points at it; a dot is a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from nmt.alignment import Link, Weights
+from nmt.core.notebook import BLUE, background, escape, text
+
+MOST_TOKENS = 60
+"""Of a side that are shown; a table of all pairs of words of two long texts would stop the browser."""
+
+_SOURCE = "writing-mode: vertical-rl; transform: rotate(180deg); padding: 4px 2px; text-align: left"
+_TARGET = "padding: 2px 8px; text-align: right"
+_CELL = "min-width: 1.4em; padding: 0; text-align: center; border: 1px solid rgba(128, 128, 128, 0.2)"
+
+
+def heatmap(sources: Sequence[str], targets: Sequence[str], weights_TS: Weights, links: Collection[Link]) -> str:
+    """A picture of the first tokens of both sides; blank where a side is."""
+    columns, rows = sources[:MOST_TOKENS], targets[:MOST_TOKENS]
+    head = "".join(f'<th style="{_SOURCE}">{text(word)}</th>' for word in columns)
+    body = "".join(
+        f'<tr><th style="{_TARGET}">{text(word)}</th>'
+        + "".join(
+            _cell(source, word, float(weights_TS[row, column]), linked=(column, row) in links)
+            for column, source in enumerate(columns)
+        )
+        + "</tr>"
+        for row, word in enumerate(rows)
+    )
+    cut = [
+        f"the first {MOST_TOKENS} of {len(words)} on the {side} side"
+        for side, words in (("source", sources), ("target", targets))
+        if len(words) > MOST_TOKENS
+    ]
+    note = f"<div>{', '.join(cut)}</div>" if cut else ""
+    return f'<table style="border-collapse: collapse"><tr><td></td>{head}</tr>{body}</table>{note}'
+
+
+def _cell(source: str, target: str, weight: float, *, linked: bool) -> str:
+    title = escape(f"{source} – {target}: {weight:.3f}{', linked' if linked else ''}")
+    return f'<td style="{_CELL}; {background(BLUE, weight)}" title="{title}">{"•" if linked else ""}</td>'

@@ -1,0 +1,60 @@
+"""The examples in docstrings and on the pages run, and give what they show."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.make_golden_run import copy
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(
+    path
+    for path in (ROOT / "nmt").rglob("*.py")
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
+PAGES = [
+    path
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "```python\nimport nmt\n" in path.read_text(encoding="utf-8")
+]
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with small models as runs/de-en and runs/en-de. Read it only."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "runs").mkdir()
+    for golden, name in (("recurrent", "de-en"), ("transformer", "en-de")):
+        copy(ROOT / "tests" / "golden" / "format-1" / golden, folder / golden)
+        (folder / golden / "run").rename(folder / "runs" / name)
+    return folder
+
+
+def test_there_are_examples() -> None:
+    assert {"nmt", "nmt.workflows.translator", "nmt.workflows.both_directions"} <= set(map(module_of, SOURCES))
+    assert {"README.md", "translate.md", "align.md", "evaluate.md"} <= {page.name for page in PAGES}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_docstrings(path: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(runs)
+    result = doctest.testmod(importlib.import_module(module_of(path)), optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_pages(page: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the models of the pages say is not what these say, but the code is what a reader copies."""
+    monkeypatch.chdir(runs)
+    for code in re.findall(r"```python\n(import nmt\n.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        exec(code, {"sources": ["eins zwei"], "references": ["one two"]})
