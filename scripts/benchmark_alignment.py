@@ -228,9 +228,9 @@ def _eflomal() -> Work:
 
 def plain(lines: Iterable[str]) -> list[str]:
     """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
-    from nmt.alignment.granularity import plain_parts
+    from nmt.alignment.granularity import words_and_signs
 
-    return [" ".join(part for word in line.split() for part in plain_parts(word)) for line in lines]
+    return [" ".join(part for word in line.split() for part in words_and_signs(word)) for line in lines]
 
 
 def _of_words(links: Sequence[Links], text: Text) -> list[Links]:

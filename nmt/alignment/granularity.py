@@ -114,6 +114,11 @@ class Subwords(Granularity):
 def plain_parts(word: str) -> list[str]:
     """The words and signs of a word as the user has it, lower-cased and in one form (NFKC). Punctuation that is put to
     a word is left out: the full stops of two sentences stand for each other, *room.* and *sehen.* need not."""
-    plain = unicodedata.normalize("NFKC", word).lower()
-    parts = [plain[begin:end] for begin, end in text_words(plain)]
+    parts = words_and_signs(word)
     return [part for part in parts if not is_punctuation(part)] or parts
+
+
+def words_and_signs(text: str) -> list[str]:
+    """All words and signs of a text, lower-cased and in one form (NFKC)."""
+    plain = unicodedata.normalize("NFKC", text).lower()
+    return [plain[begin:end] for begin, end in text_words(plain)]

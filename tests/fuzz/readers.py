@@ -52,6 +52,7 @@ from nmt.workflows.import_config import import_config
 from nmt.workflows.info import inspect
 from nmt.workflows.info_text import text as info_text
 from nmt.workflows.loading import Trained, load_trained
+from nmt.workflows.locate import SHORTLIST
 from nmt.workflows.manifest import Manifest
 from nmt.workflows.prepare import opened, prepare
 from nmt.workflows.records import object_text, with_value
@@ -559,7 +560,7 @@ def _shortlist(folder: Path) -> Opened:
         "offsets": np.arange(size + 1) * 2,
         "targets": np.arange(size * 2) % size,
     }
-    file = folder / "run" / shortlists.FILE
+    file = folder / "run" / SHORTLIST
     safetensors.numpy.save_file(tensors, file, {"vocabulary": trained.tokenizers.fingerprint})
     seed = file.read_bytes()
     read = _of_file(file, lambda path: shortlists.read_shortlist(trained).size([5, 6, size - 1]))

@@ -100,7 +100,7 @@ def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> Non
     assert done.stdout == b""
     assert done.stderr.decode().splitlines() == [
         "averaged 3 checkpoints: step-00000004, step-00000006, step-00000008",
-        "model: run/averaged",
+        "model: run/averaged; use it with nmt translate run/averaged",
     ]
     members = [folders.step(run, update) for update in (4, 6, 8)]
     assert same(weights(run / "averaged"), mean(members))
