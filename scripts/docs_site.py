@@ -41,6 +41,7 @@ GUIDES = {
     "init": "begin",
     "info": "begin",
     "config": "begin",
+    "import": "begin",
     "score": "translate",
     "shortlist": "translate",
     "aligner": "align",
