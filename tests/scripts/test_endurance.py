@@ -50,6 +50,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return run
 
 
+@pytest.mark.slow
 def test_a_training_is_told_by_epochs(tmp_path: Path, measured: Callable[..., tuple[Figures, str]]) -> None:
     write_corpus(tmp_path)
     figures, missed = measured(
@@ -111,6 +112,7 @@ def test_what_a_translation_does_wrong_is_seen(
     assert bool(missed) == bool(said)
 
 
+@pytest.mark.slow
 def test_a_server_is_asked_by_good_clients_and_broken_ones(
     trained: Path, measured: Callable[..., tuple[Figures, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

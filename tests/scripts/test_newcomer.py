@@ -18,6 +18,7 @@ def run_in_a_fork(command: str, folder: Path) -> str:
     return done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_every_command_names_the_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
