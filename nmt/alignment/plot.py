@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from nmt.alignment import Link
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.errors import InputError
+from nmt.core.text import drawable
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -203,7 +203,7 @@ def _draw_labels(
     axes.set_xlabel("source", size=size + 1, style="italic", labelpad=6)
     axes.set_ylabel("target", size=size + 1, style="italic", labelpad=6)
     if title:
-        axes.set_title(_printable(title), size=size + 2, loc="left", pad=10, **plain)
+        axes.set_title(drawable(title), size=size + 2, loc="left", pad=10, **plain)
 
 
 def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float) -> list[Artist]:
@@ -250,14 +250,5 @@ def _draw_legend(axes: Axes, samples: list[Artist], *, below: float, columns: in
 
 
 def _label(word: str) -> str:
-    word = _printable(word)
+    word = drawable(word)
     return word if len(word) <= _LABEL_LIMIT else word[: _LABEL_LIMIT - 1] + "…"
-
-
-def _printable(text: str) -> str:
-    """Control characters, surrogates and the like as a replacement character: fonts have no picture of them, nor has
-    XML a place."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in "\ufffe\uffff" else c
-        for c in text
-    )

@@ -12,13 +12,22 @@ from collections.abc import Iterator
 _JOINER = "\u200d"
 
 
+def drawable(text: str) -> str:
+    """With a replacement character for what fonts have no picture of, and XML no place: control characters, line ends,
+    lone surrogates, what is no character."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if _has_no_picture(each) else each for each in text)
+
+
 def printable(text: str) -> str:
-    """Without what would steer the terminal: control characters, line ends, lone surrogates, marks of direction."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if _steers(each) else each for each in text)
+    """The same also for marks of direction: what would steer the terminal."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if each in _DIRECTIONS else each for each in drawable(text))
 
 
-def _steers(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in "\u202a\u202b\u202c\u202d\u202e"
+_DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e"
+
+
+def _has_no_picture(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in "\ufffe\uffff"
 
 
 def clusters(text: str) -> Iterator[str]:

@@ -73,6 +73,15 @@ class CorpusConfig(Structure):
         """How messages and reports call the corpus: its files."""
         return " + ".join(str(file) for file in self.files)
 
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """As the names of two files end, `train.de.gz` and `train.en.gz`; None where they tell none."""
+        if len(self.files) == 1:
+            return None
+        ends = [[part for part in file.suffixes if part not in (".gz", ".xz", ".txt")][-1:] for file in self.files]
+        source, target = ("".join(end).removeprefix(".") for end in ends)
+        return (source, target) if source and target and source != target else None
+
 
 class TrainingCorpusConfig(CorpusConfig):
     """A corpus to train on."""

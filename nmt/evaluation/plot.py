@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from nmt.core.errors import InputError
+from nmt.core.text import drawable
 from nmt.evaluation.by_length import FEW, LengthScores, length_label
 
 if TYPE_CHECKING:
@@ -182,11 +182,11 @@ def _draw_heading(axes: Axes, series: _Series, title: str) -> None:
         note, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", size=8.5, color=NOTE_COLOUR
     )
     if title:
-        axes.set_title(printable(title), size=12, color=TEXT_COLOUR, loc="left", pad=22, parse_math=False)
+        axes.set_title(drawable(title), size=12, color=TEXT_COLOUR, loc="left", pad=22, parse_math=False)
 
 
 def _draw_legend(axes: Axes, samples: Sequence[Line2D], names: Sequence[str]) -> None:
-    names = [printable(name) for name in names]
+    names = [drawable(name) for name in names]
     legend = axes.legend(
         samples,
         [" "] * len(names),  # a name that begins with an underscore would be left out
@@ -203,10 +203,3 @@ def _draw_legend(axes: Axes, samples: Sequence[Line2D], names: Sequence[str]) ->
     )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)
-
-
-def printable(text: str) -> str:
-    """Control characters, surrogates and the like as a replacement character: fonts have no picture of them."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text
-    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmt.core.errors import InputError
+from nmt.core.text import drawable
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.plot import (
     AXIS_COLOUR,
@@ -23,7 +24,6 @@ from nmt.evaluation.plot import (
     NOTE_COLOUR,
     TEXT_COLOUR,
     draw_by_length,
-    printable,
 )
 from nmt.reporting.charts import Chart, Line
 from nmt.reporting.record import Part
@@ -234,7 +234,7 @@ def _draw_legend(axes: Axes, chart: Chart, samples: Sequence[Artist], names: Seq
         labelcolor=TEXT_COLOUR,
     )
     for text, line in zip(legend.get_texts(), chart.lines, strict=True):
-        text.set(text=f"{printable(names[line.run])}: {line.name}", parse_math=False)
+        text.set(text=f"{drawable(names[line.run])}: {line.name}", parse_math=False)
 
 
 def _draw_box(axes: Axes, part: Part, x: float, y: float, *, height: float) -> None:
@@ -260,7 +260,7 @@ def _draw_box(axes: Axes, part: Part, x: float, y: float, *, height: float) -> N
         axes.text(
             x + width / 2,
             top - place * pitch,
-            printable(row),
+            drawable(row),
             size=10 if heading else 8.5,
             weight="bold" if heading else "normal",
             color=TEXT_COLOUR,

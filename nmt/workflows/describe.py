@@ -8,23 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
-from nmt.data.config import DataConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
 from nmt.models.config import ModelConfig
+from nmt.models.parts import part_of
 from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.reporting.record import Part
-
-_PACKED = (".gz", ".xz")
 
 
 def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What a run is and how far it has come, by the name of each fact."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
-    if (languages := _languages(data)) is not None:
-        facts["languages"] = languages
+    if (languages := data.train_corpora[0].languages) is not None:
+        facts["languages"] = " → ".join(languages)
     facts["model"] = model_in_words(experiment.model)
     counts = [part.parameters for part in parts if part.parameters is not None]
     if counts:
@@ -74,18 +72,6 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
     )
 
 
-def part_of(name: str) -> str:
-    """The part that a parameter belongs to, by its name in the model."""
-    side, *path = name.split(".")
-    if side == "output":
-        return "output"
-    if "embedding" in path:
-        return "source embedding" if side == "encoder" else "target embedding"
-    if side == "decoder" and ("attention" in path or "attention_residual" in path):
-        return "attention"
-    return side
-
-
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
     """Of a model that takes no memory; what is shared counts once, where it comes first."""
     import torch
@@ -96,7 +82,10 @@ def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, i
         model = build_model(experiment, tokenizers)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
-        counts[part_of(name)] += parameter.numel()
+        part = part_of(name)
+        if part == "embedding":
+            part = "source embedding" if name.startswith("encoder.") else "target embedding"
+        counts[part] += parameter.numel()
     return counts
 
 
@@ -122,16 +111,6 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
     heads = len(model.head_names)
     asked = f"{heads} head{'s' if heads > 1 else ''}"
     return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", asked)
-
-
-def _languages(data: DataConfig) -> str | None:
-    """By the endings of the first corpus' files, as in train.de and train.en; None where they tell nothing."""
-    endings = []
-    for file in data.train_corpora[0].files:
-        name = file.with_suffix("") if file.suffix in _PACKED else file
-        endings.append(name.suffix.removeprefix("."))
-    are_names = all(2 <= len(each) <= 3 and each.isalpha() for each in endings)
-    return " → ".join(endings) if are_names and len(set(endings)) == 2 else None
 
 
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:

@@ -7,7 +7,6 @@ comes from, so that an error names that, and says in a comment which key it was.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,11 +160,6 @@ class Foreign:
 def run_named(path: str) -> str:
     """A run directory of ours named as a folder or file of theirs is, which stays as it is."""
     return f"runs/{Path(path).name or 'imported'}"
-
-
-def quoted(path: Path) -> str:
-    """A path in a command."""
-    return shlex.quote(str(path))
 
 
 def _shown(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.structure import validate
 from nmt.experiment import Experiment
-from nmt.workflows.foreign import Foreign, quoted
+from nmt.workflows.foreign import Foreign
 from nmt.workflows.from_joeynmt import from_joeynmt, is_joeynmt
 from nmt.workflows.from_opennmt import from_opennmt, is_opennmt
 
@@ -38,7 +39,7 @@ def import_config(path: Path, *, output: Path | None) -> None:
     for mark, key, value in config.left():
         log.warning(f"{mark}: {key} ({value}) has no counterpart and is left out")
     if output is not None:
-        log.info(f"wrote: {output}\nnext: nmt train {quoted(output)}")
+        log.info(f"wrote: {output}\nnext: nmt train {shlex.quote(str(output))}")
 
 
 def converted(document: Document, name: str) -> Foreign:

@@ -14,7 +14,6 @@ import safetensors
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
-from nmt.data.config import CorpusConfig
 from nmt.experiment import Experiment
 from nmt.models.parts import count
 from nmt.training import folders
@@ -207,16 +206,7 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
         valid = int(report["valid"]["pairs"]) if report.get("valid") else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
         pass  # it may have been deleted once the model was trained
-    return Corpus(tuple(each.name for each in corpora), _languages(corpora[0]), pairs, kept, valid)
-
-
-def _languages(corpus: CorpusConfig) -> tuple[str, str] | None:
-    """As the two files are called: `train.de.gz` is de."""
-    if len(corpus.files) == 1:
-        return None
-    ends = [[part for part in file.suffixes if part not in (".gz", ".xz", ".txt")][-1:] for file in corpus.files]
-    source, target = ("".join(end).removeprefix(".") for end in ends)
-    return (source, target) if source and target and source != target else None
+    return Corpus(tuple(each.name for each in corpora), corpora[0].languages, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:
