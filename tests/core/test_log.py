@@ -43,6 +43,7 @@ def test_a_terminal_sees_the_bar_and_whole_messages(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.delenv("CI", raising=False)
     with log.progress(total=3, description="counting") as bar:
         bar.update(2)
         bar.refresh()
