@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from collections.abc import Callable, Sequence
@@ -19,8 +20,9 @@ from nmt.training.objective import Losses
 
 _KIBI, _GIBI = 1 << 10, 1 << 30
 
-_NO_MEMORY = ("can't allocate memory", "std::bad_alloc", "ALLOC_FAILED")
-"""What torch's allocator on a CPU, C++ libraries and those of CUDA say."""
+_NO_MEMORY = re.compile(r"can't allocate memory|std::bad_alloc|ALLOC_FAILED|could not (create|execute) a primitive$")
+"""What torch's allocator on a CPU, C++ libraries, those of CUDA and oneDNN say. oneDNN says *a primitive descriptor*
+where it has no code for something."""
 
 
 def peak(device: torch.device) -> float:
@@ -133,6 +135,6 @@ def _tried(backward: Callable[[Batch], Losses], batch: Batch) -> Losses | None:
     except (torch.OutOfMemoryError, MemoryError):
         return None
     except RuntimeError as error:
-        if not any(each in str(error) for each in _NO_MEMORY):
+        if not _NO_MEMORY.search(str(error)):
             raise
         return None

@@ -60,7 +60,7 @@ def nmt(
     """Runs the command line in another process."""
     root = Path(__file__).parents[2]
     command, everything = list(map(str, arguments)), dict(os.environ)
-    for name in ("PYTEST_CURRENT_TEST", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):  # the latter set by nmt in this process
+    for name in _SET_ON_THE_WAY:
         everything.pop(name, None)
     everything |= {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **(environment or {})}
     if stdin is not None and environment is None and (done := _FORKS.run(command, folder, stdin, everything)):
@@ -76,6 +76,8 @@ def nmt(
 
 
 _FORKS = Forks()
+_SET_ON_THE_WAY = ("PYTEST_CURRENT_TEST", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "TORCHINDUCTOR_CACHE_DIR")
+"""By pytest, and by nmt and PyTorch where a test has used them in this process."""
 
 
 class Done(NamedTuple):
