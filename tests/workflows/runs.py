@@ -59,10 +59,8 @@ def nmt(
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs the command line in another process."""
     root = Path(__file__).parents[2]
-    command, everything = list(map(str, arguments)), dict(os.environ)
-    for name in _SET_ON_THE_WAY:
-        everything.pop(name, None)
-    everything |= {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **(environment or {})}
+    command = list(map(str, arguments))
+    everything = _AT_FIRST | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **(environment or {})}
     if stdin is not None and environment is None and (done := _FORKS.run(command, folder, stdin, everything)):
         return done
     return subprocess.run(
@@ -76,8 +74,8 @@ def nmt(
 
 
 _FORKS = Forks()
-_SET_ON_THE_WAY = ("PYTEST_CURRENT_TEST", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "TORCHINDUCTOR_CACHE_DIR")
-"""By pytest, and by nmt and PyTorch where a test has used them in this process."""
+_AT_FIRST = dict(os.environ)
+"""The environment before the first test; what is used in this process, PyTorch and Ray among it, adds to it."""
 
 
 class Done(NamedTuple):
