@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
+from nmt.core.memory import give_back
 from nmt.workflows.output import (
     OutputFormat,
     aligned,
@@ -94,6 +95,7 @@ class Wanted:
 
 def _found(translator: Translator, window: Window) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
     """The translations of a window, what is to be said of its lines, and how many subwords the translations have."""
+    give_back()
     first_line = window.lines[0].number
     found = translator.candidates(
         [line.text for line in window.lines],

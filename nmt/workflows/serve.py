@@ -8,6 +8,7 @@ from socket import socket
 from pydantic import ValidationError
 
 from nmt.core.errors import InputError
+from nmt.core.memory import give_back
 from nmt.search.config import SearchConfig
 from nmt.serving import server
 from nmt.serving.batcher import Batching
@@ -75,6 +76,7 @@ class TranslatorEngine:
 
     def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
         """See ``Engine``."""
+        give_back()
         translator = self._translator.searching(self._search(asked))
         found = translator.candidates(texts)
         alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)

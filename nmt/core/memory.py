@@ -1,0 +1,36 @@
+"""Memory that is free again, and goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from typing import cast
+
+EVERY_S = 1.0
+"""Seconds between two times at least: it takes milliseconds, and what goes back is asked for again."""
+
+_last_s = 0.0
+
+
+def give_back() -> None:
+    """Has glibc's allocator return the pages that hold nothing, wherever they lie; other C libraries are left alone.
+
+    By itself it returns only what is free at the end of its heap. A batch of another shape than those before finds no
+    room as large as it wants between what is kept, and the heap of a process that translates for hours grows.
+    """
+    global _last_s
+    if _trim is None or (now := time.monotonic()) - _last_s < EVERY_S:
+        return
+    _last_s = now
+    _trim(0)
+
+
+def _glibcs() -> Callable[[int], int] | None:
+    try:
+        return cast(Callable[[int], int], ctypes.CDLL(None).malloc_trim)
+    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
+        return None
+
+
+_trim = _glibcs()
