@@ -21,8 +21,8 @@ from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 # Several epochs, dropout, subword sampling, accumulation, a schedule, and an epoch that ends inside an update.
 SETTINGS = [
-    "training.stopping.updates=60", "training.save_every=10", "training.validation.every=8", "training.accumulate=2",
-    "training.validation.metric=bleu", "training.schedule={kind: plateau, warmup: 10, patience: 1, decay: 0.7}",
+    "training.stopping.updates=30", "training.save_every=5", "training.validation.every=4", "training.accumulate=2",
+    "training.validation.metric=bleu", "training.schedule={kind: plateau, warmup: 5, patience: 1, decay: 0.7}",
     "data.subwords.sampling=0.2", "data.subwords.kind=unigram", "data.subwords.size=36",
 ]  # fmt: skip
 
@@ -54,7 +54,7 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """60 updates in one go."""
+    """30 updates in one go."""
     folder = tmp_path_factory.mktemp("whole")
     write_corpus(folder)
     (folder / "config.yaml").write_text(CONFIG)
@@ -94,10 +94,10 @@ def test_killed_and_resumed_training_is_bit_identical(whole: Path, tmp_path: Pat
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG)
     process = begin(tmp_path)
-    wait_for(tmp_path / "run" / "checkpoints" / "step-00000030", process)
+    wait_for(tmp_path / "run" / "checkpoints" / "step-00000015", process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (tmp_path / "run" / "checkpoints" / "step-00000060").exists(), "it was killed too late to show anything"
+    assert not (tmp_path / "run" / "checkpoints" / "step-00000030").exists(), "it was killed too late to show anything"
     done = nmt(*train(), folder=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     assert "going on from update" in done.stderr.decode()
@@ -142,12 +142,12 @@ def test_interrupted_training_saves_and_goes_on_bit_identically(
 @pytest.mark.parametrize(
     "feed",
     [
-        pytest.param("guess: sample, schedule: {kind: linear, warmup: 5, end: 0.0, updates: 40}", id="token"),
-        pytest.param("unit: sentence, schedule: {kind: inverse_sigmoid, warmup: 6, k: 10}", id="sentence"),
+        pytest.param("guess: sample, schedule: {kind: linear, warmup: 3, end: 0.0, updates: 24}", id="token"),
+        pytest.param("unit: sentence, schedule: {kind: inverse_sigmoid, warmup: 3, k: 6}", id="sentence"),
     ],
 )
 def test_killed_and_resumed_in_the_middle_of_a_feeds_schedule(feed: str, tmp_path: Path) -> None:
-    settings = (f"training.feed={{kind: scheduled_sampling, {feed}}}", "training.stopping.updates=40")
+    settings = (f"training.feed={{kind: scheduled_sampling, {feed}}}", "training.stopping.updates=24")
     in_one_go, in_two = tmp_path / "in_one_go", tmp_path / "in_two"
     for folder in (in_one_go, in_two):
         folder.mkdir()
@@ -156,10 +156,10 @@ def test_killed_and_resumed_in_the_middle_of_a_feeds_schedule(feed: str, tmp_pat
     whole = nmt(*train(*settings), folder=in_one_go)
     assert whole.returncode == 0, whole.stderr.decode()
     process = begin(in_two, *settings)
-    wait_for(in_two / "run" / "checkpoints" / "step-00000020", process)
+    wait_for(in_two / "run" / "checkpoints" / "step-00000010", process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (in_two / "run" / "checkpoints" / "step-00000040").exists(), "it was killed too late to show anything"
+    assert not (in_two / "run" / "checkpoints" / "step-00000024").exists(), "it was killed too late to show anything"
     last = [line for line in measurements(in_two) if line["kind"] == "train"][-1]
     assert 0.0 < last["gold_probability"] < 1.0
     done = nmt(*train(*settings), folder=in_two)
@@ -170,7 +170,7 @@ def test_killed_and_resumed_in_the_middle_of_a_feeds_schedule(feed: str, tmp_pat
 
 def test_killed_and_resumed_with_averages(tmp_path: Path) -> None:
     settings = (
-        "training.ema=0.9", "training.average=3", "training.stopping.updates=40", "training.validation.every=6",
+        "training.ema=0.9", "training.average=3", "training.stopping.updates=24", "training.validation.every=6",
         "training.validation.metric=loss", "training.schedule=constant",
     )  # fmt: skip
     in_one_go, in_two = tmp_path / "in_one_go", tmp_path / "in_two"
@@ -181,10 +181,10 @@ def test_killed_and_resumed_with_averages(tmp_path: Path) -> None:
     whole = nmt(*train(*settings), folder=in_one_go)
     assert whole.returncode == 0, whole.stderr.decode()
     process = begin(in_two, *settings)
-    wait_for(in_two / "run" / "checkpoints" / "step-00000020", process)
+    wait_for(in_two / "run" / "checkpoints" / "step-00000010", process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (in_two / "run" / "checkpoints" / "step-00000040").exists(), "it was killed too late to show anything"
+    assert not (in_two / "run" / "checkpoints" / "step-00000024").exists(), "it was killed too late to show anything"
     done = nmt(*train(*settings), folder=in_two)
     assert done.returncode == 0, done.stderr.decode()
     same_bits(in_one_go, in_two, plateaus=False)
