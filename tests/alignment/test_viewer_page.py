@@ -12,6 +12,7 @@ import pytest
 from nmt.alignment.error_rate import Gold, score, score_pair
 from nmt.alignment.formats import Alignment
 from nmt.alignment.viewer import ViewerWriter
+from tests.serving.accessibility import faults
 from tests.serving.browser import CHROMEDRIVER, CHROMIUM, ENTER, TAB, Browser, browsing
 
 pytestmark = pytest.mark.skipif(
@@ -325,6 +326,17 @@ def test_long_sentences_and_narrow_windows(browser: Browser, tmp_path: Path) -> 
         assert rows == ["words source", "words target"] * (len(rows) // 2)  # by turns
         order = "return [...document.querySelectorAll('.source .word')].map((each) => Number(each.dataset.place))"
         assert browser.run(order) == list(range(71))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("chosen", ["lines", "matrix"])
+def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, chosen: str, dark: bool) -> None:
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.emulate("Emulation.setEmulatedMedia", features=[scheme])
+    gold = [Gold(frozenset(), frozenset())] * len(SOURCES)
+    show(browser, tmp_path, pairs(views=2), gold)
+    layout(browser, chosen)
+    assert faults(browser) == []
 
 
 def test_ten_thousand_pairs_are_there_in_a_moment(browser: Browser, tmp_path: Path) -> None:

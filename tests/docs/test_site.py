@@ -6,6 +6,9 @@ import html
 import re
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ from nmt.core.structure import Document, validate
 from nmt.experiment import Experiment
 from tests.docs.pages import ROOT
 from tests.docs.test_commands import options_of
+from tests.serving.accessibility import faults
+from tests.serving.browser import CHROMEDRIVER, CHROMIUM, browsing
 
 pytest.importorskip("material", reason="pip install 'nmt[docs]'")
 
@@ -102,6 +107,29 @@ def test_what_stands_outside_docs_comes_along(site: Path) -> None:
     config = "configs/multi30k-de-en-best.yaml"
     assert (site / config).read_bytes() == (ROOT / config).read_bytes()
     assert f'href="{config}"' in (site / "results.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here")
+def test_axe_finds_no_fault(site: Path, tmp_path: Path) -> None:
+    """In what is ours of a page. The theme has navigation of its own around it and in each block of code, and browsers
+    let the keyboard scroll wide ones."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    handler.log_message = lambda *_: None
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, browsing(tmp_path) as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for page in ("index", "align", "attention", "commands/train", "configuration/training"):
+            for scheme in ("light", "dark"):
+                features = [{"name": "prefers-color-scheme", "value": scheme}]
+                browser.emulate("Emulation.setEmulatedMedia", features=features)
+                browser.open(f"http://127.0.0.1:{server.server_port}/{page}.html")
+                browser.until("return document.querySelector('article').textContent.length > 1000")
+                found = faults(browser, "article")
+                ours = [
+                    each for each in found if not each.startswith(("landmark-unique:", "scrollable-region-focusable:"))
+                ]
+                assert ours == [], page
+        server.shutdown()
+        assert browser.complaints() == []
 
 
 @pytest.mark.parametrize(

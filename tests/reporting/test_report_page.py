@@ -15,6 +15,7 @@ pytest.importorskip("matplotlib")
 from nmt.reporting.record import Run
 from nmt.reporting.writer import page
 from tests.reporting.records import NASTY, run
+from tests.serving.accessibility import faults
 from tests.serving.browser import CHROMEDRIVER, CHROMIUM, Browser, browsing
 
 pytestmark = pytest.mark.skipif(
@@ -162,6 +163,12 @@ def test_text_and_lines_stand_out(browser: Browser, tmp_path: Path, dark: bool) 
     found: dict[str, Any] = browser.run(CONTRAST)
     for name, ratio in found.items():
         assert ratio >= (3 if name.startswith("run") else 4.5), (name, ratio)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1000, False), (1000, True), (360, False)])
+def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, width: int, dark: bool) -> None:
+    show(browser, tmp_path, run("one"), run("two", seed=1), width=width, dark=dark)
+    assert faults(browser) == []
 
 
 def test_everything_that_is_used_has_a_name(browser: Browser, tmp_path: Path) -> None:

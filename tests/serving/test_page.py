@@ -19,6 +19,7 @@ from nmt.serving.engine import Answer, Asked
 from nmt.serving.listening import bind, url
 from nmt.serving.messages import Limits
 from nmt.serving.metrics import Metrics
+from tests.serving.accessibility import faults
 from tests.serving.browser import CHROMEDRIVER, CHROMIUM, CONTROL, ENTER, TAB, Browser, browsing
 from tests.serving.fakes import Gated, batching
 
@@ -126,6 +127,28 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         assert browser.complaints() == []
         browser.screenshot(tmp_path / "page.png")
         assert (tmp_path / "page.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_fault(browser: Browser, dark: bool) -> None:
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.emulate("Emulation.setEmulatedMedia", features=[scheme])
+    with batching(Looking()) as batcher, serving(batcher) as address:
+        browser.open(address)
+        assert faults(browser) == []
+        browser.type("#source", TEXT)
+        browser.until("return document.querySelectorAll('.weights tbody tr').length > 0")
+        assert faults(browser) == []
+
+
+def test_axe_would_find_faults(browser: Browser) -> None:
+    with batching(Looking()) as batcher, serving(batcher) as address:
+        browser.open(address)
+        browser.run(
+            "Object.assign(document.querySelector('h1').style, {color: '#999', background: '#777'});"
+            "document.querySelector('main').append(document.createElement('input'))"
+        )
+        assert {each.partition(":")[0] for each in faults(browser)} == {"color-contrast", "label"}
 
 
 def test_the_page_fits_a_narrow_window(browser: Browser) -> None:
