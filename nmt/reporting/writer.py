@@ -268,11 +268,16 @@ def _samples(runs: Sequence[Run]) -> list[tuple[int, Sample]]:
 def _translations(runs: Sequence[Run]) -> str:
     if not _samples(runs):
         return ""
-    count = max(len(run.translated.samples) for run in runs if run.translated is not None)
-    total = max(run.translated.sentences for run in runs if run.translated is not None)
+    translated = [run.translated for run in runs if run.translated is not None]
+    count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
+    attention, gradient = "the attention", "how steeply a word's score changes with the source (by gradients)"
+    attend = {each.looks is not None for each in translated}
+    matrix = {frozenset([True]): attention, frozenset([False]): gradient}.get(
+        frozenset(attend), f"{attention}, or of a model without any {gradient}"
+    )
     return (
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
-        "of the reference that the translation has not, and the other way round. The matrix is the attention, in per "
+        f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
         "cent: a row for each word of the translation, a column for each word of the source.</p>\n"
     ) + part("pairs.html")
 

@@ -82,6 +82,18 @@ def test_what_there_is_nothing_of_has_no_section(runs: list[Run], there: list[st
     assert ("there is no corpus" in read.text) == any(each.notes for each in runs)
 
 
+def test_the_matrix_is_called_what_it_is() -> None:
+    attends = run("one")
+    assert attends.translated is not None
+    blind = replace(attends, translated=replace(attends.translated, looks=None))
+    told = [" ".join(Page(page(runs)).text.split()) for runs in ([attends], [blind], [attends, blind])]
+    attention = "The matrix is the attention, in per cent"
+    gradient = "The matrix is how steeply a word's score changes with the source (by gradients), in per cent"
+    either = "The matrix is the attention, or of a model without any how steeply"
+    found = [[each in text for each in (attention, gradient, either)] for text in told]
+    assert found == [[True, False, False], [False, True, False], [False, False, True]]
+
+
 def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
     references = ["a b c d e f", "g h i j k l", "m n o p q r"] * 8
     worse = [line.replace("c", "x").replace("j", "y") for line in references]
