@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import importlib.util
+import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,9 @@ import typer
 from typer.core import TyperGroup
 
 from nmt.cli.app import app
-from tests.docs.pages import PAGES, ROOT, code_lines, shown, typed
+from tests.docs.pages import PAGES, ROOT, code_lines, commands, shown
+from tests.docs.workshop import make_clone, make_workshop, work
+from tests.workflows.test_import import JOEY_RECURRENT
 
 
 def options_of() -> dict[str, set[str]]:
@@ -42,80 +46,112 @@ def test_commands_are_found_in_the_pages() -> None:
 
 def test_lines_of_code_are_read_whole() -> None:
     text = "text\n\n    $ nmt align x \\\n      --base 1   # why\n    out\n\n```yaml\n    no: code\n```\n\n    second\n"
-    assert list(filter(None, code_lines(text))) == ["$ nmt align x        --base 1   # why", "out", "second"]
+    assert list(filter(None, code_lines(text))) == ["$ nmt align x --base 1   # why", "out", "second"]
 
 
 # ------------------------------------------------------------------------------------------------ they are also run
 
-SHORT = (
-    "data.subwords.size=400",
-    "training.stopping.updates=4",
-    "training.validation.every=2",
-    "search.max_length_ratio=1.0",
-)
-"""What keeps a training of the pages short, and its untrained model's translations."""
-
 NOT_RUN = {
-    "nmt serve": "does not end",
-    "nmt aligner runs": "learns for minutes on any corpus; tests/workflows/test_learn_aligner.py runs it",
+    "pip install": "needs the network",
+    "make setup": "needs the network; the tests run in what it makes",
+    ". .venv/bin/activate": "the tests run in an environment of another name",
+    "make package": "needs the network; tests/packaging/test_wheel.py runs what it does",
+    "make test": "runs this test",
+    "make docs": "tests/docs/test_site.py runs what it does",
+    "make mutants": "takes hours; tests/scripts/test_mutants.py",
+    "make fuzz": "takes hours; the command below it is run with fewer cases",
+    "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",
+    "python scripts/endurance.py": "the same",
     "--ray": "needs Ray; tests/workflows/test_ray.py runs it",
+    "export OMP_NUM_THREADS=8": "of a script for SLURM",
+    "srun ": "needs SLURM; torchrun is run by itself",
 }
 """Parts of commands that are not run here, and why."""
 
-KEPT = {"train": 1000, "valid": 40, "test": 60, "hard": 60}
-"""Pairs of the corpus that ships."""
+OUTLINES = {
+    r"\[MODEL\]|\bMODEL\b": "runs/mine",
+    r"\[RUN\]|\bRUN RUN …": "runs/mine runs/de-en",
+    r"\bCHECKPOINT CHECKPOINT …": "runs/mine/checkpoints/step-00000002 runs/mine/checkpoints/step-00000003",
+    r"\bCONFIG\b": "configs/big.yaml",
+    r" \[options\]|…": "",
+    r"evaluate \.\.\.": "evaluate --source x.de --reference x.en",
+    r"text \| tsv \| jsonl": "jsonl",
+    r"--shortlist$": "--shortlist < source.de",
+    r"--source F": "--source x.de",
+    r"--(target|reference) F": r"--\1 x.en",
+    r"--hypothesis F": "--hypothesis hypothesis.en",
+    r"--aligner F": "--aligner de-en.aligner",
+    r"--links F": "--links fwd",
+    r"--alignment F": "--alignment links",
+    r"--gold F": "--gold x.align",
+    r"--output F": "--output scores.jsonl",
+    r"--plot F\.png": "--plot by-length.png",
+    r"--symmetrize HOW": "--symmetrize soft-product",
+    r"--threshold X": "--threshold 0.1",
+    r"--view VIEW": "--view attention",
+    r"\[(--[^]]+)\]": r"\1",
+}
+"""What pages leave open, and what it is here; what is in brackets is always given."""
+
+SHORTER = {
+    "make demo": f"touch installed && make demo INSTALLED=installed BIN={Path(sys.executable).parent}",
+    "python -m pytest": "python -m pytest --collect-only",
+    "--minutes 8": "--updates 3 --systems scores/dot,scores/none",
+    "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
+    "curl ": "curl --fail ",
+}
+"""What is done otherwise than a page has it: less, or on one machine."""
+
+FRESH = {
+    "README.md": ["runs"],
+    "tutorial.md": ["runs"],
+    "begin.md": ["runs", "data"],
+    "train.md": ["runs/de-en"],
+    "results.md": ["runs"],
+}
+"""What a page makes itself, and which is therefore not there."""
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A folder like a clone with a small part of the corpus, where `nmt` trains for a moment."""
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
-    corpus = tmp_path / "data" / "de-en"
-    corpus.mkdir(parents=True)
-    for name, count in KEPT.items():
-        for path in (ROOT / "data" / "de-en").glob(f"{name}.*"):
-            (corpus / path.name).write_text(head(path, count), encoding="utf-8")
-    for kind in ("de", "en"):
-        (tmp_path / f"x.{kind}").write_text(head(corpus / f"train.{kind}", 300), encoding="utf-8")
-        (tmp_path / f"my.{kind}").write_text(head(corpus / f"train.{kind}", 600), encoding="utf-8")
-    short = " ".join(f"--set {each}" for each in SHORT)
-    command = tmp_path / "bin" / "nmt"
-    command.parent.mkdir()
-    command.write_text(
-        f'#!/bin/sh\n[ "$1" = train ] && set -- "$@" {short}\nexec "{sys.executable}" -m nmt "$@"\n', encoding="utf-8"
-    )
-    command.chmod(0o755)
-    return tmp_path
+def is_run(command: str) -> bool:
+    """Whether it is one that tests run here."""
+    return not any(part in command for part in NOT_RUN)
 
 
-def head(path: Path, count: int) -> str:
-    """The first lines of a file."""
-    return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:count])
+def concrete(lines: list[str]) -> list[str]:
+    """What stands for commands and outlines as pages show them."""
+    text = "\n".join(lines)
+    for pattern, choice in OUTLINES.items():
+        text = re.sub(pattern, choice, text, flags=re.MULTILINE)
+    for part, shorter in SHORTER.items():
+        text = text.replace(part, shorter)
+    # Of a training on two machines both have to be there at once.
+    text = re.sub(r"(torchrun .*--node-rank 0 .*)\n(torchrun .*)", r"\1 & \2; wait $!", text)
+    return text.replace("--master-port 29500", f"--master-port {free_port()}").splitlines()
 
 
-def run(folder: Path, lines: list[str]) -> None:
-    """Has a shell run each line."""
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    for line in lines:
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", line],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the pages name, made once; to be copied."""
+    folder = tmp_path_factory.mktemp("workshop")
+    make_workshop(folder)
+    return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
-def test_what_a_page_has_one_type_works(clone: Path, page: str) -> None:
-    lines = [line for line in typed(ROOT / page) if not any(part in line for part in NOT_RUN)]
-    assert len(lines) > 10
-    run(clone, lines)
-
-
-@pytest.mark.slow
-def test_what_begin_has_one_type_works(clone: Path) -> None:
-    """Its configuration and run have the names of the corpus that ships, which is therefore not there."""
-    shutil.rmtree(clone / "data")
-    first, *others = typed(ROOT / "docs" / "begin.md")
-    run(clone, [first, "nmt train de-en.yaml", *others])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(map(is_run, commands(page)))], ids=lambda page: page.name
+)
+def test_what_a_page_has_one_type_works(workshop: Path, tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "workshop"
+    shutil.copytree(workshop, folder, symlinks=True)
+    for name in FRESH.get(page.name, []):
+        shutil.rmtree(folder / name)
+    work(folder, concrete(list(filter(is_run, commands(page)))))
