@@ -21,15 +21,15 @@ def code_lines(text: str) -> list[str]:
 
 
 _PROGRAMS = (
-    "awk bash cat cd cmake cp curl cut docker echo for git grep head ln make mkdir mv nmt paste pip python python3 ray sacrebleu "
-    "sbatch sed sh sort srun sudo tail torchrun wget"
-).split()
-
-_COMMAND = re.compile(
-    rf"\s*(?:\$ (?P<typed>.+)|(?:\d  )?(?P<bare>(?:\w+=\S+ )*(?:{'|'.join(_PROGRAMS)}|\.(?= )|export(?= \w+=))(?= ).*))"
+    "awk|bash|cat|cd|cmake|cp|curl|cut|docker|echo|for|git|grep|head|ln|make|mkdir|mv|nmt|paste|pip|python3?|ray|"
+    "sacrebleu|sbatch|sed|sh|sort|srun|sudo|tail|torchrun|wget"
 )
 
-_SAID = re.compile(r" {2,}#.*| {3,}.*")
+_COMMAND = re.compile(
+    rf"\s*(?:\$ (?P<typed>.+)|(?:\d  )?(?P<bare>(?:\w+=\S+ )*(?:{_PROGRAMS}|\.(?= )|export(?= \w+=))(?= ).*))"
+)
+
+_SAID = re.compile(r" +# .*| {3,}.*")
 """What a page says of a command, on its line."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import socket
@@ -16,7 +15,7 @@ from typer.core import TyperGroup
 
 from nmt.cli.app import app
 from tests.docs.pages import PAGES, ROOT, code_lines, commands, shown
-from tests.docs.workshop import make_clone, make_workshop, work
+from tests.docs.workshop import make_workshop, work
 from tests.workflows.test_import import JOEY_RECURRENT
 
 
@@ -96,7 +95,7 @@ OUTLINES = {
 SHORTER = {
     "make demo": f"touch installed && make demo INSTALLED=installed BIN={Path(sys.executable).parent}",
     "python -m pytest": "python -m pytest --collect-only",
-    "--minutes 8": "--updates 3 --systems scores/dot,scores/none",
+    "--minutes 8": "--updates 3 --systems scores/dot,scores/general",
     "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
     "curl ": "curl --fail ",
 }
@@ -108,13 +107,35 @@ FRESH = {
     "begin.md": ["runs", "data"],
     "train.md": ["runs/de-en"],
     "results.md": ["runs"],
+    "prepare.md": ["runs"],
 }
 """What a page makes itself, and which is therefore not there."""
+
+
+DISTILLED = "configs/multi30k-en-de-distilled.yaml"
+"""docs/results.md leaves to its comments what comes before it."""
 
 
 def is_run(command: str) -> bool:
     """Whether it is one that tests run here."""
     return not any(part in command for part in NOT_RUN)
+
+
+def lines_to_run(page: Path) -> list[str]:
+    """What is run of a page, in order."""
+    lines = []
+    for command in filter(is_run, commands(page)):
+        if command == f"nmt train {DISTILLED}":
+            lines += before_distilled()
+        lines.append(command)
+    return concrete(lines)
+
+
+def before_distilled() -> list[str]:
+    """What the comments of the configuration have one type before it is trained."""
+    text = re.sub(r" \\\n# *", " ", (ROOT / DISTILLED).read_text(encoding="utf-8"))
+    typed = re.findall(r"^#   (\S.*?)(?: {2,}#.*)?$", text, flags=re.MULTILINE)
+    return typed[: typed.index(f"nmt train {DISTILLED}")]
 
 
 def concrete(lines: list[str]) -> list[str]:
@@ -154,4 +175,50 @@ def test_what_a_page_has_one_type_works(workshop: Path, tmp_path: Path, page: Pa
     shutil.copytree(workshop, folder, symlinks=True)
     for name in FRESH.get(page.name, []):
         shutil.rmtree(folder / name)
-    work(folder, concrete(list(filter(is_run, commands(page)))))
+    (folder / "joey.yaml").write_text(JOEY_RECURRENT, encoding="utf-8")
+    work(folder, lines_to_run(page))
+
+
+_A_COMMAND = re.compile(
+    r"^(?: {4}|\t)\s*(?:\$ +|\d +)?((?:[A-Z_]+=\S+ )*(?:nmt|python|make|torchrun|srun|curl|sacrebleu|pip|docker) .*)"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_command_of_a_page_escapes(page: Path) -> None:
+    """Read line by line, without regard to blocks; code between fences is none for a shell."""
+    text = page.read_text("utf-8")
+    begun = [found[1] for found in map(_A_COMMAND.match, text.splitlines()) if found]
+    found = commands(page)
+    assert [line for line in begun if not any(re.match(re.escape(each[:20]), line) for each in found)] == []
+    assert len([each for each in found if _A_COMMAND.match(f"    {each}")]) == len(begun)
+    assert set(re.findall(r"^ *```(\w+)", text, flags=re.MULTILINE)) <= {"json", "python", "yaml"}
+
+
+def test_what_is_not_run_is_on_a_page() -> None:
+    shown_anywhere = [command for page in PAGES for command in commands(page)]
+    assert [part for part in NOT_RUN if not any(part in command for command in shown_anywhere)] == []
+    assert [part for part in SHORTER if not any(part in command for command in filter(is_run, shown_anywhere))] == []
+    assert len(list(filter(is_run, shown_anywhere))) > 130
+
+
+def test_no_outline_is_left_open() -> None:
+    lines = [line for page in PAGES for line in lines_to_run(page)]
+    assert [
+        line for line in lines if re.search(r"\[-|\[[A-Z]|…| \.\.\.|(?<!\S)[A-Z]+(?!\S)", re.sub("'[^']*'", "", line))
+    ] == []
+
+
+def test_every_target_of_make_is_there() -> None:
+    """Those that are not run, as well: what they would do is printed."""
+    targets = sorted({command for page in PAGES for command in commands(page) if command.startswith("make ")})
+    assert len(targets) > 8
+    for target in targets:
+        done = subprocess.run(["make", "--dry-run", *target.split()[1:]], cwd=ROOT, capture_output=True, check=False)
+        assert done.returncode == 0, target
+
+
+def test_every_extra_that_is_installed_is_there() -> None:
+    asked = {extra for page in PAGES for extra in re.findall(r"nmt\[([a-z0-9]+)\]", page.read_text("utf-8"))}
+    there = re.findall(r"^([a-z0-9]+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), flags=re.MULTILINE)
+    assert {"plot", "serve", "ray", "onnx"} <= asked <= set(there)
