@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 from nmt.cli.app import app
 from tests.docs.pages import PAGES, ROOT, code_lines, commands, shown
 from tests.docs.workshop import make_workshop, work
-from tests.workflows.test_import import JOEY_RECURRENT
 
 
 def options_of() -> dict[str, set[str]]:
@@ -175,7 +174,6 @@ def test_what_a_page_has_one_type_works(workshop: Path, tmp_path: Path, page: Pa
     shutil.copytree(workshop, folder, symlinks=True)
     for name in FRESH.get(page.name, []):
         shutil.rmtree(folder / name)
-    (folder / "joey.yaml").write_text(JOEY_RECURRENT, encoding="utf-8")
     work(folder, lines_to_run(page))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from tests.docs.pages import ROOT
+from tests.workflows.test_import import JOEY_RECURRENT
 
 KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
 """Pairs of the corpus that ships."""
@@ -32,35 +33,87 @@ SMALLER = (
 """What makes the configurations that ship small, sizes in proportion: patterns, and what takes their place."""
 
 MADE = {
-    "runs/de-en": ("de-en", ["old"], []),
-    "runs/en-de": ("multi30k-de-en-tiny", ["multi30k-en-de-best"], ["train", "valid", "test"]),
-    "runs/mine": ("multi30k-de-en-tiny", ["multi30k-de-en-best", "multi30k-de-en"], []),
+    "runs/de-en": ("de-en", ["old"], False),
+    "runs/en-de": ("multi30k-de-en-tiny", ["multi30k-en-de-best"], True),
+    "runs/mine": ("multi30k-de-en-tiny", ["multi30k-de-en-best", "multi30k-de-en"], False),
 }
-"""The runs: of which configuration, under what other names, and which corpora have source and target exchanged."""
+"""The runs: of which configuration, under what other names, and whether its direction is turned."""
+
+TURNED = " ".join(
+    f"--set data.{part}.source=data/multi30k/{name}.en.gz --set data.{part}.target=data/multi30k/{name}.de.gz"
+    for part, name in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr"))
+)
 
 
-def make_clone(folder: Path) -> None:
-    """Like a clone of the repository, with small corpora by the names of the great ones; `nmt` trains for a moment."""
+def make_workshop(folder: Path) -> None:
+    """Like a clone of the repository, with small corpora by the names of great ones, runs and the reader's files."""
     for name in ("scripts", "tests", "Makefile", "pyproject.toml", "constraints.txt"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copytree(ROOT / "docs", folder / "docs")
-    corpus, multi30k, configs = (folder / name for name in ("data/de-en", "data/multi30k", "configs"))
-    for each in (corpus, multi30k, configs):
-        each.mkdir(parents=True)
-    for path in (ROOT / "configs").iterdir():
-        text = path.read_text(encoding="utf-8")
-        for pattern, small in SMALLER:
-            text = re.sub(pattern, small, text, flags=re.MULTILINE)
-        (configs / path.name).write_text(text, encoding="utf-8")
+    _add_corpora(folder)
+    _add_configs(folder)
+    _add_mechanisms(folder)
+    _add_command(folder)
+    work(folder, ["nmt aligner --source x.de --target x.en --output de-en.aligner"])
+    for run, (config, others, is_turned) in MADE.items():
+        work(folder, [f"nmt train configs/{config}.yaml --set run={run} {TURNED if is_turned else ''}"])
+        for other in others:
+            # Without what says when it was trained: no two may be the last.
+            shutil.copytree(
+                folder / run, folder / "runs" / other, symlinks=True, ignore=shutil.ignore_patterns(".order")
+            )
+
+
+def _add_corpora(folder: Path) -> None:
+    corpus, multi30k = folder / "data" / "de-en", folder / "data" / "multi30k"
+    corpus.mkdir(parents=True)
+    multi30k.mkdir()
     for name, count in KEPT.items():
         for path in (ROOT / "data" / "de-en").glob(f"{name}.*"):
             _cut(path, count, corpus / path.name)
     for kind in ("de", "en"):
         for name, count, of in (("train", 300, "train"), ("val", 20, "valid"), ("test_2016_flickr", 20, "test")):
             with gzip.open(multi30k / f"{name}.{kind}.gz", "wt", encoding="utf-8") as file:
-                file.write(head(corpus / f"{of}.{kind}", count))
-        _cut(corpus / f"train.{kind}", 600, folder / f"my.{kind}")
-        _cut(corpus / f"train.{kind}", 300, folder / f"x.{kind}")
+                file.write(_head(corpus / f"{of}.{kind}", count))
+        for name, count, of in (("my", 600, "train"), ("train", 300, "train"), ("test_2016_flickr", 20, "test")):
+            _cut(corpus / f"{of}.{kind}", count, folder / f"{name}.{kind}")
+    for kind in ("de", "en", "align"):
+        for name, of in (("x", "test"), ("dev", "valid")):
+            _cut(corpus / f"{of}.{kind}", 20, folder / f"{name}.{kind}")
+    for name, of in (("source.de", "x.de"), ("reference.en", "x.en"), ("hypothesis.en", "dev.en")):
+        shutil.copy(folder / of, folder / name)
+    for name in ("fwd", "rev", "links"):
+        shutil.copy(folder / "x.align", folder / name)
+
+
+def _add_configs(folder: Path) -> None:
+    """Those that ship, and the reader's own."""
+    (folder / "configs").mkdir()
+    for path in (ROOT / "configs").iterdir():
+        text = path.read_text(encoding="utf-8")
+        for pattern, small in SMALLER:
+            text = re.sub(pattern, small, text, flags=re.MULTILINE)
+        (folder / "configs" / path.name).write_text(text, encoding="utf-8")
+    for name, of in (("config", "comparison-de-en"), ("new", "de-en"), ("configs/big", "de-en")):
+        tree = yaml.safe_load((folder / "configs" / f"{of}.yaml").read_text(encoding="utf-8"))
+        tree["run"] = f"runs/{Path(name).name}"
+        if name == "new":
+            tree["data"]["subwords"] = {"model": "runs/old"}
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
+    (folder / "joey.yaml").write_text(JOEY_RECURRENT, encoding="utf-8")
+
+
+def _add_mechanisms(folder: Path) -> None:
+    """The reader's own, as the pages have them."""
+    for page in (folder / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for name, code in re.findall(r"```python\n# (mechanisms/\S+)(.*?)```", text, flags=re.DOTALL):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"# {name}{code}", encoding="utf-8")
+
+
+def _add_command(folder: Path) -> None:
+    """An `nmt` whose trainings are short."""
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
@@ -70,52 +123,13 @@ def make_clone(folder: Path) -> None:
     command.chmod(0o755)
 
 
-def make_workshop(folder: Path) -> None:
-    """A clone with trained models and the reader's own files, by the names that the pages give them."""
-    make_clone(folder)
-    corpus = folder / "data" / "de-en"
-    for kind in ("de", "en", "align"):
-        _cut(corpus / f"test.{kind}", 30, folder / f"x.{kind}")
-        _cut(corpus / f"valid.{kind}", 30, folder / f"dev.{kind}")
-    for kind in ("de", "en"):
-        _cut(corpus / f"train.{kind}", 300, folder / f"train.{kind}")
-        _cut(corpus / f"test.{kind}", 30, folder / f"test_2016_flickr.{kind}")
-    for name, of in (("source.de", "x.de"), ("reference.en", "x.en"), ("hypothesis.en", "dev.en")):
-        shutil.copy(folder / of, folder / name)
-    for name in ("fwd", "rev", "links"):
-        shutil.copy(folder / "x.align", folder / name)
-    for run, (config, others, exchanged) in MADE.items():
-        turned = " ".join(
-            f"--set data.{part}.source=data/multi30k/{file}.en.gz --set data.{part}.target=data/multi30k/{file}.de.gz"
-            for part, file in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr"))
-            if part in exchanged
-        )
-        work(folder, [f"nmt train configs/{config}.yaml --set run={run} {turned}"])
-        for other in others:
-            shutil.copytree(
-                folder / run, folder / "runs" / other, symlinks=True, ignore=shutil.ignore_patterns(".order")
-            )
-    configs = folder / "configs"
-    for name, of in (("config", "comparison-de-en"), ("new", "de-en"), ("configs/big", "de-en")):
-        tree = yaml.safe_load((configs / f"{of}.yaml").read_text(encoding="utf-8"))
-        tree["run"] = f"runs/{Path(name).name}"
-        if name == "new":
-            tree["data"]["subwords"] = {"model": "runs/old"}
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
-    for page in (folder / "docs").glob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        for name, code in re.findall(r"```python\n# (mechanisms/\S+)(.*?)```", text, flags=re.DOTALL):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(f"# {name}{code}", encoding="utf-8")
-
-
-def head(path: Path, count: int) -> str:
+def _head(path: Path, count: int) -> str:
     """The first lines of a file."""
     return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:count])
 
 
 def _cut(path: Path, count: int, to: Path) -> None:
-    to.write_text(head(path, count), encoding="utf-8")
+    to.write_text(_head(path, count), encoding="utf-8")
 
 
 def work(folder: Path, lines: list[str]) -> None:
