@@ -113,12 +113,20 @@ def _add_mechanisms(folder: Path) -> None:
 
 
 def _add_command(folder: Path) -> None:
-    """An `nmt` whose trainings are short."""
+    """An `nmt` whose trainings are short, and whose aligner's layer hardly learns."""
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
+    hardly = "import nmt.workflows.learn_aligner as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     command.write_text(
-        f'#!/bin/sh\n[ "$1" = train ] && set -- "$@" {short}\nexec "{sys.executable}" -m nmt "$@"\n', encoding="utf-8"
+        f"""#!/bin/sh
+case $1 in
+  train) set -- "$@" {short} ;;
+  aligner) exec "{sys.executable}" -c '{hardly}' "$@" ;;
+esac
+exec "{sys.executable}" -m nmt "$@"
+""",
+        encoding="utf-8",
     )
     command.chmod(0o755)
 
