@@ -104,7 +104,7 @@ SHORTER = {
     "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
     "curl ": "curl --fail ",
 }
-"""What is done otherwise than a page has it: less, or on one machine; tests are looked for, as `make test` runs them."""
+"""What is done otherwise than a page has it: less, or on one machine; tests are looked for, not run twice."""
 
 FRESH = {
     "README.md": ["runs"],
