@@ -16,13 +16,27 @@ _FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 
 def code_lines(text: str) -> list[str]:
     """The lines of code that stands indented, without the indent; those that go on after a backslash are joined."""
-    blocks = "\n".join(_BLOCK.findall(_FENCED.sub("", text))).replace("\\\n", " ")
+    blocks = re.sub(r"\s*\\\n\s*", " ", "\n".join(_BLOCK.findall(_FENCED.sub("", text))))
     return [line.removeprefix("    ") for line in blocks.splitlines()]
 
 
-def typed(page: Path) -> list[str]:
-    """What a page has after a prompt, in order."""
-    return [line.removeprefix("$ ") for line in code_lines(page.read_text("utf-8")) if line.startswith("$ ")]
+_PROGRAMS = (
+    "awk|bash|cat|cd|cmake|cp|curl|cut|docker|echo|for|git|grep|head|ln|make|mkdir|mv|nmt|paste|pip|python3?|ray|"
+    "sacrebleu|sbatch|sed|sh|sort|srun|sudo|tail|torchrun|wget"
+)
+
+_COMMAND = re.compile(
+    rf"\s*(?:\$ (?P<typed>.+)|(?:\d  )?(?P<bare>(?:\w+=\S+ )*(?:{_PROGRAMS}|\.(?= )|export(?= \w+=))(?= ).*))"
+)
+
+_SAID = re.compile(r" +# .*| {3,}.*")
+"""What a page says of a command, on its line."""
+
+
+def commands(page: Path) -> list[str]:
+    """What a page has one type, in order, after a prompt or without one, whole or in outline."""
+    found = map(_COMMAND.fullmatch, code_lines(page.read_text("utf-8")))
+    return [_SAID.sub("", (each["typed"] or each["bare"]).rstrip()) for each in found if each]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import importlib.util
+import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from nmt.cli.app import app
-from tests.docs.pages import PAGES, ROOT, code_lines, shown, typed
+from tests.docs.pages import PAGES, ROOT, code_lines, commands, shown
+from tests.docs.workshop import make_workshop, work
 
 
 def options_of() -> dict[str, set[str]]:
@@ -42,80 +45,191 @@ def test_commands_are_found_in_the_pages() -> None:
 
 def test_lines_of_code_are_read_whole() -> None:
     text = "text\n\n    $ nmt align x \\\n      --base 1   # why\n    out\n\n```yaml\n    no: code\n```\n\n    second\n"
-    assert list(filter(None, code_lines(text))) == ["$ nmt align x        --base 1   # why", "out", "second"]
+    assert list(filter(None, code_lines(text))) == ["$ nmt align x --base 1   # why", "out", "second"]
 
 
 # ------------------------------------------------------------------------------------------------ they are also run
 
-SHORT = (
-    "data.subwords.size=400",
-    "training.stopping.updates=4",
-    "training.validation.every=2",
-    "search.max_length_ratio=1.0",
-)
-"""What keeps a training of the pages short, and its untrained model's translations."""
-
 NOT_RUN = {
-    "nmt serve": "does not end",
-    "nmt aligner runs": "learns for minutes on any corpus; tests/workflows/test_learn_aligner.py runs it",
+    "pip install": "needs the network",
+    "make setup": "needs the network; the tests run in what it makes",
+    ". .venv/bin/activate": "the tests run in an environment of another name",
+    "make package": "needs the network; tests/packaging/test_wheel.py runs what it does",
+    "make test": "runs this test",
+    "make docs": "tests/docs/test_site.py runs what it does",
+    "make mutants": "takes hours; tests/scripts/test_mutants.py",
+    "make fuzz": "takes hours; the command below it on the page is run",
+    "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",
+    "python scripts/endurance.py": "the same",
     "--ray": "needs Ray; tests/workflows/test_ray.py runs it",
+    "export OMP_NUM_THREADS=8": "of a script for SLURM",
+    "srun ": "needs SLURM; torchrun is run by itself",
 }
-"""Parts of commands that are not run here, and why."""
+"""Parts of commands that are not run here, and why. What they have of `make` is looked for, at least, see below."""
 
-KEPT = {"train": 1000, "valid": 40, "test": 60, "hard": 60}
-"""Pairs of the corpus that ships."""
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A folder like a clone with a small part of the corpus, where `nmt` trains for a moment."""
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
-    corpus = tmp_path / "data" / "de-en"
-    corpus.mkdir(parents=True)
-    for name, count in KEPT.items():
-        for path in (ROOT / "data" / "de-en").glob(f"{name}.*"):
-            (corpus / path.name).write_text(head(path, count), encoding="utf-8")
-    for kind in ("de", "en"):
-        (tmp_path / f"x.{kind}").write_text(head(corpus / f"train.{kind}", 300), encoding="utf-8")
-        (tmp_path / f"my.{kind}").write_text(head(corpus / f"train.{kind}", 600), encoding="utf-8")
-    short = " ".join(f"--set {each}" for each in SHORT)
-    command = tmp_path / "bin" / "nmt"
-    command.parent.mkdir()
-    command.write_text(
-        f'#!/bin/sh\n[ "$1" = train ] && set -- "$@" {short}\nexec "{sys.executable}" -m nmt "$@"\n', encoding="utf-8"
-    )
-    command.chmod(0o755)
-    return tmp_path
+if importlib.util.find_spec("eflomal") is None:
+    NOT_RUN["benchmark_alignment.py"] = "needs nmt[eflomal], which `make setup` leaves out"
 
 
-def head(path: Path, count: int) -> str:
-    """The first lines of a file."""
-    return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:count])
+OUTLINES = {
+    r"\[MODEL\]|\bMODEL\b": "runs/mine",
+    r"\[RUN\]|\bRUN RUN …": "runs/mine runs/de-en",
+    r"\bCHECKPOINT CHECKPOINT …": "runs/mine/checkpoints/step-00000002 runs/mine/checkpoints/step-00000003",
+    r"\bCONFIG\b": "configs/big.yaml",
+    r" \[options\]|…": "",
+    r"evaluate \.\.\.": "evaluate --source x.de --reference x.en",
+    r"text \| tsv \| jsonl": "jsonl",
+    r"--shortlist$": "--shortlist < source.de",
+    r"--source F": "--source x.de",
+    r"--(target|reference) F": r"--\1 x.en",
+    r"--hypothesis F": "--hypothesis hypothesis.en",
+    r"--aligner F": "--aligner de-en.aligner",
+    r"--links F": "--links fwd",
+    r"--alignment F": "--alignment links",
+    r"--gold F": "--gold x.align",
+    r"--output F": "--output scores.jsonl",
+    r"--plot F\.png": "--plot by-length.png",
+    r"--symmetrize HOW": "--symmetrize soft-product",
+    r"--threshold X": "--threshold 0.1",
+    r"--view VIEW": "--view attention",
+    r"\[(--[^]]+)\]": r"\1",
+}
+"""What pages leave open, and what it is here; what is in brackets is always given."""
+
+SHORTER = {
+    "make demo": f"touch installed && make demo INSTALLED=installed BIN={Path(sys.executable).parent}",
+    "python -m pytest": "python -m pytest --collect-only",
+    "benchmark_alignment.py": "benchmark_alignment.py --rounds 1",
+    "--minutes 8": "--updates 3 --systems scores/dot,scores/general",
+    "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
+    "curl ": "curl --fail ",
+}
+"""What is done otherwise than a page has it: less, or on one machine; tests are looked for, not run twice."""
+
+FRESH = {
+    "README.md": ["runs"],
+    "tutorial.md": ["runs"],
+    "begin.md": ["runs", "data"],
+    "train.md": ["runs/de-en"],
+    "results.md": ["runs"],
+    "prepare.md": ["runs"],
+}
+"""What a page makes itself, and which is therefore not there."""
 
 
-def run(folder: Path, lines: list[str]) -> None:
-    """Has a shell run each line."""
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    for line in lines:
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", line],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+def is_run(command: str) -> bool:
+    """Whether it is one that tests run here."""
+    return not any(part in command for part in NOT_RUN)
+
+
+def comments(config: str) -> list[str]:
+    """What the comments of a configuration that ships have one type before it is trained."""
+    text = re.sub(r" \\\n# *", " ", (ROOT / config).read_text(encoding="utf-8"))
+    typed = re.findall(r"^#   (\S.*?)(?: {2,}#.*)?$", text, flags=re.MULTILINE)
+    return typed[: typed.index(f"nmt train {config}")]
+
+
+BEFORE = {
+    "nmt import joey.yaml -o mine.yaml": ["nmt train de-en.yaml"],  # which nmt init names as the next command
+    "nmt train configs/multi30k-en-de-distilled.yaml": comments("configs/multi30k-en-de-distilled.yaml"),
+}
+"""What comes before a command, and is not on its page."""
+
+
+def lines_to_run(page: Path) -> list[str]:
+    """What is run of a page, in order."""
+    return concrete([line for each in commands(page) if is_run(each) for line in (*BEFORE.get(each, []), each)])
+
+
+def concrete(lines: list[str]) -> list[str]:
+    """What stands for commands and outlines as pages show them."""
+    text = "\n".join(lines)
+    for pattern, choice in OUTLINES.items():
+        text = re.sub(pattern, choice, text, flags=re.MULTILINE)
+    for part, shorter in SHORTER.items():
+        text = text.replace(part, shorter)
+    # Of a training on two machines both have to be there at once.
+    text = re.sub(r"(torchrun .*--node-rank 0 .*)\n(torchrun .*)", r"\1 & \2; wait $!", text)
+    return text.replace("--master-port 29500", f"--master-port {free_port()}").splitlines()
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the pages name, made once; to be copied."""
+    folder = tmp_path_factory.mktemp("workshop")
+    make_workshop(folder)
+    return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
-def test_what_a_page_has_one_type_works(clone: Path, page: str) -> None:
-    lines = [line for line in typed(ROOT / page) if not any(part in line for part in NOT_RUN)]
-    assert len(lines) > 10
-    run(clone, lines)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(map(is_run, commands(page)))], ids=lambda page: page.name
+)
+def test_what_a_page_has_one_type_works(workshop: Path, tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "workshop"
+    shutil.copytree(workshop, folder, symlinks=True)
+    for name in FRESH.get(page.name, []):
+        shutil.rmtree(folder / name)
+    work(folder, lines_to_run(page))
 
 
-@pytest.mark.slow
-def test_what_begin_has_one_type_works(clone: Path) -> None:
-    """Its configuration and run have the names of the corpus that ships, which is therefore not there."""
-    shutil.rmtree(clone / "data")
-    first, *others = typed(ROOT / "docs" / "begin.md")
-    run(clone, [first, "nmt train de-en.yaml", *others])
+_A_COMMAND = re.compile(
+    r"^(?: {4}|\t)\s*(?:\$ +|\d +)?((?:[A-Z_]+=\S+ )*(?:nmt|python|make|torchrun|srun|curl|sacrebleu|pip|docker) .*)"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_command_of_a_page_escapes(page: Path) -> None:
+    """Read line by line, without regard to blocks; code between fences is none for a shell."""
+    text = page.read_text("utf-8")
+    begun = [found[1] for found in map(_A_COMMAND.match, text.splitlines()) if found]
+    known = [each for each in commands(page) if _A_COMMAND.match(f"    {each}")]
+    assert [line.split()[:2] for line in begun] == [line.split()[:2] for line in known]
+    assert set(re.findall(r"^ *```(\w+)", text, flags=re.MULTILINE)) <= {"json", "python", "yaml"}
+
+
+def test_what_is_not_run_is_on_a_page() -> None:
+    shown_anywhere = [command for page in PAGES for command in commands(page)]
+    assert [part for part in NOT_RUN if not any(part in command for command in shown_anywhere)] == []
+    assert [
+        part
+        for part in SHORTER
+        if part not in NOT_RUN and not any(part in command for command in filter(is_run, shown_anywhere))
+    ] == []
+    assert len(list(filter(is_run, shown_anywhere))) > 130
+
+
+@pytest.mark.parametrize("line", ["python -m nmt config --explain no.such.key", "false | true"])
+def test_what_fails_is_seen(tmp_path: Path, line: str) -> None:
+    with pytest.raises(AssertionError, match=re.escape(line)):
+        work(tmp_path, ["true", line])
+
+
+def test_no_outline_is_left_open() -> None:
+    lines = [line for page in PAGES for line in lines_to_run(page)]
+    assert [
+        line for line in lines if re.search(r"\[-|\[[A-Z]|…| \.\.\.|(?<!\S)[A-Z]+(?!\S)", re.sub("'[^']*'", "", line))
+    ] == []
+
+
+def test_every_target_of_make_is_there() -> None:
+    """Those that are not run, as well: what they would do is printed."""
+    targets = sorted({command for page in PAGES for command in commands(page) if command.startswith("make ")})
+    assert len(targets) > 8
+    for target in targets:
+        done = subprocess.run(["make", "--dry-run", *target.split()[1:]], cwd=ROOT, capture_output=True, check=False)
+        assert done.returncode == 0, target
+
+
+def test_every_extra_that_is_installed_is_there() -> None:
+    asked = {extra for page in PAGES for extra in re.findall(r"nmt\[([a-z0-9]+)\]", page.read_text("utf-8"))}
+    there = re.findall(r"^([a-z0-9]+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), flags=re.MULTILINE)
+    assert {"plot", "serve", "ray", "onnx"} <= asked <= set(there)

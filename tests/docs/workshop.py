@@ -1,0 +1,199 @@
+"""A folder in which the commands of the pages can be run: what they name is there, all of it small."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.docs.pages import ROOT
+from tests.workflows.test_import import JOEY_RECURRENT
+
+KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
+"""Pairs of the corpus that ships."""
+
+SHORT = ("training.stopping.updates=3", "training.validation.every=1", "search.max_length_ratio=1.0")
+"""What keeps a training short, whatever its configuration and the command say."""
+
+SMALLER = (
+    (r"(subwords: .*size: )\d+", r"\g<1>400"),
+    (r"\b(size|feed_forward): (128|192|256|384|512)\b", lambda found: f"{found[1]}: {int(found[2]) // 8}"),
+    (r"(stopping: \{updates: )\d+", r"\g<1>3"),
+    (r"(validation: \{every: )\d+", r"\g<1>1"),
+    (r"\bwarmup: \d+", "warmup: 1"),
+    (r"^search: \{", "search: {max_length_ratio: 1.0, "),
+)
+"""What makes the configurations that ship small, sizes in proportion: patterns, and what takes their place."""
+
+MADE = {
+    "runs/de-en": ("de-en", ["old"], False),
+    "runs/en-de": ("multi30k-de-en-tiny", ["multi30k-en-de-best"], True),
+    "runs/mine": ("multi30k-de-en-tiny", ["multi30k-de-en-best", "multi30k-de-en"], False),
+}
+"""The runs: of which configuration, under what other names, and whether its direction is turned."""
+
+TURNED = " ".join(
+    f"--set data.{part}.source=data/multi30k/{name}.en.gz --set data.{part}.target=data/multi30k/{name}.de.gz"
+    for part, name in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr"))
+)
+
+
+def make_workshop(folder: Path) -> None:
+    """Like a clone of the repository, with small corpora by the names of great ones, runs and the reader's files."""
+    for name in ("scripts", "tests", "Makefile", "pyproject.toml", "constraints.txt"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    _add_corpora(folder)
+    _add_configs(folder)
+    _add_mechanisms(folder)
+    _add_command(folder)
+    work(folder, ["nmt aligner --source x.de --target x.en --output de-en.aligner"])
+    for run, (config, others, is_turned) in MADE.items():
+        work(folder, [f"nmt train configs/{config}.yaml --set run={run} {TURNED if is_turned else ''}"])
+        for other in others:
+            # Without what says when it was trained: no two may be the last.
+            shutil.copytree(
+                folder / run, folder / "runs" / other, symlinks=True, ignore=shutil.ignore_patterns(".order")
+            )
+
+
+def _add_corpora(folder: Path) -> None:
+    corpus, multi30k = folder / "data" / "de-en", folder / "data" / "multi30k"
+    corpus.mkdir(parents=True)
+    multi30k.mkdir()
+    for name, count in KEPT.items():
+        for path in (ROOT / "data" / "de-en").glob(f"{name}.*"):
+            _cut(path, count, corpus / path.name)
+    for kind in ("de", "en"):
+        for name, count, of in (("train", 300, "train"), ("val", 20, "valid"), ("test_2016_flickr", 20, "test")):
+            with gzip.open(multi30k / f"{name}.{kind}.gz", "wt", encoding="utf-8") as file:
+                file.write(_head(corpus / f"{of}.{kind}", count))
+        for name, count, of in (("my", 600, "train"), ("train", 300, "train"), ("test_2016_flickr", 20, "test")):
+            _cut(corpus / f"{of}.{kind}", count, folder / f"{name}.{kind}")
+    for kind in ("de", "en", "align"):
+        for name, of in (("x", "test"), ("dev", "valid")):
+            _cut(corpus / f"{of}.{kind}", 20, folder / f"{name}.{kind}")
+    for name, of in (("source.de", "x.de"), ("reference.en", "x.en"), ("hypothesis.en", "dev.en")):
+        shutil.copy(folder / of, folder / name)
+    for name in ("fwd", "rev", "links"):
+        shutil.copy(folder / "x.align", folder / name)
+
+
+def _add_configs(folder: Path) -> None:
+    """Those that ship, and the reader's own."""
+    (folder / "configs").mkdir()
+    for path in (ROOT / "configs").iterdir():
+        text = path.read_text(encoding="utf-8")
+        for pattern, small in SMALLER:
+            text = re.sub(pattern, small, text, flags=re.MULTILINE)
+        (folder / "configs" / path.name).write_text(text, encoding="utf-8")
+    for name, of in (("config", "comparison-de-en"), ("new", "de-en"), ("configs/big", "de-en")):
+        tree = yaml.safe_load((folder / "configs" / f"{of}.yaml").read_text(encoding="utf-8"))
+        tree["run"] = f"runs/{Path(name).name}"
+        if name == "new":
+            tree["data"]["subwords"] = {"model": "runs/old"}
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
+    (folder / "joey.yaml").write_text(JOEY_RECURRENT, encoding="utf-8")
+
+
+def _add_mechanisms(folder: Path) -> None:
+    """The reader's own, as the pages have them."""
+    for page in (folder / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for name, code in re.findall(r"```python\n# (mechanisms/\S+)(.*?)```", text, flags=re.DOTALL):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"# {name}{code}", encoding="utf-8")
+
+
+def _add_command(folder: Path) -> None:
+    """An `nmt` whose trainings are short, and whose aligner's layer hardly learns."""
+    command = folder / "bin" / "nmt"
+    command.parent.mkdir()
+    short = " ".join(f"--set {each}" for each in SHORT)
+    hardly = "import nmt.workflows.learn_aligner as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
+    command.write_text(
+        f"""#!/bin/sh
+case $1 in
+  train) set -- "$@" {short} ;;
+  aligner) exec "{sys.executable}" -c '{hardly}' "$@" ;;
+esac
+exec "{sys.executable}" -m nmt "$@"
+""",
+        encoding="utf-8",
+    )
+    command.chmod(0o755)
+
+
+def _head(path: Path, count: int) -> str:
+    """The first lines of a file."""
+    return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:count])
+
+
+def _cut(path: Path, count: int, to: Path) -> None:
+    to.write_text(_head(path, count), encoding="utf-8")
+
+
+def work(folder: Path, lines: list[str]) -> None:
+    """Has a shell run each line; a server goes on until the next one or the end, and curl asks it."""
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "MULTI30K": "data/multi30k",
+    }
+    server: Server | None = None
+    try:
+        for line in lines:
+            shell = ["bash", "-e", "-o", "pipefail", "-c", line]
+            if line.startswith("nmt serve"):
+                if server is not None:
+                    server.stop()
+                port = "" if "--port" in line else " --port 0"  # the one that it takes by itself may be taken
+                server = Server([*shell[:-1], f"exec {line}{port}"], folder, environment)
+                continue
+            if server is not None:
+                shell[-1] = line.replace("http://127.0.0.1:8000", server.address)
+            done = subprocess.run(
+                shell,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    finally:
+        if server is not None:
+            server.stop()
+
+
+class Server:
+    """An `nmt serve` that runs."""
+
+    def __init__(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        said = ""
+        for line in self.process.stderr:
+            said += line
+            if found := re.search(r"http://[\w.]+:\d+", line):
+                self.address = found[0]
+                return
+        raise AssertionError(f"{command[-1]}\n{said}")
+
+    def stop(self) -> None:
+        """Ends it, in good order."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        assert self.process.returncode == 0
