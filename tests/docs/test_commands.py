@@ -113,6 +113,7 @@ FRESH = {
     "train.md": ["runs/de-en"],
     "results.md": ["runs"],
     "prepare.md": ["runs"],
+    "recipes.md": ["runs/mine"],
 }
 """What a page makes itself, and which is therefore not there."""
 
