@@ -231,7 +231,7 @@ def table(tried: Sequence[Tried]) -> Iterator[str]:
     yield "| Python | set | part | versions | tests | seconds |"
     yield "|---|---|---|---|---|---|"
     for each in tried:
-        outcome = each.outcome.replace("|", "\\|") if each.passed else f"FAILED: {each.outcome}"
+        outcome = ("" if each.passed else "FAILED: ") + each.outcome.replace("|", "\\|")
         yield f"| {each.python} | {each.set} | {each.part} | {each.versions} | {outcome} | {each.seconds:.0f} |"
 
 
