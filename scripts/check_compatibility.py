@@ -11,7 +11,8 @@ The part ``core`` is nmt with pictures and the server and some 300 tests of all 
 alone, or the tools of ``dev``, with tests of its own. Each trial gets an environment of its own under
 ``build/compatibility`` or ``--place``, made by uv, which has settings of its own for where packages come from; it is
 removed afterwards unless ``--keep``. With ``--record FILE`` each trial is noted there in JSON, and what has passed
-according to it is not tried again. Prints a table; exit code 1 where anything failed.
+according to it is not tried again: after a change to nmt begin with another file. Prints a table; exit code 1 where
+anything failed.
 """
 
 from __future__ import annotations
@@ -222,8 +223,14 @@ def recorded(file: Path | None) -> list[Tried]:
     """What a file of ``--record`` has; of trials of the same the last."""
     if file is None or not file.exists():
         return []
-    found = [Tried(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
-    return list({(each.python, each.set, each.part): each for each in found}.values())
+    found: dict[tuple[str, str, str], Tried] = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            each = Tried(**json.loads(line))
+        except (ValueError, TypeError):
+            sys.exit(f"error: {file}:{number}: no trial that --record has noted; name another file")
+        found[each.python, each.set, each.part] = each
+    return list(found.values())
 
 
 def table(tried: Sequence[Tried]) -> Iterator[str]:
@@ -235,8 +242,7 @@ def table(tried: Sequence[Tried]) -> Iterator[str]:
         yield f"| {each.python} | {each.set} | {each.part} | {each.versions} | {outcome} | {each.seconds:.0f} |"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", nargs="+", choices=PYTHONS, default=PYTHONS, help="versions; default: all")
     parser.add_argument("--set", nargs="+", choices=SETS, default=list(SETS), help="default: all three")
@@ -245,7 +251,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", metavar="FILE", type=Path, help="note trials there, and go on from it")
     parser.add_argument("--place", metavar="DIR", type=Path, default=PLACE, help="default: build/compatibility")
     parser.add_argument("--keep", action="store_true", help="leave the environments there")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options = _options(arguments)
     tried = {(each.python, each.set, each.part): each for each in recorded(options.record)}
     for version in options.python:
         python = find_python(version)
@@ -259,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             made = attempt(version, python, set, part, options.torch, place=options.place.resolve(), keep=options.keep)
             tried[version, set, part] = made
             if options.record is not None:
+                options.record.parent.mkdir(parents=True, exist_ok=True)
                 with options.record.open("a", encoding="utf-8") as file:
                     print(json.dumps(asdict(made)), file=file)
             print(f"Python {version}, {set}, {part}: {made.outcome}", file=sys.stderr, flush=True)

@@ -92,19 +92,29 @@ def test_all_is_tried_unless_something_is_named(asked: list[str], capsys: pytest
 def test_what_has_passed_is_not_tried_again(
     tmp_path: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--set", "newest", "--part", "onnx", "--record", str(tmp_path / "tried.jsonl")]
+    options = ["--set", "newest", "--part", "onnx", "--record", str(tmp_path / "new" / "tried.jsonl")]
     assert main(["--python", "3.10", "3.13", *options]) == 1
     asked.clear()
     assert main(["--python", "3.10", "3.11", "3.13", *options]) == 1
     assert asked == ["3.11 newest onnx", "3.13 newest onnx"]
     assert len(capsys.readouterr().out.splitlines()) == 4 + 5
-    lines = [json.loads(line) for line in (tmp_path / "tried.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "new" / "tried.jsonl").read_text().splitlines()]
     assert [(each["python"], each["passed"]) for each in lines] == [
         ("3.10", True), ("3.13", False), ("3.11", True), ("3.13", False)
     ]  # fmt: skip
     assert main(["--python", "3.10", *options]) == 1  # the failed one stays in the table
-    (tmp_path / "tried.jsonl").write_text((tmp_path / "tried.jsonl").read_text().replace("false", "true"))
+    (tmp_path / "new" / "tried.jsonl").write_text(
+        (tmp_path / "new" / "tried.jsonl").read_text().replace("false", "true")
+    )
     assert main(["--python", "3.10", *options]) == 0
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"python": "3.10"}'])
+def test_another_file_is_no_record(tmp_path: Path, asked: list[str], line: str) -> None:
+    (tmp_path / "notes").write_text(f"{line}\n")
+    with pytest.raises(SystemExit, match=r"^error: .*notes:1: no trial that --record has noted; name another file$"):
+        main(["--record", str(tmp_path / "notes")])
+    assert not asked
 
 
 def test_a_step_that_fails_is_told_by_its_last_line(
