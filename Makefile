@@ -65,9 +65,9 @@ lock: $(INSTALLED) ## write requirements.lock, with hashes, anew from constraint
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python scripts/make_lock.py
 
-compatibility: $(INSTALLED) ## try the oldest, pinned and newest dependencies on each Python at hand; needs the network
+compatibility: $(INSTALLED) ## try the oldest, pinned and newest dependencies (PARTS=core …) on each Python at hand; needs the network
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/python scripts/check_compatibility.py
+	$(BIN)/python scripts/check_compatibility.py $(if $(PARTS),--part $(PARTS))
 
 mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
 	@$(BIN)/python scripts/mutants.py

@@ -1,18 +1,25 @@
 """Installs nmt with its oldest, its pinned and the newest dependencies on each Python at hand, and runs some tests.
 
-    python scripts/check_compatibility.py                      every Python from 3.10 to 3.13, all three sets
-    python scripts/check_compatibility.py --python 3.12 --set oldest --torch 2.13.0
+    python scripts/check_compatibility.py                      every Python from 3.10 to 3.13, all sets, all parts
+    python scripts/check_compatibility.py --python 3.12 --set oldest --part core ray --record build/tried.jsonl
 
 ``oldest`` takes of each direct dependency the oldest release that its lower bound and the Python allow, ``newest`` the
 newest that its upper bound allows, ``pinned`` what ``constraints.txt`` names; of what those need, the newest. PyTorch
-is that of ``constraints.txt`` in all of them unless ``--torch`` names another, for a download may take gigabytes. Each
-set goes into an environment of its own under ``build/compatibility``, made by uv, which has settings of its own for
-where packages come from; it is removed afterwards unless ``--keep``. Prints a table; exit code 1 where anything failed.
+is that of ``constraints.txt`` in all of them unless ``--torch`` names another, for a download may take gigabytes.
+
+The part ``core`` is nmt with pictures and the server and some 300 tests of all kinds; each other part is one extra
+alone, or the tools of ``dev``, with tests of its own. Each trial gets an environment of its own under
+``build/compatibility`` or ``--place``, made by uv, which has settings of its own for where packages come from; it is
+removed afterwards unless ``--keep``. With ``--record FILE`` each trial is noted there in JSON, and what has passed
+according to it is not tried again: after a change to nmt begin with another file. Prints a table; exit code 1 where
+anything failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import os
 import re
 import shutil
@@ -20,29 +27,95 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "compatibility"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 SETS = {"oldest": "lowest-direct", "pinned": "highest", "newest": "highest"}
-EXTRAS = ("plot", "serve", "dev")
-SHOWN = ("torch", "numpy", "pydantic", "safetensors", "sacrebleu", "typer", "fastapi", "matplotlib")
-TESTS = (
-    "tests/core/test_lines.py", "tests/core/test_structure.py", "tests/data/test_config.py",
-    "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/alignment/test_plot.py",
-    "tests/serving/test_app.py", "tests/workflows/test_golden.py",
-)  # fmt: skip
-"""Configuration, text, scores, pictures, the server, and trained models that train on, translate and align."""
+LIMIT_MINUTES = 60
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of nmt is installed, beside what the tests need, and how it is tried."""
+
+    extras: tuple[str, ...]
+    shown: tuple[str, ...]
+    """The distributions whose versions the table has."""
+    imports: tuple[str, ...]
+    """What must be there to import: tests skip what is not."""
+    tests: tuple[str, ...]
+    marks: str = "not slow"
+    tools: tuple[str, ...] = ()
+    """Commands that are run before the tests."""
+    built: str = ""
+    """The distribution that PyPI has as source alone."""
+
+
+PARTS = {
+    "core": Part(
+        ("plot", "serve"),
+        ("torch", "numpy", "pydantic", "safetensors", "sacrebleu", "typer", "fastapi", "matplotlib"),
+        ("torch", "matplotlib", "fastapi"),
+        (
+            "tests/core/test_lines.py", "tests/core/test_structure.py", "tests/data/test_config.py",
+            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/alignment/test_plot.py",
+            "tests/serving/test_app.py", "tests/workflows/test_golden.py",
+        ),
+    ),
+    "plot": Part(
+        ("plot",), ("matplotlib",), ("matplotlib",),
+        (
+            "tests/alignment/test_plot.py", "tests/evaluation/test_plot.py", "tests/reporting",
+            "tests/workflows/test_report.py",
+        ),
+    ),
+    "serve": Part(
+        ("serve",),
+        ("fastapi", "starlette", "prometheus_client", "uvicorn"),
+        ("fastapi", "prometheus_client", "uvicorn"),
+        ("tests/serving/test_app.py", "tests/serving/test_server.py", "tests/workflows/test_serve.py"),
+    ),
+    "tensorboard": Part(
+        ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_tensorboard.py",)
+    ),
+    "ctranslate2": Part(
+        ("ctranslate2",), ("ctranslate2", "numpy"), ("ctranslate2",),
+        ("tests/export/test_ctranslate2.py", "tests/workflows/test_export.py"),
+    ),
+    "onnx": Part(
+        ("onnx",), ("onnx", "onnxruntime", "onnxscript", "numpy"), ("onnx", "onnxruntime", "onnxscript"),
+        ("tests/export/test_onnx.py", "tests/workflows/test_export_onnx.py"),
+    ),
+    "ray": Part(
+        ("ray",), ("ray", "pyarrow", "grpcio", "protobuf"), ("ray", "pyarrow.parquet", "grpc"),
+        ("tests/workflows/test_shards.py", "tests/workflows/test_ray.py"),
+    ),
+    "docs": Part(("docs",), ("mkdocs", "mkdocs-material"), ("mkdocs", "material"), ("tests/docs/test_site.py",)),
+    "eflomal": Part(
+        ("eflomal",), ("eflomal", "numpy"), ("eflomal",), ("tests/scripts/test_benchmark_alignment.py",), "",
+        built="eflomal",
+    ),
+    "dev": Part(
+        ("plot", "serve"),
+        ("ruff", "mypy", "import-linter", "pytest", "pytest-xdist", "hypothesis"),
+        ("httpx", "xdist"),
+        ("tests/core", "--numprocesses=2"),
+        tools=("ruff check .", "ruff format --check .", f"mypy --cache-dir {os.devnull}", "lint-imports"),
+    ),
+}  # fmt: skip
+"""``core`` tries configuration, text, scores, pictures, the server, and trained models that train on and translate."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of one set on one Python."""
+    """What came of one part with one set on one Python."""
 
     python: str
     set: str
+    part: str
     versions: str
     outcome: str
     seconds: float
@@ -71,46 +144,60 @@ def pinned_torch() -> str:
     return found[1]
 
 
-def attempt(version: str, python: Path, set: str, torch: str, tests: Sequence[str], *, keep: bool) -> Tried:
-    """Makes an environment of a set, installs nmt into it and runs tests."""
-    place, started = PLACE / f"{version}-{set}", time.monotonic()
+def attempt(version: str, python: Path, set: str, part: str, torch: str, *, place: Path, keep: bool) -> Tried:
+    """Makes an environment of a set for a part, installs nmt into it and tries the part."""
+    place, started = place / f"{version}-{set}-{part}", time.monotonic()
     versions, outcome, passed = "", "", False
     try:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        installed = _install(place, version, python, set, torch)
-        versions = ", ".join(f"{name} {installed[name]}" for name in SHOWN if name in installed)
-        outcome, passed = _test(place / "env" / "bin" / "python", tests), True
+        installed = _install(place, python, set, PARTS[part], torch)
+        versions = ", ".join(f"{name} {installed[name]}" for name in PARTS[part].shown if name in installed)
+        outcome, passed = _try(place / "env" / "bin", PARTS[part]), True
     except Failed as error:
         outcome = str(error)
     if not keep:
         shutil.rmtree(place, ignore_errors=True)
-    return Tried(version, set, versions, outcome, time.monotonic() - started, passed)
+    return Tried(version, set, part, versions, outcome, time.monotonic() - started, passed)
 
 
-def _install(place: Path, version: str, python: Path, set: str, torch: str) -> dict[str, str]:
+def _install(place: Path, python: Path, set: str, part: Part, torch: str) -> dict[str, str]:
     """What the environment then holds, by name."""
     (place / "torch.txt").write_text(f"torch=={torch}\n", encoding="utf-8")
+    wheels = ["--only-binary", ":all:", *(["--no-binary", part.built] if part.built else [])]
     resolve: list[str | Path] = [
-        "pip", "compile", ROOT / "pyproject.toml", "--python", python, "--resolution", SETS[set], "--only-binary",
-        ":all:", "--constraint", place / "torch.txt", "--output-file", place / "resolved.txt",
+        "pip", "compile", ROOT / "pyproject.toml", "--python", python, "--resolution", SETS[set], *wheels,
+        "--constraint", place / "torch.txt", "--output-file", place / "resolved.txt",
     ]  # fmt: skip
-    resolve += [argument for extra in EXTRAS for argument in ("--extra", extra)]
+    resolve += [argument for extra in (*part.extras, "dev") for argument in ("--extra", extra)]
     if set == "pinned":
         resolve += ["--constraint", ROOT / "constraints.txt"]
     inside = place / "env" / "bin" / "python"
     _uv(*resolve)
     _uv("venv", "--python", python, place / "env")
-    _uv("pip", "install", "--python", inside, "--only-binary", ":all:", "--requirement", place / "resolved.txt")
+    _uv("pip", "install", "--python", inside, *wheels, "--requirement", place / "resolved.txt")
     _uv("pip", "install", "--python", inside, "--no-deps", ROOT)
     _run([inside.with_name("nmt"), "--version"], cwd=place)
     lines = _uv("pip", "list", "--python", inside, "--format", "freeze").splitlines()
     return {name: found for name, _, found in (line.partition("==") for line in lines)}
 
 
-def _test(python: Path, tests: Sequence[str]) -> str:
-    command: list[str | Path] = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    return _run(command, cwd=ROOT).splitlines()[-1].strip("= ")
+def _try(programs: Path, part: Part) -> str:
+    """The last line of what pytest says."""
+    _run([programs / "python", "-c", f"import {', '.join(part.imports)}"], cwd=ROOT)
+    for tool in part.tools:
+        name, *arguments = tool.split()
+        _run([programs / name, *arguments], cwd=ROOT)
+    options = ["-q", "-p", "no:cacheprovider", "-m", part.marks]
+    return passed_line(_run([programs / "python", "-m", "pytest", *options, *part.tests], cwd=ROOT))
+
+
+def passed_line(said: str) -> str:
+    """The last line of what pytest says; raises Failed where no test was run, as pytest does not."""
+    last = said.strip().splitlines()[-1].strip("= ")
+    if not re.search(r"\b[1-9]\d* passed\b", last):
+        raise Failed(f"no test was run: {last}")
+    return last
 
 
 def _uv(*arguments: str | Path) -> str:
@@ -119,7 +206,12 @@ def _uv(*arguments: str | Path) -> str:
 
 def _run(command: Sequence[str | Path], *, cwd: Path) -> str:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=60 * LIMIT_MINUTES
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{Path(command[0]).name} was not done after {LIMIT_MINUTES} minutes") from None
     if done.returncode != 0:
         print(done.stdout, done.stderr, sep="\n", file=sys.stderr)
         said = (done.stdout + done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
@@ -127,35 +219,63 @@ def _run(command: Sequence[str | Path], *, cwd: Path) -> str:
     return done.stdout
 
 
+def recorded(file: Path | None) -> list[Tried]:
+    """What a file of ``--record`` has; of trials of the same the last."""
+    if file is None or not file.exists():
+        return []
+    found: dict[tuple[str, str, str], Tried] = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            each = Tried(**json.loads(line))
+        except (ValueError, TypeError):
+            sys.exit(f"error: {file}:{number}: no trial that --record has noted; name another file")
+        found[each.python, each.set, each.part] = each
+    return list(found.values())
+
+
 def table(tried: Sequence[Tried]) -> Iterator[str]:
     """What was tried, in Markdown."""
-    yield "| Python | set | versions | tests | seconds |"
-    yield "|---|---|---|---|---|"
+    yield "| Python | set | part | versions | tests | seconds |"
+    yield "|---|---|---|---|---|---|"
     for each in tried:
-        outcome = each.outcome.replace("|", "\\|") if each.passed else f"FAILED: {each.outcome}"
-        yield f"| {each.python} | {each.set} | {each.versions} | {outcome} | {each.seconds:.0f} |"
+        outcome = ("" if each.passed else "FAILED: ") + each.outcome.replace("|", "\\|")
+        yield f"| {each.python} | {each.set} | {each.part} | {each.versions} | {outcome} | {each.seconds:.0f} |"
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--python", nargs="+", choices=PYTHONS, default=PYTHONS, help="versions; default: all")
+    parser.add_argument("--set", nargs="+", choices=SETS, default=list(SETS), help="default: all three")
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS), help="default: core and each extra")
+    parser.add_argument("--torch", metavar="VERSION", default=pinned_torch(), help="default: that of constraints.txt")
+    parser.add_argument("--record", metavar="FILE", type=Path, help="note trials there, and go on from it")
+    parser.add_argument("--place", metavar="DIR", type=Path, default=PLACE, help="default: build/compatibility")
+    parser.add_argument("--keep", action="store_true", help="leave the environments there")
+    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--python", nargs="+", choices=PYTHONS, default=PYTHONS, help="versions; default: all")
-    parser.add_argument("--set", nargs="+", choices=SETS, default=list(SETS), help="default: all three")
-    parser.add_argument("--torch", metavar="VERSION", default=pinned_torch(), help="default: that of constraints.txt")
-    parser.add_argument("--tests", nargs="+", metavar="PATH", default=TESTS, help="default: some 300 of all kinds")
-    parser.add_argument("--keep", action="store_true", help="leave the environments in build/compatibility")
-    options = parser.parse_args(arguments)
-    tried: list[Tried] = []
+    options = _options(arguments)
+    tried = {(each.python, each.set, each.part): each for each in recorded(options.record)}
     for version in options.python:
         python = find_python(version)
         if python is None:
             print(f"Python {version}: none is at hand", file=sys.stderr)
             continue
-        for set in options.set:
-            tried.append(attempt(version, python, set, options.torch, options.tests, keep=options.keep))
-            print(f"Python {version}, {set}: {tried[-1].outcome}", file=sys.stderr)
-    print("\n".join(table(tried)))
-    return 0 if tried and all(each.passed for each in tried) else 1
+        for set, part in itertools.product(options.set, options.part):
+            before = tried.get((version, set, part))
+            if before is not None and before.passed:
+                continue
+            made = attempt(version, python, set, part, options.torch, place=options.place.resolve(), keep=options.keep)
+            tried[version, set, part] = made
+            if options.record is not None:
+                options.record.parent.mkdir(parents=True, exist_ok=True)
+                with options.record.open("a", encoding="utf-8") as file:
+                    print(json.dumps(asdict(made)), file=file)
+            print(f"Python {version}, {set}, {part}: {made.outcome}", file=sys.stderr, flush=True)
+    print("\n".join(table(list(tried.values()))))
+    return 0 if tried and all(each.passed for each in tried.values()) else 1
 
 
 if __name__ == "__main__":

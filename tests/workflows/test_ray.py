@@ -330,3 +330,24 @@ def test_an_address_where_nothing_answers_is_told(trained: Path, shards: Path, t
     ):
         done = nmt(*OPTIONS, "--ray", address, "--input", shards, "--output", tmp_path / "out", folder=trained)
         assert error(done).startswith(f"--ray {address}: {message}")
+
+
+STRANGER = """
+import grpc, ray
+from nmt.workflows.cluster import connected
+with connected("auto"), grpc.insecure_channel(ray.get_runtime_context().gcs_address) as channel:
+    try:
+        answer = channel.unary_unary("/ray.rpc.NodeInfoGcsService/GetClusterId")(b"", timeout=60)
+    except grpc.RpcError as error:
+        answer = error.code()
+print(answer)
+"""
+
+
+def test_a_cluster_that_is_started_here_asks_others_for_a_token(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(tmp_path)}  # where none is noted
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "StatusCode.UNAUTHENTICATED\n"), done.stderr

@@ -1,0 +1,36 @@
+"""TensorBoard reads the measurements that were written for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nmt.training.metrics import Metrics
+
+accumulator = pytest.importorskip(
+    "tensorboard.backend.event_processing.event_accumulator", reason="TensorBoard is not installed"
+)
+
+
+def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
+    """Update and value of each measurement, by name, as TensorBoard's own reader has them."""
+    events = accumulator.EventAccumulator(str(run / "tensorboard")).Reload()
+    return {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+def test_events_hold_the_measurements(tmp_path: Path) -> None:
+    with Metrics(tmp_path, after=0, tensorboard=True) as metrics:
+        metrics.write("train", 1, {"loss": 4.0})
+        metrics.write("train", 2, {"loss": 2.0})
+        metrics.write("valid", 2, {"bleu": 12.5})
+    assert scalars(tmp_path) == {"train/loss": [(1, 4.0), (2, 2.0)], "valid/bleu": [(2, 12.5)]}
+
+
+def test_events_of_updates_that_will_be_made_again_are_dropped(tmp_path: Path) -> None:
+    with Metrics(tmp_path, after=0, tensorboard=True) as metrics:
+        for update in (1, 2, 3):
+            metrics.write("train", update, {"loss": float(update)})
+    with Metrics(tmp_path, after=1, tensorboard=True) as metrics:
+        metrics.write("train", 2, {"loss": 7.0})
+    assert scalars(tmp_path) == {"train/loss": [(1, 1.0), (2, 7.0)]}
