@@ -59,7 +59,7 @@ def test_three_corpora_come_of_one(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
     assert (more / "target.translated.txt").stat().st_mtime_ns == before
-    assert "nmt translate" not in again.stderr
+    assert "$ nmt translate" not in again.stderr
 
 
 def test_a_mistake_is_a_line(tmp_path: Path) -> None:
