@@ -155,6 +155,9 @@ def _training_text(trained: Trained, run: Path) -> tuple[list[str], list[str]]:
 
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two files, which go together. Raises InputError."""
+    """The lines of two files, which go together. Raises InputError, also where a file holds no word."""
     both = list(pairs(source, target))
+    for path, side in ((source, 0), (target, 1)):
+        if not any(pair[side].strip() for pair in both):
+            raise InputError(f"{path}: holds no word to learn from")
     return [one for one, _ in both], [other for _, other in both]

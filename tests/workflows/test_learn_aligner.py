@@ -84,8 +84,8 @@ OUT = ["-o", "out"]
         (["-s", "x.de", "-t", "no", *OUT], "no: no such file"),
         (["-s", ".", "-t", "x.en", *OUT], ".: not a regular file; corpora are read more than once"),
         (["-s", "x.de", "-t", "short", *OUT], "short has 1 lines, but x.de has more: they must go together"),
-        (["-s", "x.de", "-t", "blank", *OUT], "there is nothing to learn from: one side holds no words"),
-        (["-s", "empty", "-t", "empty", *OUT], "there is nothing to learn from: one side holds no words"),
+        (["-s", "x.de", "-t", "blank", *OUT], "blank: holds no word to learn from"),
+        (["-s", "empty", "-t", "empty", *OUT], "empty: holds no word to learn from"),
         (["-s", "bytes", "-t", "x.en", *OUT], "bytes:1: "),
         (["-s", "x.de", "-t", "x.en", "-o", "x.de"], "--output x.de: is an input file of this command"),
         (["-s", "x.de", "-t", "x.en", "-o", "."], "--output .: cannot be written: is a folder"),
@@ -256,7 +256,8 @@ def test_mistakes_with_a_model(taught: Path, text: Path, tmp_path: Path, nmt: Co
     assert nmt("aligner", run, "-s", text / "x.de", "-t", text / "x.en", *limit).error == (
         "there is nothing to learn from: no pair has words on both sides that fit the model"
     )
-    assert "one side holds no words" in nmt("aligner", run, "-s", text / "x.de", "-t", text / "blank").error
+    refused = nmt("aligner", run, "-s", text / "x.de", "-t", text / "blank").error
+    assert refused == f"{text / 'blank'}: holds no word to learn from"
     for name in (ALIGNER, LAYER):
         assert (run / name).read_bytes() == (taught / "run" / name).read_bytes()
     shutil.rmtree(run / "prepared")
