@@ -61,6 +61,8 @@ NOT_RUN = {
     "make fuzz": "takes hours; the command below it on the page is run",
     "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",
     "python scripts/endurance.py": "the same",
+    "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
+    "check_compatibility.py": "the same",
     "--ray": "needs Ray; tests/workflows/test_ray.py runs it",
     "export OMP_NUM_THREADS=8": "of a script for SLURM",
     "srun ": "needs SLURM; torchrun is run by itself",
