@@ -111,7 +111,9 @@ def browsing(folder: Path) -> Iterator[Browser]:
                 }
                 made = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
                 assert "sessionId" in made, made
-                yield Browser(client, made["sessionId"])
-                client.delete(f"/session/{made['sessionId']}")
+                try:
+                    yield Browser(client, made["sessionId"])
+                finally:  # also after a failed test, or Chromium would go on without its driver
+                    client.delete(f"/session/{made['sessionId']}")
         finally:
             driver.terminate()
