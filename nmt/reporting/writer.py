@@ -271,10 +271,10 @@ def _translations(runs: Sequence[Run]) -> str:
     translated = [run.translated for run in runs if run.translated is not None]
     count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
     attention, gradient = "the attention", "how steeply a word's score changes with the source (by gradients)"
-    attend = {each.looks is not None for each in translated}
-    matrix = {frozenset([True]): attention, frozenset([False]): gradient}.get(
-        frozenset(attend), f"{attention}, or of a model without any {gradient}"
-    )
+    attending = [each.looks is not None for each in translated]
+    matrix = attention if all(attending) else gradient
+    if any(attending) and not all(attending):
+        matrix = f"{attention}, or of a model without any {gradient}"
     return (
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
         f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
