@@ -240,14 +240,22 @@ class Tokenizer:
 
         Padding, begin and end are nothing; what is unknown reads ⁇ (U+2047), as a word of its own.
         """
-        text = self._processor.decode([int(piece_id) for piece_id in ids])
-        # Bytes of byte_fallback can spell anything, line ends too; SentencePiece puts spaces around what is unknown.
-        return " ".join(str(text).split())
+        return _as_line(self._processor.decode([int(piece_id) for piece_id in ids]))
+
+    @_sound
+    def decode_batch(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """As `decode`, for many, and quicker."""
+        return [_as_line(text) for text in self._processor.decode([list(ids) for ids in sentences], num_threads=1)]
 
     @_sound
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The subwords as they stand in the vocabulary, with U+2581 where a word begins."""
-        return [str(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
+        pieces = self._pieces
+        return [pieces[piece_id] for piece_id in ids]
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        return self._processor.id_to_piece(list(range(self.size)))
 
     @property
     def samples(self) -> bool:
@@ -411,6 +419,12 @@ def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int
     while start < len(spans) and spans[start][0] < place:
         start += 1
     return start
+
+
+def _as_line(decoded: str) -> str:
+    """One line: bytes of byte_fallback can spell anything, line ends too; SentencePiece puts spaces around what is
+    unknown."""
+    return " ".join(decoded.split())
 
 
 def _clean(text: str) -> str:

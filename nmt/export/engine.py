@@ -55,6 +55,7 @@ class CTranslate2Engine:
         self._source_pieces = tokenizers.source.pieces(range(tokenizers.source.size))
         self._target_pieces = tokenizers.target.pieces(range(tokenizers.target.size))
         self._target_ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+        self._end = [self._target_pieces[EOS]]
 
     def check(self, config: SearchConfig) -> None:
         """Raises InputError for what a search by CTranslate2 cannot do."""
@@ -92,13 +93,13 @@ class CTranslate2Engine:
         alone: set[int] = set()
         while waiting:  # the first batches are looked at while the others are translated
             row, on_its_way = waiting.popleft()
-            hypotheses = self._hypotheses(on_its_way.result(), config)
-            if row not in alone and max(len(each.tokens) for each in hypotheses) > limits[row]:
+            result = on_its_way.result()
+            if row not in alone and max(map(self._length, result.hypotheses)) > limits[row]:
                 alone.add(row)
                 # a batch has one limit of length: the few that are over their own are translated again, by themselves
                 waiting.extend((row, again) for again in self._start([sources[row]], [given[row]], limits[row], config))
             else:
-                found[row] = hypotheses[: config.n_best]
+                found[row] = self._best(result, config)
         return [found[row] for row in range(len(sources))]
 
     def _start(
@@ -121,18 +122,23 @@ class CTranslate2Engine:
         )
         return started
 
-    def _hypotheses(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
-        ranking = ranking_of(config)
+    def _best(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
+        """The ``n_best`` hypotheses by our ranking."""
+        ranking, exponent = ranking_of(config), _exponent(config)
         found = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-            log_prob = score * len(pieces) ** _exponent(config)
-            found.append(Hypothesis(self._tokens(pieces), log_prob, ranking.score(log_prob, len(pieces))))
-        return tuple(sorted(found, key=lambda each: -each.score))
+            log_prob = score * len(pieces) ** exponent
+            found.append((ranking.score(log_prob, len(pieces)), log_prob, pieces))
+        found.sort(key=lambda each: -each[0])
+        ids = self._target_ids
+        return tuple(
+            Hypothesis(tuple([ids[piece] for piece in pieces[: self._length(pieces)]]), log_prob, score)
+            for score, log_prob, pieces in found[: config.n_best]
+        )
 
-    def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
+    def _length(self, pieces: Sequence[str]) -> int:
         """Without end-of-sentence, which a hypothesis at the limit of length does not have."""
-        tokens = tuple(self._target_ids[piece] for piece in pieces)
-        return tokens[:-1] if tokens[-1:] == (EOS,) else tokens
+        return len(pieces) - (pieces[-1:] == self._end)
 
     def _pieces(self, tokens: Sequence[int]) -> list[str]:
         return [self._target_pieces[token] for token in tokens]

@@ -23,7 +23,6 @@ from nmt.alignment.units import PieceWeights, to_units, units, with_links
 from nmt.data.casing import Case, case_of, is_usual, put_back, to_ordinary
 from nmt.data.pieces import Lengths, halved, split_long
 from nmt.data.sentences import Span, sentence_spans
-from nmt.data.tokenizer import Tokenizer
 from nmt.search.config import SearchConfig
 from nmt.workflows.translation import Translation
 
@@ -66,14 +65,15 @@ class Passages:
         search: SearchConfig,
         extraction: Extraction,
         lengths: Lengths,
-        tokenizer: Tokenizer,
+        count: Callable[[str], int],
         lines: Sequence[str],
         whole: Sequence[bool],
     ) -> None:
-        """Lines that are to be translated as a ``whole`` are one piece each, and keep their case."""
+        """``count`` says how many subwords a text has. Lines that are to be translated as a ``whole`` are one piece
+        each, and keep their case."""
         self._search = search
         self._extraction = extraction
-        self._tokenizer = tokenizer
+        self._count = count
         limit = search.split_longer_than
         self._lengths = lengths if limit == "trained" else None if limit is None else Lengths(limit, limit)
         self._passages = [self._passage(line, each) for line, each in zip(lines, whole, strict=True)]
@@ -117,9 +117,6 @@ class Passages:
 
     def _is_long(self, text: str) -> bool:
         return self._lengths is not None and self._count(text) > self._lengths.usual
-
-    def _count(self, text: str) -> int:
-        return len(self._tokenizer.encode(text))
 
     def _spans(self, text: str, begin: int, end: int) -> list[Span]:
         """The pieces of a part of a text that no sentence reaches over."""

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -155,11 +155,13 @@ class Translator:
         are translated in pieces, unless they have a prefix or constraints; see ``nmt.workflows.passages``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
+        encode = cache(self.trained.tokenizers.source.encode)  # a line that is one piece is asked for twice
         passages = Passages(
-            self.search, self.extraction, self.trained.lengths, self.trained.tokenizers.source, texts, whole
+            self.search, self.extraction, self.trained.lengths, lambda text: len(encode(text)), texts, whole
         )
-        found = self.sentences(
+        found = self._sentences(
             passages.pieces,
+            [encode(piece) for piece in passages.pieces],
             prefixes=None if prefixes is None else passages.of_line(prefixes),
             phrases=None if phrases is None else passages.of_line(phrases),
         )
@@ -173,8 +175,18 @@ class Translator:
         phrases: Sequence[Sequence[Phrase]] | None = None,
     ) -> list[tuple[Translation, ...]]:
         """As ``candidates``, but each text as it stands, with constraints in subwords."""
+        encode = self.trained.tokenizers.source.encode
+        return self._sentences(texts, [encode(text) for text in texts], prefixes=prefixes, phrases=phrases)
+
+    def _sentences(
+        self,
+        texts: Sequence[str],
+        encoded: Sequence[Sequence[int]],
+        *,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[Phrase]] | None,
+    ) -> list[tuple[Translation, ...]]:
         tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
-        encoded = [tokenizers.source.encode(text) for text in texts]
         cut = [max(0, len(tokens) - limit) for tokens in encoded]
         rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
         given = None if prefixes is None else [tokenizers.target.encode(prefixes[row]) for row in rows]
@@ -219,7 +231,7 @@ class Translator:
 
     def _spelt(self, texts: Sequence[str], found: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:
         """The text of each hypothesis, text by text."""
-        decode_tokens = self.trained.tokenizers.target.decode
+        tokenizer = self.trained.tokenizers.target
         pairs = [(text, each.tokens) for text, hypotheses in zip(texts, found, strict=True) for each in hypotheses]
         unknown = [place for place, (_, tokens) in enumerate(pairs) if UNK in tokens]
         replaced: dict[int, str] = {}
@@ -230,10 +242,9 @@ class Translator:
             weights = self._matrices(["attention"], [each.ids[:limit] for each in sources], targets)["attention"]
             for place, source, tokens, weights_TS in zip(unknown, sources, targets, weights, strict=True):
                 copies = copied(source, tokens, weights_TS, unknown=UNK)
-                replaced[place] = with_copies(decode_tokens(tokens), copies)
-        return (
-            replaced[place] if place in replaced else decode_tokens(tokens) for place, (_, tokens) in enumerate(pairs)
-        )
+                replaced[place] = with_copies(tokenizer.decode(tokens), copies)
+        decoded = tokenizer.decode_batch([tokens for _, tokens in pairs])
+        return (replaced.get(place, text) for place, text in enumerate(decoded))
 
     def _chosen(self, found: Sequence[Translation]) -> tuple[Translation, ...]:
         """Those that are wanted of what a search has found."""

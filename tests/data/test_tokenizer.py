@@ -84,6 +84,16 @@ def test_byte_fallback_spells_everything_on_one_line(tokenizers: dict[str, Token
     assert tokenizer.decode([a, newline, a]) == "A A"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_many_are_decoded_as_one_by_one(tokenizers: dict[str, TokenizerPair], kind: str, data: st.DataObject) -> None:
+    tokenizer = tokenizers[kind].source
+    ids = st.lists(st.integers(0, tokenizer.size - 1), max_size=8)
+    sentences = data.draw(st.lists(ids, max_size=5))
+    assert tokenizer.decode_batch(sentences) == [tokenizer.decode(each) for each in sentences]
+
+
 def test_unknown_text_is_a_mark_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:
     assert tokenizers["word"].source.decode(tokenizers["word"].source.encode("der Xy Zw Hund")) == "der ⁇ ⁇ Hund"
     assert tokenizers["unigram"].source.decode([PAD, BOS, *tokenizers["unigram"].source.encode("der"), EOS]) == "der"
