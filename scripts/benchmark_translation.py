@@ -140,7 +140,7 @@ def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], 
         if engine == "direct":
             translate = _direct(model, overrides, precision, threads)
         else:
-            translate = _own(model, overrides, engine, precision, stack, threads if engine == "nmt" else 1)
+            translate = _own(model, overrides, engine, precision, stack, threads)
     except InputError as error:
         pipe.send(str(error))
         return
@@ -159,11 +159,12 @@ Translate = Callable[[list[str]], tuple[list[str], int]]
 
 
 def _own(
-    model: str, overrides: Sequence[str], engine: str, precision: str, stack: ExitStack, workers: int
+    model: str, overrides: Sequence[str], engine: str, precision: str, stack: ExitStack, threads: int
 ) -> Translate:
+    """What ``nmt translate`` does."""
     import nmt
     from nmt.workflows.answering import Wanted, Window
-    from nmt.workflows.translate import SHARED_LINES
+    from nmt.workflows.translate import BESIDE, SHARED_LINES
     from nmt.workflows.translator import EngineName
     from nmt.workflows.workers import Loading, Workers
 
@@ -171,24 +172,19 @@ def _own(
     if engine not in engines:
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
     translator = nmt.load(model, precision=precision, overrides=overrides, engine=engines[engine])
-
-    def translate(lines: list[str]) -> tuple[list[str], int]:
-        found = translator.translate(lines)
-        return [each.text for each in found], sum(len(each.tokens) for each in found)
-
-    if workers == 1:
-        return translate
-    loading = Loading(str(translator.trained.checkpoint), overrides, "cpu", precision, ())
+    workers, loading = BESIDE, None
+    if engine == "nmt":
+        workers, loading = threads, Loading(str(translator.trained.checkpoint), overrides, "cpu", precision, ())
     shared = stack.enter_context(Workers(translator, Wanted(), loading, count=workers, full=1, after=1))
 
-    def share(lines: list[str]) -> tuple[list[str], int]:
+    def translate(lines: list[str]) -> tuple[list[str], int]:
         size = -(-len(lines) // (workers * max(round(len(lines) / (workers * SHARED_LINES)), 1)))
         numbered = [Line(number, text, None) for number, text in enumerate(lines, 1)]
         windows = (Window(numbered[start : start + size]) for start in range(0, len(lines), size))
         answers = [answer for _, answer in shared.answers(windows)]
         return "".join(each.text for each in answers).splitlines(), sum(each.subwords for each in answers)
 
-    return share
+    return translate
 
 
 def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) -> Translate:

@@ -27,11 +27,14 @@ WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
 
 SHARED_LINES = 500
-"""The same where one has asked for several processes, which have something to do sooner so."""
+"""The same where several are translated at once from the first one on, so that all have something to do sooner."""
 
 AFTER = 3
 """Windows in a row after which several processes are started unasked: what is over before they are up has no use of
 them."""
+
+BESIDE = 2
+"""Windows at once where another engine translates: it computes for one while Python reads and writes the other's."""
 
 LIMIT_BYTES = 1 << 16
 """Of one line; the rest of a longer one is left out, with a warning."""
@@ -77,10 +80,14 @@ def translate(
         )
         sink = stack.enter_context(_writing(output))
         interactive = input is None and sys.stdin.isatty()
-        size = SHARED_LINES if workers is not None and workers > 1 else WINDOW_LINES
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
-        loading = Loading(str(translator.trained.checkpoint), overrides, device, precision, ensemble)
-        count, after = (_usual_workers(translator, engine), AFTER) if workers is None else (workers, 1)
+        loading: Loading | None = Loading(str(translator.trained.checkpoint), overrides, device, precision, ensemble)
+        if engine != "nmt":
+            loading, count, size, after = None, BESIDE, SHARED_LINES, 1
+        elif workers is None:
+            count, size, after = _usual_workers(translator), WINDOW_LINES, AFTER
+        else:
+            count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
         shared = stack.enter_context(Workers(translator, wanted, loading, count=count, full=size, after=after))
         read = (
             Window(
@@ -144,10 +151,9 @@ class _Beside:
             raise InputError(f"{self._name}: has more than the {lines} lines of the input")
 
 
-def _usual_workers(translator: Translator, engine: EngineName) -> int:
-    """As many as there are threads, on a CPU; other engines share out their work themselves."""
-    is_ours = engine == "nmt" and translator.trained.compute.device.type == "cpu"
-    return torch.get_num_threads() if is_ours else 1
+def _usual_workers(translator: Translator) -> int:
+    """As many as there are threads, on a CPU."""
+    return torch.get_num_threads() if translator.trained.compute.device.type == "cpu" else 1
 
 
 @contextmanager

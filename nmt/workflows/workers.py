@@ -1,6 +1,8 @@
-"""Windows of lines translated by several processes, each with the model and one thread.
+"""Several windows of lines translated at once.
 
-Two threads of one process share every matrix product and wait for each other at each; two processes share nothing.
+By processes, each with the model and one thread: two threads of one process share every matrix product and wait for
+each other at each; two processes share nothing. Or, where an engine computes outside Python's lock, by threads of this
+process, so that it has work while Python reads and writes the text of other windows.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from nmt.workflows.answering import Answer, Wanted, Window
 from nmt.workflows.translator import Translator, load
 
 AHEAD = 2
-"""Windows for each process that are read before the first of them is written."""
+"""Windows for each process or thread that are read before the first of them is written."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,23 @@ class Loading:
 
 
 class Workers:
-    """Answers windows in order: in this process, until it is worth it to start others.
+    """Answers windows in order: one by one, until it is worth it to start processes or threads.
 
-    Those take seconds to start and the memory of a model each. They are started at the ``after``-th window in a row of
-    ``full`` lines, and end with the context.
+    Processes take seconds to start and the memory of a model each. They are started at the ``after``-th window in a row
+    of ``full`` lines, and end with the context.
     """
 
-    def __init__(self, translator: Translator, wanted: Wanted, loading: Loading, *, count: int, full: int, after: int):
-        """``count`` 1: there are no others."""
+    def __init__(
+        self, translator: Translator, wanted: Wanted, loading: Loading | None, *, count: int, full: int, after: int
+    ):
+        """``count`` 1: there are no others. ``loading`` None: threads of this process, all with ``translator``."""
         self._translator = translator
         self._wanted = wanted
         self._loading = loading
         self._count = count
         self._full = full
         self._after = after
-        self._executor: ProcessPoolExecutor | None = None
+        self._executor: Executor | None = None
 
     def __enter__(self) -> Workers:
         return self
@@ -74,14 +78,16 @@ class Workers:
                 yield window, self._wanted.answer(self._translator, window)
                 continue
             with self._telling():
-                waiting.append((window, self._executor.submit(_answer, window)))
+                waiting.append((window, self._submit(self._executor, window)))
             # who has written less than a window may wait for the answer
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
                 yield self._next(waiting)
         while waiting:
             yield self._next(waiting)
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _started(self) -> Executor:
+        if self._loading is None:
+            return ThreadPoolExecutor(self._count)
         log.detail(f"{self._count} processes translate")
         return ProcessPoolExecutor(
             self._count,
@@ -89,6 +95,11 @@ class Workers:
             initializer=_begin,
             initargs=(self._loading, self._wanted),
         )
+
+    def _submit(self, executor: Executor, window: Window) -> Future[Answer]:
+        if self._loading is None:
+            return executor.submit(self._wanted.answer, self._translator, window)
+        return executor.submit(_answer, window)
 
     def _next(self, waiting: deque[tuple[Window, Future[Answer]]]) -> tuple[Window, Answer]:
         window, future = waiting.popleft()

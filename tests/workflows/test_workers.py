@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
-from nmt.workflows.answering import Wanted, Window
+from nmt.workflows.answering import Answer, Wanted, Window
 from nmt.workflows.workers import Loading, Workers
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
@@ -25,10 +26,10 @@ def windows(count: int, size: int) -> list[Window]:
     return [Window(lines[first : first + size]) for first in range(0, len(lines), size)]
 
 
-def workers(trained: Path, *, count: int, full: int, after: int) -> Workers:
+def workers(trained: Path, *, count: int, full: int, after: int, threads: bool = False) -> Workers:
     run = str(trained / "run")
     translator = package.load(run, precision="float32")
-    loading = Loading(run, [], "auto", "float32", [])
+    loading = None if threads else Loading(run, [], "auto", "float32", [])
     return Workers(translator, Wanted("tsv"), loading, count=count, full=full, after=after)
 
 
@@ -58,6 +59,25 @@ def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> Non
     with workers(trained, count=2, full=2, after=1) as shared:
         seen = [taken for _ in shared.answers(read())]
     assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
+
+
+def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = windows(6, 4)
+    with workers(trained, count=1, full=4, after=1) as alone:
+        expected = [answer for _, answer in alone.answers(given)]
+    meeting = threading.Barrier(2)
+    answer = Wanted.answer
+
+    def with_another(wanted: Wanted, translator: package.Translator, window: Window) -> Answer:
+        meeting.wait(60)
+        return answer(wanted, translator, window)
+
+    monkeypatch.setattr(Wanted, "answer", with_another)
+    with workers(trained, count=2, full=4, after=1, threads=True) as shared:
+        found = list(shared.answers(given))
+    assert [answer for _, answer in found] == expected
+    assert all(window is one for (window, _), one in zip(found, given, strict=True))
+    assert multiprocessing.active_children() == []
 
 
 def test_a_process_that_is_ended_is_told(trained: Path) -> None:
