@@ -8,12 +8,11 @@ ctranslate2``, and ``direct`` is CTranslate2 called by a few lines of Python, as
 export MODEL``. Left out, all that the machine and the model allow are compared.
 
 Several threads are what is fastest of each: processes of one thread for our search (``nmt translate --workers``),
-batches at once for CTranslate2. Text goes in and text comes out; loading does not count. Each system is a process of
-its own, and they translate in turn (A B A B ...): a round to warm up, then ``--rounds`` that count, of which the median
-is told. For each beam and system:
-sentences/s, subwords/s, what single sentences take (median and 95th percentile), BLEU and the share of sentences
-translated as by nmt:float32, and the process' largest memory. Prints a JSON line for each figure, and a table on
-stderr.
+batches at once for CTranslate2, of the size that is fastest there. Text goes in and text comes out; loading does not
+count. Each system is a process of its own, and they translate in turn (A B A B ...): a round to warm up, then
+``--rounds`` that count, of which the median is told. For each beam and system: sentences/s, subwords/s, what single
+sentences take (median and 95th percentile), BLEU and the share of sentences translated as by nmt:float32, and the
+process' largest memory. Prints a JSON line for each figure, and a table on stderr.
 """
 
 from __future__ import annotations
@@ -193,6 +192,7 @@ def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) 
     import sentencepiece
 
     from nmt import experiment as experiments
+    from nmt.export.engine import BATCH_TOKENS
     from nmt.workflows.locate import find_checkpoint, run_of
 
     run = run_of(find_checkpoint(model))
@@ -208,7 +208,7 @@ def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) 
         results = translator.translate_batch(
             subwords.encode(lines, out_type=str),
             beam_size=search.beam,
-            max_batch_size=search.batch_tokens // search.beam,
+            max_batch_size=min(search.batch_tokens // search.beam, BATCH_TOKENS),
             batch_type="tokens",
             max_decoding_length=100,
         )

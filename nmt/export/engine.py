@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,9 @@ from nmt.search.constrained import Phrase
 from nmt.search.decode import ranking_of
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.scoring import max_lengths
+
+BATCH_TOKENS = 1024
+"""Source tokens of a batch on a CPU, times beams at most ``search.batch_tokens``: larger ones are slower there."""
 
 _OWN_SEARCH = {
     "sampling": "draws",
@@ -72,12 +76,17 @@ class CTranslate2Engine:
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
         constraints: Sequence[Sequence[Phrase]] | None = None,
+        scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Engine``. Raises InputError for constraints."""
         if constraints is not None:
             raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")
         self.check(config)
-        batches = length_batches([len(source) + 1 for source in sources], max(config.batch_tokens // config.beam, 1))
+        scored = scored or config.beam > 1  # scores rank what the beams have come to
+        tokens = max(config.batch_tokens // config.beam, 1)
+        if self._translator.device == "cpu":
+            tokens = min(tokens, BATCH_TOKENS)
+        batches = length_batches([len(source) + 1 for source in sources], tokens)
         given = [[] for _ in sources] if prefixes is None else [self._pieces(prefix) for prefix in prefixes]
         lengths = torch.tensor([len(source) + 1 for source in sources])
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
@@ -86,7 +95,11 @@ class CTranslate2Engine:
         waiting: deque[tuple[int, Any]] = deque()
         for rows in batches:
             started = self._start(
-                [sources[row] for row in rows], [given[row] for row in rows], max(limits[row] for row in rows), config
+                [sources[row] for row in rows],
+                [given[row] for row in rows],
+                max(limits[row] for row in rows),
+                config,
+                scored,
             )
             waiting.extend(zip(rows, started, strict=True))
         found: dict[int, tuple[Hypothesis, ...]] = {}
@@ -94,16 +107,26 @@ class CTranslate2Engine:
         while waiting:  # the first batches are looked at while the others are translated
             row, on_its_way = waiting.popleft()
             result = on_its_way.result()
-            if row not in alone and max(map(self._length, result.hypotheses)) > limits[row]:
+            if not scored:
+                (pieces,) = result.hypotheses
+                length = min(self._length(pieces), limits[row])
+                found[row] = (Hypothesis(self._tokens(pieces[:length]), math.nan, math.nan),)
+            elif row not in alone and max(map(self._length, result.hypotheses)) > limits[row]:
                 alone.add(row)
                 # a batch has one limit of length: the few that are over their own are translated again, by themselves
-                waiting.extend((row, again) for again in self._start([sources[row]], [given[row]], limits[row], config))
+                again = self._start([sources[row]], [given[row]], limits[row], config, scored)
+                waiting.extend((row, each) for each in again)
             else:
                 found[row] = self._best(result, config)
         return [found[row] for row in range(len(sources))]
 
     def _start(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[list[str]], limit: int, config: SearchConfig
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[list[str]],
+        limit: int,
+        config: SearchConfig,
+        scored: bool,
     ) -> list[Any]:
         """The translations of a batch, which are on their way."""
         started: list[Any] = self._translator.translate_batch(
@@ -117,7 +140,7 @@ class CTranslate2Engine:
             min_decoding_length=config.min_length,
             max_decoding_length=limit,
             max_input_length=0,
-            return_scores=True,
+            return_scores=scored,
             return_end_token=True,
         )
         return started
@@ -130,11 +153,14 @@ class CTranslate2Engine:
             log_prob = score * len(pieces) ** exponent
             found.append((ranking.score(log_prob, len(pieces)), log_prob, pieces))
         found.sort(key=lambda each: -each[0])
-        ids = self._target_ids
         return tuple(
-            Hypothesis(tuple([ids[piece] for piece in pieces[: self._length(pieces)]]), log_prob, score)
+            Hypothesis(self._tokens(pieces[: self._length(pieces)]), log_prob, score)
             for score, log_prob, pieces in found[: config.n_best]
         )
+
+    def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
+        ids = self._target_ids
+        return tuple([ids[piece] for piece in pieces])
 
     def _length(self, pieces: Sequence[str]) -> int:
         """Without end-of-sentence, which a hypothesis at the limit of length does not have."""

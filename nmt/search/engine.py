@@ -25,8 +25,10 @@ class Engine(Protocol):
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
         constraints: Sequence[Sequence[Phrase]] | None = None,
+        scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``nmt.search.decode.decode``."""
+        """See ``nmt.search.decode.decode``. Where scores are not wanted (``scored``), an engine to which they are dear
+        may leave them and log-probabilities out: they are NaN then."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class OwnEngine:
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
         constraints: Sequence[Sequence[Phrase]] | None = None,
+        scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``Engine``."""
+        """See ``Engine``; what is found is scored in any case."""
         return decode(
             self.model,
             sources,

@@ -68,12 +68,12 @@ class Wanted:
 
     def answer(self, translator: Translator, window: Window) -> Answer:
         """Translates a window."""
-        found, warnings, subwords = _found(translator, window)
+        found, warnings, subwords = _found(translator, window, scored=self.format != "text")
         return Answer(self._written(translator, window.lines, found), warnings, subwords)
 
     def values(self, translator: Translator, lines: Sequence[Line]) -> Values:
         """Translates texts that stand in records, each as what its record gets."""
-        found, warnings, subwords = _found(translator, Window(lines))
+        found, warnings, subwords = _found(translator, Window(lines), scored=self.format == "jsonl")
         if self.format != "jsonl":
             return Values(tuple(best.text for best, *_ in found), warnings, subwords)
         alignments = aligned(translator, found) if self.alignment else [None] * len(found)
@@ -93,7 +93,9 @@ class Wanted:
         return "".join(json_lines(*each) for each in zip(lines, found, aligned(translator, found), strict=True))
 
 
-def _found(translator: Translator, window: Window) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
+def _found(
+    translator: Translator, window: Window, *, scored: bool
+) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
     """The translations of a window, what is to be said of its lines, and how many subwords the translations have."""
     give_back()
     first_line = window.lines[0].number
@@ -102,6 +104,7 @@ def _found(translator: Translator, window: Window) -> tuple[list[tuple[Translati
         prefixes=window.prefixes,
         constraints=window.constraints,
         first_line=first_line,
+        scored=scored,
     )
     warnings = [line.warning for line in window.lines if line.warning is not None]
     warnings += translator.cuts([best for best, *_ in found], first_line=first_line)

@@ -145,11 +145,13 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
         first_line: int = 1,
+        scored: bool = True,
     ) -> list[tuple[Translation, ...]]:
         """Of each text up to ``search.n_best`` translations, the best first, or, of a sampling, as they were drawn; of
         a blank text one, which is blank. Each contains the words and phrases of the text's ``constraints``. Raises
         InputError for a phrase that the vocabulary cannot spell, with its line, ``first_line`` being the first text's,
-        and for a search that knows no constraints.
+        and for a search that knows no constraints. Where scores are not wanted, another engine may leave them out: they
+        are NaN then.
 
         A text that is too long for the model (``search.split_longer_than``), or all where ``search.document`` says so,
         are translated in pieces, unless they have a prefix or constraints; see ``nmt.workflows.passages``."""
@@ -164,6 +166,7 @@ class Translator:
             [encode(piece) for piece in passages.pieces],
             prefixes=None if prefixes is None else passages.of_line(prefixes),
             phrases=None if phrases is None else passages.of_line(phrases),
+            scored=scored,
         )
         return passages.joined(found, self.looks)
 
@@ -176,7 +179,8 @@ class Translator:
     ) -> list[tuple[Translation, ...]]:
         """As ``candidates``, but each text as it stands, with constraints in subwords."""
         encode = self.trained.tokenizers.source.encode
-        return self._sentences(texts, [encode(text) for text in texts], prefixes=prefixes, phrases=phrases)
+        encoded = [encode(text) for text in texts]
+        return self._sentences(texts, encoded, prefixes=prefixes, phrases=phrases, scored=True)
 
     def _sentences(
         self,
@@ -185,6 +189,7 @@ class Translator:
         *,
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[Phrase]] | None,
+        scored: bool,
     ) -> list[tuple[Translation, ...]]:
         tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
         cut = [max(0, len(tokens) - limit) for tokens in encoded]
@@ -195,6 +200,7 @@ class Translator:
             self.search,
             prefixes=given if given is not None and any(given) else None,
             constraints=None if phrases is None else [phrases[row] for row in rows],
+            scored=scored,
         )
         spelt = self._spelt([texts[row] for row in rows], found)
         candidates: list[tuple[Translation, ...]] = [(Translation("", 0.0, 0.0),)] * len(texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,14 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
     own, theirs = decode(model, given, greedy, COMPUTE), engine.decode(given, greedy)
     assert [each.tokens for (each,) in theirs] == [each.tokens for (each,) in own]
     assert len({each.tokens for (each,) in own}) > 4
+    unscored = engine.decode(given, greedy, scored=False)
+    assert [each.tokens for (each,) in unscored] == [each.tokens for (each,) in own]
+    assert all(math.isnan(each.score) and math.isnan(each.log_prob) for (each,) in unscored)
     for normalization in ("gnmt", "average"):
         wide = SearchConfig(beam=4, n_best=3, length_penalty=0.7, length_normalization=normalization, batch_tokens=200)
-        for source, found in zip(given, engine.decode(given, wide), strict=True):
+        for source, found in zip(given, engine.decode(given, wide, scored=False), strict=True):  # beams need them
             assert 1 <= len(found) <= 3
+            assert not any(math.isnan(each.score) for each in found)
             assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
             rescored = token_log_probs(
                 model, [source] * len(found), [each.tokens for each in found], COMPUTE, batch_tokens=500

@@ -43,6 +43,7 @@ class Backwards:
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
         constraints: Sequence[Sequence[Phrase]] | None = None,
+        scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         assert all(sources)
         return [(Hypothesis(tuple(reversed(source)), -1.0, -1.0),) for source in sources]
