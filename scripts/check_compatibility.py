@@ -153,7 +153,7 @@ def attempt(version: str, python: Path, set: str, part: str, torch: str, *, plac
         place.mkdir(parents=True)
         installed = _install(place, python, set, PARTS[part], torch)
         versions = ", ".join(f"{name} {installed[name]}" for name in PARTS[part].shown if name in installed)
-        outcome, passed = _try(place / "env" / "bin", PARTS[part]), True
+        outcome, passed = _try(place / "env" / "bin", PARTS[part], set), True
     except Failed as error:
         outcome = str(error)
     if not keep:
@@ -182,11 +182,13 @@ def _install(place: Path, python: Path, set: str, part: Part, torch: str) -> dic
     return {name: found for name, _, found in (line.partition("==") for line in lines)}
 
 
-def _try(programs: Path, part: Part) -> str:
+def _try(programs: Path, part: Part, set: str) -> str:
     """The last line of what pytest says."""
     _run([programs / "python", "-c", f"import {', '.join(part.imports)}"], cwd=ROOT)
     for tool in part.tools:
         name, *arguments = tool.split()
+        if name == "mypy" and set == "oldest":
+            continue  # old releases have other types, or none
         _run([programs / name, *arguments], cwd=ROOT)
     options = ["-q", "-p", "no:cacheprovider", "-m", part.marks]
     return passed_line(_run([programs / "python", "-m", "pytest", *options, *part.tests], cwd=ROOT))
