@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -157,13 +157,19 @@ class Translator:
         are translated in pieces, unless they have a prefix or constraints; see ``nmt.workflows.passages``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
-        encode = cache(self.trained.tokenizers.source.encode)  # a line that is one piece is asked for twice
-        passages = Passages(
-            self.search, self.extraction, self.trained.lengths, lambda text: len(encode(text)), texts, whole
-        )
+        encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths
+        known: dict[str, list[int]] = {}  # of what may be a piece: not of all parts of a long line
+
+        def count(text: str) -> int:
+            tokens = encode(text)
+            if len(tokens) <= lengths.longest:
+                known[text] = tokens
+            return len(tokens)
+
+        passages = Passages(self.search, self.extraction, lengths, count, texts, whole)
         found = self._sentences(
             passages.pieces,
-            [encode(piece) for piece in passages.pieces],
+            [known[piece] if piece in known else encode(piece) for piece in passages.pieces],
             prefixes=None if prefixes is None else passages.of_line(prefixes),
             phrases=None if phrases is None else passages.of_line(phrases),
             scored=scored,
