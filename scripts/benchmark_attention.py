@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from measuring import print_table, report
+from measuring import plainly, print_table, report
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -81,4 +81,4 @@ def milliseconds(attend: Callable[[], Tensor], heads: list[Tensor], chosen: Comp
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from measuring import print_table, report
+from measuring import plainly, print_table, report
 
 from nmt import experiment as experiments
 from nmt.core import log
@@ -105,4 +105,4 @@ def speed(config: Path, settings: Sequence[str], arrangement: Arrangement, preci
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

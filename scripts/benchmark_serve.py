@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from measuring import print_table, report
+from measuring import plainly, print_table, report
 
 from nmt.core import log
 from nmt.core.device import compute
@@ -129,4 +129,4 @@ def measure(port: int, lines: Sequence[str], clients: int) -> Measured:
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

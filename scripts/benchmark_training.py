@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import matrix_rate, print_table, report
+from measuring import matrix_rate, plainly, print_table, report
 from torch import nn
 
 from nmt import experiment as experiments
@@ -206,4 +206,4 @@ def time_to_bleu(config: Path, overrides: Sequence[str], bleu: float, chosen: Co
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

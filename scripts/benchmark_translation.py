@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from measuring import OwnProcess, print_table, report
+from measuring import OwnProcess, plainly, print_table, report
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -219,4 +219,4 @@ def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) 
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

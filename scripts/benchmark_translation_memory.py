@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import print_table, report
+from measuring import plainly, print_table, report
 
 from nmt.data.corpus import read_lines
 
@@ -95,4 +95,4 @@ def memory(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

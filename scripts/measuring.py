@@ -14,9 +14,19 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from nmt.core.device import Compute
+from nmt.core.errors import InputError
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
+
+
+def plainly(main: Callable[[], None]) -> None:
+    """Runs a script; what it refuses is said in one line, exit code 2."""
+    try:
+        main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 class OwnProcess(Generic[Question, Answer]):

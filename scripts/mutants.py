@@ -855,8 +855,8 @@ MUTANTS = (
     Mutant(
         "what CTranslate2 finds is ranked as it ranks",
         "nmt/export/engine.py",
-        "key=lambda each: -each.score",
-        "key=lambda each: -each.log_prob",
+        "key=lambda each: -each[0]",
+        "key=lambda each: -each[1]",
         ("tests/export/test_ctranslate2.py",),
     ),
     Mutant(
