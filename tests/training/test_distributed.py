@@ -551,7 +551,7 @@ def test_both_launchers_at_once_are_refused(folder: Path) -> None:
 def test_a_fault_of_the_input_is_one_line_however_many_find_it(folder: Path) -> None:
     (folder / "train.en").unlink()
     started = time.monotonic()
-    done = nmt("train", "config.yaml", "--processes", "3", folder=folder)
+    done = nmt("train", "config.yaml", "--processes", "3", "--precision", "float32", folder=folder)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
     assert b"train.en: no such file" in done.stderr

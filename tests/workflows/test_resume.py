@@ -143,7 +143,9 @@ def test_interrupted_training_saves_and_goes_on_bit_identically(
     "feed",
     [
         pytest.param("guess: sample, schedule: {kind: linear, warmup: 3, end: 0.0, updates: 24}", id="token"),
-        pytest.param("unit: sentence, schedule: {kind: inverse_sigmoid, warmup: 3, k: 6}", id="sentence"),
+        pytest.param(
+            "unit: sentence, schedule: {kind: inverse_sigmoid, warmup: 3, k: 6}", id="sentence", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_killed_and_resumed_in_the_middle_of_a_feeds_schedule(feed: str, tmp_path: Path) -> None:
