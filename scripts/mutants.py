@@ -160,9 +160,16 @@ MUTANTS = (
     Mutant(
         "a draw is scored at its own temperature",
         "nmt/search/path.py",
-        "step.logits(part).log_softmax(",
-        "(step.logits(part) / 2).log_softmax(",
+        "log_probs_NV = logits_NV.log_softmax(",
+        "log_probs_NV = (logits_NV / 2).log_softmax(",
         (OPTIONS, "-k", "draw"),
+    ),
+    Mutant(
+        "what a row brings along is left out of the entries",
+        "nmt/search/best.py",
+        "summand_N.view(-1, together).gather(1, rows_MX)",
+        "0 * rows_MX",
+        ("tests/search/test_best.py", "-k", "summand"),
     ),
     Mutant(
         "the parents of all parts are counted from 0",

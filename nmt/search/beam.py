@@ -83,10 +83,10 @@ def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int, handicap
     batch = rows // beam
     # Of 2K extensions at most K end, one for each beam, so K others are among them.
     width = 2 * beam
-    total_NV = beams.log_prob_N[:, None] + log_probs_NV
     if handicap_BV is None:
-        log_prob_BW, index_BW = largest(total_NV, width, together=beam)
+        log_prob_BW, index_BW = largest(log_probs_NV, width, together=beam, summand_N=beams.log_prob_N)
     else:
+        total_NV = beams.log_prob_N[:, None] + log_probs_NV
         _, index_BW = largest(total_NV - handicap_BV.repeat_interleave(beam, dim=0), width, together=beam)
         log_prob_BW = total_NV.view(batch, -1).gather(1, index_BW)
     token_BW = index_BW % vocabulary

@@ -34,19 +34,22 @@ def parts(rows: int, vocabulary: int, device: torch.device, *, together: int = 1
         yield slice(start, min(start + size, rows))
 
 
-def largest(x_NV: Tensor, count: int, *, together: int = 1) -> tuple[Tensor, Tensor]:
+def largest(x_NV: Tensor, count: int, *, together: int = 1, summand_N: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The ``count`` largest entries of each group of ``together`` neighbouring rows, largest first, and their places
     in the group, (M, K) both: what ``topk`` gives for rows of ``together`` x V entries, but for the order of equal
-    ones."""
+    ones. ``summand_N`` is added to each row first, but only where it counts: not to all entries."""
     vocabulary = x_NV.shape[1]
     if vocabulary < SHORT or x_NV.device.type != "cpu":
-        values_MK, index_MK = x_NV.view(-1, together * vocabulary).topk(count, dim=1)
+        summed_NV = x_NV if summand_N is None else x_NV + summand_N[:, None]
+        values_MK, index_MK = summed_NV.view(-1, together * vocabulary).topk(count, dim=1)
         return values_MK, index_MK
     width = vocabulary // PARTS
     rest = vocabulary - PARTS * width
     maxima_NW = x_NV[:, : PARTS * width].view(-1, PARTS, width).amax(dim=1)
     if rest:
         torch.maximum(maxima_NW[:, :rest], x_NV[:, PARTS * width :], out=maxima_NW[:, :rest])
+    if summand_N is not None:
+        maxima_NW += summand_N[:, None]  # a larger one stays so, however sums are rounded
     # Among the K largest entries there is none under a smaller maximum: each of the K larger ones has an entry under it
     # that is larger.
     found_MK = maxima_NW.view(-1, together * width).topk(count, dim=1).indices
@@ -56,5 +59,8 @@ def largest(x_NV: Tensor, count: int, *, together: int = 1) -> tuple[Tensor, Ten
     index_MX = (row_MK1 * vocabulary + entry_MKP.clamp(max=vocabulary - 1)).flatten(1)
     first_M1 = torch.arange(0, x_NV.numel(), together * vocabulary, device=x_NV.device)[:, None]
     entries_MX = x_NV.reshape(-1).index_select(0, (first_M1 + index_MX).flatten()).view_as(index_MX)
+    if summand_N is not None:
+        rows_MX = row_MK1.expand_as(entry_MKP).flatten(1)
+        entries_MX = entries_MX + summand_N.view(-1, together).gather(1, rows_MX)
     values_MK, chosen_MK = entries_MX.masked_fill(~is_there_MKP.flatten(1), -torch.inf).topk(count, dim=1)
     return values_MK, index_MX.gather(1, chosen_MK)

@@ -35,6 +35,7 @@ def decode(
     prefixes: Sequence[Sequence[int]] | None = None,
     constraints: Sequence[Sequence[Phrase]] | None = None,
     shortlist: Shortlist | None = None,
+    scored: bool = True,
 ) -> list[tuple[Hypothesis, ...]]:
     """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
     a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
@@ -43,8 +44,9 @@ def decode(
     for every hypothesis that is looked at together; which others share its batch does not change a sentence's result.
     Hypotheses begin with their source's prefix, where there is one, and contain each phrase of its constraints; neither
     is counted against the limits of length. Constraints are for a beam search in one group without ``no_repeat``. With
-    a ``shortlist`` each sentence has no other tokens than those of its list, its prefix and its constraints. The model
-    must be in eval mode.
+    a ``shortlist`` each sentence has no other tokens than those of its list, its prefix and its constraints. Unless
+    ``scored`` a greedy search leaves out log-probabilities and scores, which are NaN then: that is faster, and finds
+    the same. The model must be in eval mode.
     """
     assert not model.training
     assert constraints is None or constrains(config) is None
@@ -71,7 +73,9 @@ def decode(
             )
         rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
         with compute.autocast():
-            best = search_of(config, phrases)(searched, torch.from_numpy(padded).to(compute.device), rules)
+            best = search_of(config, phrases, scored=scored)(
+                searched, torch.from_numpy(padded).to(compute.device), rules
+            )
         for row, each in zip(rows, best, strict=True):
             found[row] = each if token_U is None else tuple(_renumbered(one, token_U) for one in each)
     return [each for each in found if each is not None]
@@ -132,8 +136,11 @@ def constrains(config: SearchConfig) -> str | None:
     return "no_repeat" if config.no_repeat else None
 
 
-def search_of(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | None = None) -> Search:
-    """The search that a configuration describes; with ``phrases`` of each source row, one for what contains them."""
+def search_of(
+    config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | None = None, *, scored: bool = True
+) -> Search:
+    """The search that a configuration describes; with ``phrases`` of each source row, one for what contains them. For
+    ``scored`` see ``decode``."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         sampling = config.sampling or SamplingConfig()
@@ -149,7 +156,7 @@ def search_of(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | No
     if phrases is not None:
         return ConstrainedBeamSearch(EOS, ranking, config.beam, n_best=config.n_best, phrases=phrases)
     if config.beam == 1:
-        return Greedy(EOS, ranking)
+        return Greedy(EOS, ranking, scored)
     return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
 
 

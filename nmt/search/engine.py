@@ -48,7 +48,7 @@ class OwnEngine:
         constraints: Sequence[Sequence[Phrase]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``Engine``; what is found is scored in any case."""
+        """See ``Engine``."""
         return decode(
             self.model,
             sources,
@@ -57,4 +57,5 @@ class OwnEngine:
             prefixes=prefixes,
             constraints=constraints,
             shortlist=self.shortlist,
+            scored=scored,
         )

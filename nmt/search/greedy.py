@@ -20,7 +20,9 @@ class Greedy:
 
     eos: int
     ranking: Ranking
+    scored: bool = True
+    """See ``paths``."""
 
     def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
         """See ``Search``."""
-        return paths(model, source_BS, rules, MostProbable(), eos=self.eos, ranking=self.ranking)
+        return paths(model, source_BS, rules, MostProbable(), eos=self.eos, ranking=self.ranking, scored=self.scored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -26,17 +27,17 @@ class Chooser(ABC):
     """Picks the next token of each row."""
 
     @abstractmethod
-    def choose(self, log_probs_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """The tokens at step ``time``, (N,), of rows that are numbered as at the start: row b x K + k is the k-th path
-        of sentence b. What is not allowed has the log-probability -inf."""
+        of sentence b. What is not allowed has the logit -inf."""
 
 
 class MostProbable(Chooser):
     """Greedy search."""
 
-    def choose(self, log_probs_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """See ``Chooser``."""
-        return largest(log_probs_NV, 1)[1][:, 0]
+        return largest(logits_NV, 1)[1][:, 0]
 
 
 @torch.no_grad()
@@ -49,9 +50,11 @@ def paths(
     count: int = 1,
     eos: int,
     ranking: Ranking,
+    scored: bool = True,
 ) -> list[tuple[Hypothesis, ...]]:
     """``count`` hypotheses for each source row, in the order of their paths. The log-probability of a hypothesis is the
-    model's, whatever it was chosen by."""
+    model's, whatever it was chosen by; it and the score are NaN unless ``scored``, which spares a log-softmax a step
+    and has no say in what is chosen."""
     memory = model.encode(source_BS)
     state = model.start(memory).repeat(count)
     device, rows = source_BS.device, len(source_BS) * count
@@ -64,12 +67,14 @@ def paths(
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state, before_NT = step.state, tokens_NT[row_N, :time]
-        token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_empty(len(row_N))
+        token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_full((len(row_N),), math.nan)
         for part in parts(len(row_N), step.vocabulary, device):
-            log_probs_NV = step.logits(part).log_softmax(dim=1, dtype=torch.float32)
-            rules.apply(log_probs_NV, before_NT[part], row_N[part] // count)
-            token_N[part] = chooser.choose(log_probs_NV, time, row_N[part])
-            chosen_N[part] = log_probs_NV.gather(1, token_N[part, None])[:, 0]
+            logits_NV = step.logits(part)
+            log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32) if scored else None
+            rules.apply(logits_NV, before_NT[part], row_N[part] // count)
+            token_N[part] = chooser.choose(logits_NV, time, row_N[part])
+            if log_probs_NV is not None:
+                chosen_N[part] = log_probs_NV.gather(1, token_N[part, None])[:, 0]
         log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
         tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
         if attended_NS is not None:

@@ -50,7 +50,7 @@ class _Draw(Chooser):
 
     def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         sampling = self._sampling
-        logits_NV = truncated(logits_NV / sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p)
+        logits_NV = truncated(logits_NV.float() / sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p)
         # in float64, so that the last token's sum is 1 whatever the vocabulary
         cumulative_NV = logits_NV.softmax(dim=1, dtype=torch.float64).cumsum(dim=1)
         target_N1 = self._uniform_NT[row_N, time, None] * cumulative_NV[:, -1:]

@@ -25,6 +25,16 @@ def test_the_largest_entries_are_those_of_a_sort(vocabulary: int, together: int)
                 assert len(set(where.tolist())) == count
 
 
+@pytest.mark.parametrize("vocabulary", [5, SHORT + 1, 3000])
+def test_a_summand_counts_as_if_it_were_added_to_every_entry(vocabulary: int) -> None:
+    generator = torch.Generator().manual_seed(vocabulary)
+    x_NV = torch.randn(6, vocabulary, generator=generator)
+    summand_N = torch.tensor([-0.5, 1.0, 0.25, -torch.inf, -3.0, -2.9])
+    values_MK, index_MK = largest(x_NV, 5, together=3, summand_N=summand_N)
+    for found, where, rows in zip(values_MK, index_MK, (x_NV + summand_N[:, None]).view(2, -1), strict=True):
+        assert found.tolist() == sorted(rows.tolist(), reverse=True)[:5] == rows[where].tolist()
+
+
 def test_equal_entries_are_found_as_often_as_they_are_there() -> None:
     x_NV = torch.zeros(1, 2000)
     x_NV[0, [3, 253, 503, 1999]] = 1.0  # three of them at one place of different parts

@@ -266,6 +266,29 @@ def test_a_draw_is_scored_by_the_model_itself(name: str) -> None:
             assert each.score == pytest.approx(each.log_prob / ((5 + len(each.tokens) + 1) / 6) ** 0.5, abs=1e-4)
 
 
+@each_model
+@pytest.mark.parametrize("vocabulary", ["small", "large"])
+def test_greedy_search_finds_the_same_without_scores(
+    name: str, vocabulary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under bans, prefixes and coverage too."""
+    if vocabulary == "large":  # then it is cut into parts
+        monkeypatch.setattr(largest_entries, "SHORT", 2)
+        monkeypatch.setattr(largest_entries, "PARTS", 2)
+    model, tokens = make(MODELS[name]), set()
+    for bans, prefixes in itertools.product(([], [NoRepeat(1)], [Shortest(3, eos=EOS)]), (None, [[5], [], [4, 4]])):
+        rules = Rules(LIMIT_B, eos=EOS, bans=bans, prefixes=prefixes)
+        scored, unscored = (
+            [found for (found,) in Greedy(EOS, Ranking(1.0, coverage=0.5), scored)(model, padded(SOURCES), rules)]
+            for scored in (True, False)
+        )
+        assert [each.tokens for each in unscored] == [each.tokens for each in scored]
+        assert all(math.isfinite(each.score) and math.isfinite(each.log_prob) for each in scored)
+        assert all(math.isnan(each.score) and math.isnan(each.log_prob) for each in unscored)
+        tokens.add(tuple(each.tokens for each in scored))
+    assert len(tokens) > 3
+
+
 def test_little_heat_and_one_choice_are_greedy_search() -> None:
     model = make(MODELS["rnn"])
     rules = Rules(LIMIT_B, eos=EOS)
