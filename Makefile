@@ -45,7 +45,8 @@ compare: $(INSTALLED) ## train every attention mechanism for one CPU minute on t
 	  --gold data/de-en/test.de data/de-en/test.en data/de-en/test.align
 
 test: lint types layers ## lint, types, layers and all tests but the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
+	  -m 'not slow'
 
 test-slow: $(INSTALLED) ## the tests that train models or measure
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from nmt.core import log
+
+ROOT = Path(__file__).parent
 
 # A busy machine is no failure.
 settings.register_profile("nmt", deadline=None)
@@ -21,8 +24,23 @@ def as_talkative_as_ever() -> Iterator[None]:
     log.set_verbosity(log.Verbosity.NORMAL)
 
 
+LONGEST = (
+    "workflows/test_ray.py",
+    "training/test_distributed.py",
+    "models/test_contract.py",
+    "workflows/test_resume.py",
+    "workflows/test_workers.py",
+    "cli/test_app.py",
+    "search/test_options.py",
+    "workflows/test_determinism.py",
+)
+"""Files that take longest. They are begun first, so that at the end no process is alone at work with one."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests marked `cuda` where there is no CUDA device."""
+    """Files that take longest first. Skip the tests marked `cuda` where there is no CUDA device."""
+    places = {ROOT / file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     marked = [item for item in items if item.get_closest_marker("cuda")]
     if not marked:
         return

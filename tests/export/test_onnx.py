@@ -31,17 +31,17 @@ TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feed
 RNN = {"kind": "rnn", "size": 12}
 
 QUICK: dict[str, dict[str, Any]] = {
-    "LSTM, input feeding, additive": {
-        "encoder": {**RNN, "layers": 2},
-        "decoder": {**RNN, "layers": 2, "residual": True},
-        "attention": {"score": "additive"},
-    },
     "GRU encoder, rotary decoder": {
         "encoder": {**RNN, "cell": "gru"},
         "decoder": {**TRANSFORMER, "positions": "rotary"},
     },
 }
 SLOW: dict[str, dict[str, Any]] = {
+    "LSTM, input feeding, additive": {
+        "encoder": {**RNN, "layers": 2},
+        "decoder": {**RNN, "layers": 2, "residual": True},
+        "attention": {"score": "additive"},
+    },
     "Transformer encoder, GRU that looks through a window": {
         "encoder": TRANSFORMER,
         "decoder": {**RNN, "cell": "gru", "input_feeding": False},

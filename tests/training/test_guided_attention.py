@@ -155,8 +155,15 @@ def trained(*settings: str) -> list[dict[str, Any]]:
     return [line for line in metrics.read(run) if line["kind"] == "train"]
 
 
-@pytest.mark.parametrize("model", ["rnn", "transformer"])
-@pytest.mark.parametrize("sampling", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("model", "sampling"),
+    [
+        ("rnn", 0.2),
+        ("transformer", 0.0),
+        pytest.param("rnn", 0.0, marks=pytest.mark.slow),
+        pytest.param("transformer", 0.2, marks=pytest.mark.slow),
+    ],
+)
 def test_the_log_shows_the_guidance_fall(
     model: str, sampling: float, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,7 +35,14 @@ MECHANISMS = {
 }
 
 
-@pytest.mark.parametrize("name", list(MECHANISMS))
+QUICK = {
+    "score additive", "score location", "weights hard", "weights hard, summed", "context every_step", "residual",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in MECHANISMS]
+)
 def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path)

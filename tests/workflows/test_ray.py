@@ -38,7 +38,7 @@ def address() -> Iterator[str]:
     """A cluster of two workers, to which this process is connected."""
     environment = {
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0",  # 15 else: beside other tests no time is left for it
     }  # fmt: skip
     with (
         pytest.MonkeyPatch.context() as patch,
