@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
@@ -38,6 +38,14 @@ class DeferredLinear:
             return F.linear(x_BI, self._weight)
         product: Tensor = _Apply.apply(x_BI, self._handle, self._notes)  # type: ignore[no-untyped-call]
         return product
+
+    def onto(self, sum_BO: Tensor, x_BI: Tensor) -> Tensor:
+        """``sum_BO`` plus the product; where nothing is recorded it is added to ``sum_BO`` itself, while it is made."""
+        if torch.is_grad_enabled():
+            return sum_BO + self(x_BI)
+        if type(self._weight) in (Tensor, nn.Parameter):
+            return sum_BO.addmm_(x_BI.to(self._weight.dtype), self._weight.T)
+        return sum_BO.add_(self(x_BI))
 
 
 class _Notes:

@@ -40,6 +40,25 @@ class StackState(BatchRecord):
     """What the top layer gives out: its hidden state, with residual connections plus its input."""
 
 
+class Recurrent:
+    """What a state adds to the next one's pre-activations: W h + b."""
+
+    def __init__(self, weight_GD: Tensor, bias_G: Tensor) -> None:
+        self._linear = DeferredLinear(weight_GD)
+        self._bias_G = bias_G
+
+    def __call__(self, hidden_BD: Tensor) -> Tensor:
+        """(B, G)."""
+        product_BG = self._linear(hidden_BD)
+        return product_BG + self._bias_G.to(product_BG.dtype)
+
+    def onto(self, input_BG: Tensor, hidden_BD: Tensor) -> Tensor:
+        """``input_BG`` plus it; where no gradients are recorded, ``input_BG`` itself, to which it is added."""
+        if torch.is_grad_enabled():
+            return input_BG + self(hidden_BD)
+        return self._linear.onto(input_BG.add_(self._bias_G.to(input_BG.dtype)), hidden_BD)
+
+
 class Elman:
     """h = tanh(x + W h) (Elman 1990)."""
 
@@ -47,9 +66,10 @@ class Elman:
     module = nn.RNN
 
     @staticmethod
-    def step(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
-        """The next state from the two halves of the pre-activations."""
-        return CellState((input_BG + recurrent_BG).tanh(), None)
+    def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
+        """The next state from the input's half of the pre-activations; where no gradients are recorded, that is what it
+        is computed in."""
+        return CellState(recurrent.onto(input_BG, state.hidden_BD).tanh(), None)
 
 
 class GRU:
@@ -62,10 +82,10 @@ class GRU:
     module = nn.GRU
 
     @staticmethod
-    def step(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
-        """The next state from the two halves of the pre-activations."""
+    def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
+        """See ``Elman``."""
         x_r, x_z, x_n = input_BG.chunk(3, dim=1)
-        h_r, h_z, h_n = recurrent_BG.chunk(3, dim=1)
+        h_r, h_z, h_n = recurrent(state.hidden_BD).chunk(3, dim=1)
         new_BD = (x_n + (x_r + h_r).sigmoid() * h_n).tanh()
         return CellState(torch.lerp(new_BD, state.hidden_BD.to(new_BD.dtype), (x_z + h_z).sigmoid()), None)
 
@@ -77,10 +97,11 @@ class LSTM:
     module = nn.LSTM
 
     @staticmethod
-    def step(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
-        """The next state from the two halves of the pre-activations."""
+    def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
+        """See ``Elman``."""
         assert state.cell_BD is not None
-        hidden_BD, cell_BD = _LSTMPointwise.apply(input_BG + recurrent_BG, state.cell_BD)  # type: ignore[no-untyped-call]
+        gates_BG = recurrent.onto(input_BG, state.hidden_BD)
+        hidden_BD, cell_BD = _LSTMPointwise.apply(gates_BG, state.cell_BD)  # type: ignore[no-untyped-call]
         return CellState(hidden_BD, cell_BD)
 
 
@@ -90,7 +111,8 @@ class _LSTMPointwise(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
         width = cell_BD.shape[1]
-        gates_BG = gates_BG.clone()
+        if any(ctx.needs_input_grad):
+            gates_BG = gates_BG.clone()
         gates_BG[:, : 2 * width].sigmoid_()
         gates_BG[:, 2 * width : 3 * width].tanh_()
         gates_BG[:, 3 * width :].sigmoid_()
@@ -204,8 +226,10 @@ class Stepper:
         fed_weight_GF = stack.step_parameter("weight_ih", 0)[:, known:]
         self._inputs: list[DeferredLinear | None] = [DeferredLinear(fed_weight_GF) if fed else None]
         self._inputs += [DeferredLinear(stack.step_parameter("weight_ih", n)) for n in range(1, stack.layers)]
-        self._recurrent = [DeferredLinear(stack.step_parameter("weight_hh", n)) for n in range(stack.layers)]
-        self._recurrent_biases_G = [stack.step_parameter("bias_hh", n) for n in range(stack.layers)]
+        self._recurrent = [
+            Recurrent(stack.step_parameter("weight_hh", n), stack.step_parameter("bias_hh", n))
+            for n in range(stack.layers)
+        ]
 
     def known(self, known_BTE: Tensor) -> Tensor:
         """What the inputs known before the loop add to the bottom layer's pre-activations, (B, T, G)."""
@@ -215,7 +239,8 @@ class Stepper:
     def __call__(
         self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, factors: Sequence[Tensor | None]
     ) -> StackState:
-        """One step. ``factors`` holds dropout's for the input of each layer above the bottom one."""
+        """One step. ``factors`` holds dropout's for the input of each layer above the bottom one. Where no gradients
+        are recorded ``known_BG`` is written to."""
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
         input_BG = known_BG
@@ -229,11 +254,9 @@ class Stepper:
                 input_BG = linear(below_BD) + self._biases_G[layer].to(below_BD.dtype)
             elif linear is not None:
                 assert fed_BF is not None
-                input_BG = input_BG + linear(fed_BF)
-            recurrent_BG = recurrent(state.hidden[layer]) + self._recurrent_biases_G[layer].to(input_BG.dtype)
-            new = self._cell.step(
-                input_BG, recurrent_BG, CellState(state.hidden[layer], state.cell[layer] if state.cell else None)
-            )
+                input_BG = linear.onto(input_BG, fed_BF)
+            cell_BD = state.cell[layer] if state.cell else None
+            new = self._cell.step(input_BG, recurrent, CellState(state.hidden[layer], cell_BD))
             hidden.append(new.hidden_BD)
             if new.cell_BD is not None:
                 cells.append(new.cell_BD)

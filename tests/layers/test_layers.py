@@ -10,7 +10,8 @@ from torch.nn import functional as F
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout, random_bytes
 from nmt.layers.output import OutputLayer
-from nmt.layers.recurrent import CELLS, LSTM, CellKind, CellState, RecurrentStack, StackState
+from nmt.layers.quantized import Int8Weight
+from nmt.layers.recurrent import CELLS, LSTM, CellKind, CellState, Recurrent, RecurrentStack, StackState
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,21 @@ def test_deferred_gradients_equal_those_of_a_plain_linear_map_in_a_loop() -> Non
     deferred = torch.autograd.grad(loss(DeferredLinear(weight)), [weight, start])
     for one, other in zip(plain, deferred, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("records", [True, False])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_products_are_added_to_what_is_there(records: bool, rounded: bool) -> None:
+    """In place where no gradients are recorded; also those of 8-bit integers."""
+    weight = torch.randn(5, 3)
+    x, before = torch.randn(4, 3), torch.randn(4, 5)
+    linear = DeferredLinear(Int8Weight.of(weight, torch.float32) if rounded else weight)
+    given = before.clone()
+    with torch.set_grad_enabled(records):
+        found = linear.onto(given, x)
+    torch.testing.assert_close(found, before + F.linear(x, weight), atol=0.1 if rounded else 1e-6, rtol=1e-5)
+    assert (found is given) == (not records)
+    assert torch.equal(given, before) == records
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
@@ -257,7 +273,8 @@ def test_lstm_pointwise_gradient_is_the_numerical_one() -> None:
     cell = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
 
     def step(gates_BG: torch.Tensor, cell_BD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        state = LSTM.step(gates_BG, torch.zeros_like(gates_BG), CellState(cell_BD, cell_BD))
+        nothing = Recurrent(torch.zeros(8, 2, dtype=torch.float64), torch.zeros(8))
+        state = LSTM.step(gates_BG, nothing, CellState(cell_BD, cell_BD))
         assert state.cell_BD is not None
         return state.hidden_BD, state.cell_BD
 

@@ -40,4 +40,4 @@ class Additive(Score):
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """v . tanh(...) for all pairs; holds B x H x T x S x A numbers at once."""
-        return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh() @ parameters["v_A"]
+        return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ parameters["v_A"]
