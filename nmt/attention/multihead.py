@@ -90,7 +90,6 @@ class MultiHead(nn.Module):
         self.key_weight_QK = matrix(query_size, key_size) if config.score.reads_keys else None
         self.value_weight_QK = matrix(query_size, key_size)
         self.out_weight_QQ = matrix(query_size, query_size)
-        self.together_PQ: Tensor | None = None
         width = query_size // heads
         self.core: Together | Apart
         if isinstance(config.score, (Dot, ScaledDot)) and isinstance(config.weights, Softmax):
@@ -103,10 +102,6 @@ class MultiHead(nn.Module):
         """Has training hand out the weights of these heads, from 0, too; returns of which it does, in order: of no
         others, or where each head has weights at no cost, of all."""
         return self.core.hand_out(heads)
-
-    def join(self) -> None:
-        """Where weights no longer change: keeps those of self-attention in one as well, so that no step joins them."""
-        self.together_PQ = torch.cat(self._of_itself())
 
     def memory(self, states_BSK: Tensor, is_pad_BS: Tensor | None) -> BatchRecord:
         """The memory of a batch of sentences, for ``forward``."""
@@ -121,7 +116,7 @@ class MultiHead(nn.Module):
 
     def itself(self, x_BTQ: Tensor, position_BT: Tensor, is_pad_BT: Tensor | None) -> HeadsAttended:
         """Self-attention of whole sequences; ``position_BT`` may have one row for all."""
-        query_BHTA, *others = self._project(x_BTQ, self._of_itself(), self.together_PQ)
+        query_BHTA, *others = self._project(x_BTQ, self.of_itself())
         keys_BHTA, values_BHTA = others[0], others[-1]
         if self.rotary:
             query_BHTA, keys_BHTA = rotated(query_BHTA, position_BT), rotated(keys_BHTA, position_BT)
@@ -131,7 +126,7 @@ class MultiHead(nn.Module):
     def step(self, x_N1Q: Tensor, position_N: Tensor, past: Projected) -> tuple[HeadsAttended, Projected]:
         """One step of causal self-attention: ``itself`` at the last position, given what it kept of those before."""
         position_N1 = position_N[:, None]
-        query_NH1A, *others = self._project(x_N1Q, self._of_itself(), self.together_PQ)
+        query_NH1A, *others = self._project(x_N1Q, self.of_itself())
         keys_NH1A, values_NH1A = others[0], others[-1]
         if self.rotary:
             query_NH1A, keys_NH1A = rotated(query_NH1A, position_N1), rotated(keys_NH1A, position_N1)
@@ -146,14 +141,14 @@ class MultiHead(nn.Module):
         empty_NH0A = like.new_empty(rows, self.heads, 0, self.query_weight_QQ.shape[0] // self.heads)
         return Projected(empty_NH0A, empty_NH0A)
 
-    def _of_itself(self) -> list[Tensor]:
+    def of_itself(self) -> list[Tensor]:
+        """The weights that self-attention projects with: of queries, of keys where the score reads them, of values."""
         return _there(self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK)
 
-    def _project(self, x_BTX: Tensor, weights: list[Tensor], together_PX: Tensor | None = None) -> list[Tensor]:
+    def _project(self, x_BTX: Tensor, weights: list[Tensor]) -> list[Tensor]:
         """The products with all weights in one, as (B, H, T, A) each; contiguous, because that is faster than products
         over strides."""
-        if together_PX is None:
-            together_PX = weights[0] if len(weights) == 1 else torch.cat(weights)
+        together_PX = weights[0] if len(weights) == 1 else torch.cat(weights)
         batch, time, _ = x_BTX.shape
         if time == 1:
             return list(F.linear(x_BTX, together_PX).view(batch, len(weights), self.heads, 1, -1).unbind(dim=1))
@@ -214,6 +209,10 @@ class Together(nn.Module):
         rows, heads, time, _ = query_NHTA.shape
         batch, _, positions, _ = memory.keys_BHSA.shape
         device = query_NHTA.device.type
+        if not self.training and rows == batch and time == 1 and fuses_steps(device, query_NHTA.dtype):
+            return self._fused(query_NHTA, memory)._replace(
+                weights=partial(self._looked_at, query_NHTA, position_NT, memory)
+            )
         is_fast = fused_from(device, query_NHTA.dtype) <= positions
         drops = self.dropout.threshold > 0 and device == "cpu"  # for which a CPU has no fused kernel
         if self.training and time > 1 and is_fast and not drops:
@@ -223,15 +222,6 @@ class Together(nn.Module):
             return attended._replace(weights=partial(self._handed_out, query_NHTA, position_NT, memory))
         query_GTA = _beams_to_time(query_NHTA, batch).flatten(0, 1)
 
-        def weights_of(weights_SGT: Tensor) -> Tensor:
-            weights_BHTS = weights_SGT.permute(1, 2, 0).float().view(batch, heads, -1, positions)
-            return _time_to_beams(weights_BHTS, rows)
-
-        if not self.training and query_GTA.shape[1] == 1 and fuses_steps(device, query_GTA.dtype):
-            context_BTQ = self._fused(query_NHTA, memory).context_BTQ
-            return HeadsAttended(
-                context_BTQ, lambda: weights_of(self._softmax(self._scores(query_GTA, position_NT, memory))), ()
-            )
         scores_SGT = self._scores(query_GTA, position_NT, memory)
         values_GSA = memory.values_BHSA.flatten(0, 1)
         weights = _no_weights(query_NHTA, positions)
@@ -242,10 +232,16 @@ class Together(nn.Module):
                 weights = partial(self._weights, self._chosen(scores_SBHT, 2))
         else:
             wide_SGT = self._softmax(scores_SGT)
-            weights_SGT, weights = wide_SGT.to(values_GSA.dtype), partial(weights_of, wide_SGT)
+            weights_SGT = wide_SGT.to(values_GSA.dtype)
+            weights = partial(_weights_of, wide_SGT, batch, rows)
         context_GTA = weights_SGT.permute(1, 2, 0) @ values_GSA
         context_NHTA = _time_to_beams(context_GTA.view(batch, heads, *context_GTA.shape[1:]), rows)
         return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights, ())
+
+    def _looked_at(self, query_NHTA: Tensor, position_NT: Tensor, memory: TogetherMemory) -> Tensor:
+        """The weights by matrix products, (N, H, T, S), of queries of which each has its own sentence."""
+        scores_SGT = self._scores(query_NHTA.flatten(0, 1), position_NT, memory)
+        return _weights_of(self._softmax(scores_SGT), len(query_NHTA), len(query_NHTA))
 
     def _scores(self, query_GTA: Tensor, position_NT: Tensor, memory: TogetherMemory) -> Tensor:
         """(S, G, T)."""
@@ -351,6 +347,13 @@ class Apart(nn.Module):
 def _no_weights(query_BHTA: Tensor, positions: int) -> Callable[[], Tensor]:
     rows, _, time, _ = query_BHTA.shape
     return partial(query_BHTA.new_empty, (rows, 0, time, positions))
+
+
+def _weights_of(weights_SGT: Tensor, batch: int, rows: int) -> Tensor:
+    """(N, H, T, S) in float32, of B sentences with N rows."""
+    positions, group, time = weights_SGT.shape
+    weights_BHTS = weights_SGT.permute(1, 2, 0).float().view(batch, group // batch, time, positions)
+    return _time_to_beams(weights_BHTS, rows)
 
 
 def _beams_to_time(x_NHTA: Tensor, batch: int) -> Tensor:

@@ -31,11 +31,12 @@ class FeedForward(nn.Module):
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """The block's output, (B, T, D); dropout is on what is inside."""
-        inner_BTF: Tensor = self.rise(x_BTD)
+        outer_BTD: Tensor = self.fall(self.dropout(self.activated(self.rise(x_BTD))))
+        return outer_BTD
+
+    def activated(self, inner_BTF: Tensor) -> Tensor:
+        """a(...) of what ``rise`` gives."""
         if self.activation == "swiglu":
             gate_BTF, value_BTF = inner_BTF.chunk(2, dim=-1)
-            inner_BTF = F.silu(gate_BTF) * value_BTF
-        else:
-            inner_BTF = inner_BTF.relu() if self.activation == "relu" else F.gelu(inner_BTF)
-        outer_BTD: Tensor = self.fall(self.dropout(inner_BTF))
-        return outer_BTD
+            return F.silu(gate_BTF) * value_BTF
+        return inner_BTF.relu() if self.activation == "relu" else F.gelu(inner_BTF)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -43,16 +45,32 @@ class Unchanged(nn.Module):
         return x_BTD
 
 
+class Angles(NamedTuple):
+    """The angles by which rotary positions turn pairs, as cosines and sines, (B, 1, T, I)."""
+
+    cos_B1TI: Tensor
+    sin_B1TI: Tensor
+
+    @staticmethod
+    def of(position_BT: Tensor, like: Tensor) -> Angles:
+        """t / 10000^(2i / A) at position t, for vectors of the width A and type of ``like``."""
+        even_I = torch.arange(0, like.shape[-1], 2, device=like.device, dtype=torch.float32)
+        angle_B1TI = position_BT[:, None, :, None].float() * torch.pow(10_000.0, -even_I / like.shape[-1])
+        return Angles(angle_B1TI.cos().to(like.dtype), angle_B1TI.sin().to(like.dtype))
+
+
 def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
     """Each pair of entries (2i, 2i + 1) turned by the angle t / 10000^(2i / A) (Su et al. 2021, "RoFormer", equation
     15): the inner product of two such vectors depends on the distance of their positions and not on where they are.
     A must be even; ``position_BT`` may have one row for all."""
-    even_I = torch.arange(0, x_BHTA.shape[-1], 2, device=x_BHTA.device, dtype=torch.float32)
-    angle_B1TI = position_BT[:, None, :, None].float() * torch.pow(10_000.0, -even_I / x_BHTA.shape[-1])
-    cos_B1TI, sin_B1TI = angle_B1TI.cos().to(x_BHTA.dtype), angle_B1TI.sin().to(x_BHTA.dtype)
+    return turned(x_BHTA, Angles.of(position_BT, x_BHTA))
+
+
+def turned(x_BHTA: Tensor, angles: Angles) -> Tensor:
+    """``rotated``, by angles that are there already."""
     first_BHTI, second_BHTI = x_BHTA.view(*x_BHTA.shape[:-1], -1, 2).unbind(-1)
-    turned = (
-        first_BHTI * cos_B1TI - second_BHTI * sin_B1TI,
-        first_BHTI * sin_B1TI + second_BHTI * cos_B1TI,
+    pair = (
+        first_BHTI * angles.cos_B1TI - second_BHTI * angles.sin_B1TI,
+        first_BHTI * angles.sin_B1TI + second_BHTI * angles.cos_B1TI,
     )
-    return torch.stack(turned, dim=-1).flatten(-2)
+    return torch.stack(pair, dim=-1).flatten(-2)

@@ -120,6 +120,9 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         and readout (B, R). Like ``step`` in a loop, but for what a loop in training can share: weights cast once, one
         dropout mask for a sentence."""
 
+    def settle(self) -> None:
+        """Has the decoder prepare once what steps of searches share: its weights do not change from now on."""
+
     def hand_out(self, heads: Sequence[int]) -> list[int]:
         """Has training hand out the weights of these heads, by their places in ``head_names``, which it may not do
         otherwise; returns where each of them stands among the heads of ``weights_BHTS`` in training."""
@@ -204,6 +207,10 @@ class Seq2Seq(nn.Module, Generic[M, S]):
                 return chooser.next(target_BT[:, time], self.output(readout_BR))
 
         return self.decoder.unrolled(self.first_token(rows, target_BT.device), memory, steps, following)
+
+    def settle(self) -> None:
+        """See ``Decoder.settle``; for a model whose weights are in their place and their precision."""
+        self.decoder.settle()
 
     def at_update(self, update: int) -> None:
         """Says how many updates of training are done, for what is annealed."""

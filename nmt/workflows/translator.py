@@ -50,7 +50,6 @@ from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.models.join import join
 from nmt.models.searchable import Narrowable
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
@@ -585,7 +584,7 @@ def load(
             )
         models.append(other.model)
     for each in models:
-        join(each)
+        each.settle()
     searched: Narrowable[Any, Any] = Ensemble(models) if ensemble else trained.model
     shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
     own = OwnEngine(searched, trained.compute, shortlist)

@@ -87,7 +87,7 @@ CASES = [
     Case("copy", "location"),
     Case("copy", weights="{kind: local_m, width: 2}"),
     Case("copy", weights="{kind: local_p, width: 2}"),
-    Case("copy", "location", "{kind: local_p, width: 2}", updates=1600, rate=3e-3),
+    Case("copy", "location", "{kind: local_p, width: 2}", updates=1600, rate=3e-3, dropout=0.0),
     Case("copy", "location", "{kind: local_m, width: 2}"),
     Case("copy", weights="glimpse", accuracy=0.95, aligned=0.0),
     Case("reverse", "scaled_dot", cell="transformer", updates=1500, aligned=0.9),

@@ -23,6 +23,14 @@ SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 
 every_model = pytest.mark.parametrize("config", list(variants()))
+is_settled = pytest.mark.parametrize("settled", [False, True], ids=["as trained", "settled"])
+
+
+def made(config: dict[str, Any], *, settled: bool) -> Seq2Seq[Any, Any]:
+    model = make(config)
+    if settled:
+        model.settle()
+    return model
 
 
 @torch.no_grad()
@@ -42,9 +50,10 @@ def log_probs(
 
 
 @every_model
+@is_settled
 @torch.no_grad()
-def test_forced_equals_stepwise(config: dict[str, Any]) -> None:
-    model = make(config)
+def test_forced_equals_stepwise(config: dict[str, Any], settled: bool) -> None:
+    model = made(config, settled=settled)
     memory = model.encode(SOURCE_BS)
     decoded = model.forced(TARGET_BT, memory)
     state, token = model.start(memory), model.first_token(3, SOURCE_BS.device)
@@ -115,9 +124,10 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
 
 
 @every_model
+@is_settled
 @torch.no_grad()
-def test_states_follow_their_rows(config: dict[str, Any]) -> None:
-    model = make(config)
+def test_states_follow_their_rows(config: dict[str, Any], settled: bool) -> None:
+    model = made(config, settled=settled)
     memory = model.encode(SOURCE_BS)
     state = model.step(TARGET_BT[:, 0], memory, model.start(memory)).state
     rows = torch.tensor([2, 0, 2])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
+from nmt.core.device import Compute
 from nmt.layers.config import DropoutConfig
 from nmt.layers.dropout import Dropout
 from nmt.layers.feed_forward import FeedForward
@@ -24,6 +25,8 @@ from nmt.models.transformer.block import Entrance
 from nmt.models.transformer.config import ROTATING, TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
+from nmt.models.transformer.searching import SearchState
+from nmt.workflows.loading import for_inference
 from tests.attention.oracles import attention_config, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -340,8 +343,11 @@ WORDS_NT[::2] = WORDS_NT[::2].flip(1)
 @pytest.mark.parametrize("options", [{}, {"positions": "rotary"}, {"source": "additive"}, {"weights": "glimpse"},
                                      {"weights": {"kind": "local_m", "width": 1}}],
                          ids=["sinusoidal", "rotary", "additive", "glimpse", "local_m"])  # fmt: skip
-def test_a_beams_rows_give_what_each_gives_alone(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settled", [False, True], ids=["as trained", "settled"])
+def test_a_beams_rows_give_what_each_gives_alone(options: dict[str, Any], settled: bool) -> None:
     model = make(settings(**options)).double()
+    if settled:
+        model.settle()
     memory = model.encode(SOURCE_BS)
     state = model.start(memory).repeat(BEAMS)
     beams = []
@@ -356,6 +362,58 @@ def test_a_beams_rows_give_what_each_gives_alone(options: dict[str, Any]) -> Non
             torch.testing.assert_close(beams[time].logits_NV[row], alone.logits_NV[0], atol=1e-6, rtol=1e-6)
             torch.testing.assert_close(beams[time].weights_NHS[row], alone.weights_NHS[0])
             state = alone.state
+
+
+every_way_to_step = pytest.mark.parametrize("options", [{}, {"norm": "post", "activation": "swiglu"},
+                                     {"positions": "rotary"},
+                                     {"size": 12, "heads": 3, "tie": "all", "positions": "learned"},
+                                     {"score": "additive", "source": "cosine"}],
+                         ids=["usual", "post", "rotary", "wider", "others"])  # fmt: skip
+
+
+@torch.no_grad()
+def stepped(options: dict[str, Any], precision: Any, *, settled: bool) -> tuple[Tensor, Tensor]:
+    """Logits (T, N, V) and weights (T, N, H, S) of more steps than there are positions formed at once."""
+    compute = Compute(torch.device("cpu"), precision)
+    model = for_inference(make(settings(**options)), compute)
+    if settled:
+        model.settle()
+    with compute.autocast():
+        memory = model.encode(SOURCE_BS)
+        state = model.start(memory).repeat(2)
+        steps = []
+        for time in range(70):
+            steps.append(model.step(torch.arange(6).add(time) % 6, memory, state))
+            state = steps[-1].state
+        assert isinstance(state, SearchState) == settled
+        return torch.stack([each.logits_NV for each in steps]), torch.stack([each.weights_NHS for each in steps])
+
+
+@every_way_to_step
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_settled_model_makes_the_same_steps(options: dict[str, Any], precision: str) -> None:
+    for one, other in zip(
+        stepped(options, precision, settled=True), stepped(options, precision, settled=False), strict=True
+    ):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+@every_way_to_step
+def test_a_settled_model_errs_no_more_in_bfloat16(options: dict[str, Any]) -> None:
+    exact_TNV = stepped(options, "float32", settled=False)[0]
+    one_TNV, other_TNV = (stepped(options, "bfloat16", settled=settled)[0] for settled in (True, False))
+    assert one_TNV.dtype == other_TNV.dtype == torch.bfloat16
+    assert 0.0 < (one_TNV - exact_TNV).abs().mean() < 1.2 * (other_TNV - exact_TNV).abs().mean()
+
+
+def test_a_settled_model_still_has_gradients() -> None:
+    model = make(settings())
+    model.settle()
+    embedded_BSE = model.encoder.embed(SOURCE_BS).detach().requires_grad_()
+    memory = model.encode_embedded(embedded_BSE, IS_PAD_BS)
+    step = model.step(TARGET_BT[:, 0], memory, model.start(memory))
+    (gradient_BSE,) = torch.autograd.grad(step.logits_NV.logsumexp(1).sum(), embedded_BSE)
+    assert gradient_BSE.abs().max() > 1e-4
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ from nmt.layers.recompute import recomputed
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerDecoderConfig
+from nmt.models.transformer.searching import SearchState, SearchSteps
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x_BTD, self.feed_forward), found[0]
 
 
-class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
+class TransformerDecoder(Decoder[TransformerMemory, "TransformerState | SearchState"]):
     """Layers over the embeddings of the words so far. Heads are counted layer by layer, the bottom one first."""
 
     def __init__(
@@ -101,6 +102,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         self.norm = last_norm(config)
         self.readout = nn.Linear(config.size, readout_size) if readout_size != config.size else nn.Identity()
         self.head_names = config.head_names(attention.weights.heads)
+        self.search_steps: SearchSteps | None = None
 
     def hand_out(self, heads: Sequence[int]) -> list[int]:
         """See ``Decoder.hand_out``."""
@@ -123,16 +125,29 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         layers = tuple(layer.attention.memory(encoded.states_BSD, encoded.is_pad_BS) for layer in self.layers)  # type: ignore[operator,union-attr]
         return TransformerMemory(layers, layers[0].tensors()[0].new_empty(encoded.is_pad_BS.shape[0], 0))
 
-    def start(self, memory: TransformerMemory) -> TransformerState:
+    def settle(self) -> None:
+        """See ``Decoder.settle``."""
+        self.search_steps = SearchSteps(self.embedding, self.entrance, self.layers, self.norm, self.readout)
+
+    def start(self, memory: TransformerMemory) -> TransformerState | SearchState:
         """See ``Decoder.start``."""
         rows = memory.like_B0.shape[0]
+        if self.search_steps is not None and not torch.is_grad_enabled():
+            return self.search_steps.start(rows, memory.like_B0)
+        return self._start(rows, memory)
+
+    def _start(self, rows: int, memory: TransformerMemory) -> TransformerState:
         layers = tuple(layer.self_attention.nothing(rows, memory.like_B0) for layer in self.layers)  # type: ignore[operator,union-attr]
         return TransformerState(layers, torch.zeros(rows, dtype=torch.int64, device=memory.like_B0.device))
 
     def step(
-        self, token_N: Tensor, memory: TransformerMemory, state: TransformerState
-    ) -> DecoderStep[TransformerState]:
+        self, token_N: Tensor, memory: TransformerMemory, state: TransformerState | SearchState
+    ) -> DecoderStep[TransformerState | SearchState]:
         """See ``Decoder.step``."""
+        if isinstance(state, SearchState):
+            assert self.search_steps is not None
+            found = self.search_steps(token_N, memory.layers, state)
+            return DecoderStep(found.readout_NR, found.weights, found.state)
         stepped = self._step(token_N, memory, state)
         return DecoderStep(stepped.readout_N1R[:, 0], lambda: stepped.weights()[:, :, 0], stepped.state)
 
@@ -161,7 +176,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         self, first_B: Tensor, memory: TransformerMemory, steps: int, following: Callable[[int, Tensor], Tensor]
     ) -> Decoded:
         """See ``Decoder.unrolled``."""
-        token_B, state = first_B, self.start(memory)
+        token_B, state = first_B, self._start(len(first_B), memory)
         trail: list[_Stepped] = []
         for time in range(steps):
             trail.append(self._step(token_B, memory, state))

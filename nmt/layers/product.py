@@ -1,0 +1,38 @@
+"""A linear map where nothing is learnt."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt.layers.quantized import Int8Weight
+
+
+class Product:
+    """``x_NI @ weight_OI.T + bias_O``, without the calls of a module around it; for inference alone."""
+
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
+        self._weight_OI = weight_OI
+        self._weight_IO = None if isinstance(weight_OI, Int8Weight) else weight_OI.detach().T
+        self._bias_O = None if bias_O is None else bias_O.detach()
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> Product:
+        """That of a module as it is now."""
+        return cls(linear.weight, linear.bias)
+
+    def __call__(self, x_NI: Tensor) -> Tensor:
+        """(N, O)."""
+        if self._weight_IO is None:
+            return F.linear(x_NI, self._weight_OI, self._bias_O)
+        if self._bias_O is None:
+            return torch.mm(x_NI, self._weight_IO)
+        return torch.addmm(self._bias_O, x_NI, self._weight_IO)
+
+    def onto(self, sum_NO: Tensor, x_NI: Tensor) -> Tensor:
+        """``sum_NO``, with the product added to it in place."""
+        if self._weight_IO is None:
+            return sum_NO.add_(self(x_NI))
+        sum_NO.addmm_(x_NI, self._weight_IO)
+        return sum_NO if self._bias_O is None else sum_NO.add_(self._bias_O)
