@@ -26,6 +26,7 @@ from nmt.attention.scores.dot import Dot
 from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
+from nmt.layers import native
 from nmt.layers.dropout import Dropout
 from nmt.layers.positions import rotated
 
@@ -209,10 +210,17 @@ class Together(nn.Module):
         rows, heads, time, _ = query_NHTA.shape
         batch, _, positions, _ = memory.keys_BHSA.shape
         device = query_NHTA.device.type
-        if not self.training and rows == batch and time == 1 and fuses_steps(device, query_NHTA.dtype):
-            return self._fused(query_NHTA, memory)._replace(
-                weights=partial(self._looked_at, query_NHTA, position_NT, memory)
-            )
+        weights: Callable[[], Tensor]
+        if not self.training and time == 1:
+            weights = partial(self._looked_at, query_NHTA, position_NT, memory)
+            kernels = native.kernels(query_NHTA)
+            if kernels is not None and memory.keys_BHSA.stride() == memory.values_BHSA.stride():
+                context_NQ = kernels.attend(
+                    query_NHTA[:, :, 0], memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, self.scale
+                )
+                return HeadsAttended(context_NQ[:, None], weights, ())
+            if rows == batch and fuses_steps(device, query_NHTA.dtype):
+                return self._fused(query_NHTA, memory)._replace(weights=weights)
         is_fast = fused_from(device, query_NHTA.dtype) <= positions
         drops = self.dropout.threshold > 0 and device == "cpu"  # for which a CPU has no fused kernel
         if self.training and time > 1 and is_fast and not drops:
@@ -239,9 +247,10 @@ class Together(nn.Module):
         return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights, ())
 
     def _looked_at(self, query_NHTA: Tensor, position_NT: Tensor, memory: TogetherMemory) -> Tensor:
-        """The weights by matrix products, (N, H, T, S), of queries of which each has its own sentence."""
-        scores_SGT = self._scores(query_NHTA.flatten(0, 1), position_NT, memory)
-        return _weights_of(self._softmax(scores_SGT), len(query_NHTA), len(query_NHTA))
+        """The weights by matrix products, (N, H, T, S)."""
+        batch = memory.keys_BHSA.shape[0]
+        scores_SGT = self._scores(_beams_to_time(query_NHTA, batch).flatten(0, 1), position_NT, memory)
+        return _weights_of(self._softmax(scores_SGT), batch, query_NHTA.shape[0])
 
     def _scores(self, query_GTA: Tensor, position_NT: Tensor, memory: TogetherMemory) -> Tensor:
         """(S, G, T)."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.layers.quantized import Int8Weight
+from nmt.layers.quantized import Int8Weight, add_product
 
 
 class Product:
@@ -32,7 +32,8 @@ class Product:
 
     def onto(self, sum_NO: Tensor, x_NI: Tensor) -> Tensor:
         """``sum_NO``, with the product added to it in place."""
-        if self._weight_IO is None:
-            return sum_NO.add_(self(x_NI))
+        if isinstance(self._weight_OI, Int8Weight):
+            return add_product(sum_NO, x_NI, self._weight_OI, self._bias_O)
+        assert self._weight_IO is not None
         sum_NO.addmm_(x_NI, self._weight_IO)
         return sum_NO if self._bias_O is None else sum_NO.add_(self._bias_O)

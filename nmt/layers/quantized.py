@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.layers import native
+
 LARGEST = 127
 
 
@@ -60,8 +62,21 @@ class Int8Weight(Tensor):
         raise NotImplementedError(f"{function} of a weight of 8-bit integers")
 
 
+def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None) -> Tensor:
+    """``sum_NO``, with the product and the bias added to it in place."""
+    kernels = native.kernels(x_NI)
+    if kernels is None or not sum_NO.is_contiguous():
+        return sum_NO.add_(_linear(x_NI, weight_OI, bias_O))
+    return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO, onto=True)
+
+
 def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
-    x_NI = x.reshape(-1, x.shape[-1]).float()
+    kernels = native.kernels(x)
+    x_NI = x.reshape(-1, x.shape[-1])
+    if kernels is not None:
+        out_NO = x_NI.new_empty(len(x_NI), len(weight_OI.scale_O))
+        return _by_kernels(kernels, x_NI, weight_OI, bias_O, out_NO, onto=False).view(*x.shape[:-1], -1)
+    x_NI = x_NI.float()
     scale_N1 = _scale(x_NI)
     values_NI = (x_NI / scale_N1).round_().to(torch.int8)
     product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T).float()
@@ -69,6 +84,15 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
     if bias_O is not None:
         product_NO += bias_O
     return product_NO.to(x.dtype).view(*x.shape[:-1], -1)
+
+
+def _by_kernels(
+    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
+) -> Tensor:
+    values_NI, scale_N = kernels.quantized(x_NI.contiguous())
+    product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
+    bias_O = None if bias_O is None else bias_O.to(out_NO.dtype)
+    return kernels.dequantized(product_NO, scale_N, weight_OI.scale_O, bias_O, out_NO, onto=onto)
 
 
 def _scale(x_NI: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.core.record import BatchRecord
+from nmt.layers import native
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
 from nmt.layers.recompute import recomputed
@@ -101,6 +102,9 @@ class LSTM:
         """See ``Elman``."""
         assert state.cell_BD is not None
         gates_BG = recurrent.onto(input_BG, state.hidden_BD)
+        kernels = native.kernels(gates_BG)
+        if kernels is not None and gates_BG.dtype == state.cell_BD.dtype:
+            return CellState(*kernels.lstm(gates_BG, state.cell_BD))
         hidden_BD, cell_BD = _LSTMPointwise.apply(gates_BG, state.cell_BD)  # type: ignore[no-untyped-call]
         return CellState(hidden_BD, cell_BD)
 

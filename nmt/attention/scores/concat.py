@@ -40,5 +40,7 @@ class Concat(Score):
         return {"v_A": Parameter((self.size or sizes.query,))}
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """v . tanh(...) for all pairs; holds B x H x T x S x A numbers at once."""
-        return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ parameters["v_A"]
+        """v . tanh(...) for all pairs."""
+        from nmt.attention.inside_tanh import inside_tanh
+
+        return inside_tanh(query_BHTA, keys_BHSA, parameters["v_A"])

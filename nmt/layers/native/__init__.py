@@ -1,0 +1,130 @@
+"""What a search does between its matrix products, in C++: for a CPU on which there is a compiler.
+
+PyTorch has an operation for each of the steps here (the largest entry of a row, a division, a rounding), and each is a
+pass over memory and a call of several microseconds. Where the kernels are not there its operations compute the same,
+but for rounding; so the kernels have no options, only callers.
+
+Shapes as where they are called; N rows, M of a memory, of which N is a multiple, the rows of a sentence side by side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from nmt.layers.native.library import library
+
+_POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+_SIGNATURES = {
+    "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
+    "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
+    "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
+    "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
+    "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
+}
+
+
+class Kernels:
+    """Those for one type of numbers; tensors of any other, or that are not in rows, are the caller's mistake."""
+
+    def __init__(self, loaded: ctypes.CDLL, dtype: str) -> None:
+        for name, signature in _SIGNATURES.items():
+            function = getattr(loaded, f"{name}_{dtype}")
+            function.argtypes, function.restype = signature, None
+            setattr(self, f"_{name}", function)
+
+    def attend(
+        self, query_NHA: Tensor, keys_MHSA: Tensor, values_MHSA: Tensor, is_pad_MS: Tensor | None, scale: float
+    ) -> Tensor:
+        """softmax(scale q . k) v of one query of each row and head, heads side by side, (N, H x A)."""
+        rows, heads, width = query_NHA.shape
+        memories, _, positions, _ = keys_MHSA.shape
+        assert keys_MHSA.stride() == values_MHSA.stride()
+        assert query_NHA.stride(2) == keys_MHSA.stride(3) == 1
+        assert is_pad_MS is None or is_pad_MS.is_contiguous()
+        context_NQ = query_NHA.new_empty(rows, heads * width)
+        self._attend(  # type: ignore[attr-defined]
+            query_NHA.data_ptr(),
+            query_NHA.stride(0),
+            query_NHA.stride(1),
+            keys_MHSA.data_ptr(),
+            values_MHSA.data_ptr(),
+            *keys_MHSA.stride()[:3],
+            None if is_pad_MS is None else is_pad_MS.data_ptr(),
+            context_NQ.data_ptr(),
+            rows,
+            rows // max(memories, 1),
+            heads,
+            positions,
+            width,
+            scale,
+        )
+        return context_NQ
+
+    def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows as 8-bit integers, and the scale (N,) of each: see ``quantized``."""
+        assert x_NI.is_contiguous()
+        rows, inputs = x_NI.shape
+        values_NI = torch.empty(rows, inputs, dtype=torch.int8)
+        scale_N = torch.empty(rows, dtype=torch.float32)
+        self._quantize(x_NI.data_ptr(), values_NI.data_ptr(), scale_N.data_ptr(), rows, inputs)  # type: ignore[attr-defined]
+        return values_NI, scale_N
+
+    def dequantized(
+        self, product_NO: Tensor, scale_N: Tensor, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
+    ) -> Tensor:
+        """The product of such integers times both scales and plus the bias, in ``out_NO`` or added to it."""
+        assert product_NO.is_contiguous()
+        assert out_NO.is_contiguous()
+        bias = None if bias_O is None else bias_O.data_ptr()
+        self._dequantize(  # type: ignore[attr-defined]
+            product_NO.data_ptr(), scale_N.data_ptr(), scale_O.data_ptr(), bias, out_NO.data_ptr(), onto, *out_NO.shape
+        )
+        return out_NO
+
+    def lstm(self, gates_NG: Tensor, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
+        """The next hidden state and memory from the pre-activations i, f, g, o."""
+        gates_NG, cell_ND = gates_NG.contiguous(), cell_ND.contiguous()
+        hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
+        self._lstm(  # type: ignore[attr-defined]
+            gates_NG.data_ptr(), cell_ND.data_ptr(), hidden_ND.data_ptr(), new_ND.data_ptr(), *cell_ND.shape
+        )
+        return hidden_ND, new_ND
+
+    def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
+        """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
+        assert query_NA.is_contiguous()
+        assert keys_MSA.is_contiguous()
+        assert v_A.is_contiguous()
+        memories, positions, width = keys_MSA.shape
+        scores_NS = query_NA.new_empty(len(query_NA), positions)
+        beams = len(query_NA) // max(memories, 1)
+        self._additive(  # type: ignore[attr-defined]
+            query_NA.data_ptr(),
+            keys_MSA.data_ptr(),
+            v_A.data_ptr(),
+            scores_NS.data_ptr(),
+            len(query_NA),
+            beams,
+            positions,
+            width,
+        )
+        return scores_NS
+
+
+def kernels(x: Tensor) -> Kernels | None:
+    """Those for numbers of the type of ``x``, where gradients are not recorded; None where there are none: on a GPU, for
+    other types, where an export follows what is done, or without a compiler."""
+    if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu":
+        return None
+    return _kernels(x.dtype)
+
+
+@cache
+def _kernels(dtype: torch.dtype) -> Kernels | None:
+    names = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+    loaded = library() if dtype in names else None
+    return None if loaded is None else Kernels(loaded, names[dtype])

@@ -1,0 +1,235 @@
+// What a search does between its matrix products, each in one pass over memory.
+//
+// Every row of a result is computed from its own row of the input alone and in the same order whatever the others are,
+// so a sentence does not depend on its batch. Shapes are as in Python: N rows, H heads, S positions, A width of a head,
+// I inputs, O outputs, D width of a state. Loops are written for the compiler to vectorise.
+
+#include <cstdint>
+#include <cstring>
+#include <cmath>
+#include <vector>
+
+namespace {
+
+struct bfloat16 {
+    uint16_t bits;
+};
+
+inline float wide(float x) { return x; }
+
+inline float wide(bfloat16 x) {
+    const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline void narrow(float value, float& to) { to = value; }
+
+inline void narrow(float value, bfloat16& to) {  // to the nearest, ties to even
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    to.bits = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+// exp(x) = 2^n (1 + p), p = exp(r) - 1 with |r| <= log(2) / 2 as a Taylor polynomial, whose rest is below 2e-9.
+struct Exponential {
+    float power, p;
+};
+
+inline Exponential exponential(float x) {
+    x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+    const float n = std::nearbyint(x * 1.44269504f);
+    const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // log 2 in two parts
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r * r + r;
+    const int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
+    float power;
+    std::memcpy(&power, &bits, sizeof power);
+    return {power, p};
+}
+
+inline float exp_of(float x) {
+    const Exponential e = exponential(x);
+    return e.power + e.power * e.p;
+}
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+
+inline float tanh_of(float x) {  // -m / (2 + m), m = exp(-2 |x|) - 1: exact near 0 too
+    const float size = x < 0.0f ? -x : x;
+    const Exponential e = exponential(-2.0f * size);
+    const float m = (e.power - 1.0f) + e.power * e.p;
+    const float result = -m / (2.0f + m);
+    return x < 0.0f ? -result : result;
+}
+
+constexpr int64_t LANES = 16;  // loops over positions run to a multiple of it: rests of vectors take longer than vectors
+
+// In place, over a multiple of LANES; seen is 1 or, for what shall get a weight of exactly 0, 0.
+inline void softmax(float* scores, const float* seen, int64_t positions) {
+    float most = -INFINITY, sum = 0.0f;
+#pragma omp simd reduction(max : most)
+    for (int64_t s = 0; s < positions; ++s) {
+        const float score = seen[s] > 0.0f ? scores[s] : -INFINITY;
+        most = score > most ? score : most;
+    }
+#pragma omp simd reduction(+ : sum)
+    for (int64_t s = 0; s < positions; ++s) {
+        scores[s] = exp_of(scores[s] - most) * seen[s];
+        sum += scores[s];
+    }
+    const float scale = 1.0f / sum;
+#pragma omp simd
+    for (int64_t s = 0; s < positions; ++s) scores[s] *= scale;
+}
+
+// WIDTH is the width where the compiler shall know it, or 0.
+template <int64_t WIDTH, typename T>
+void attend_with(const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values,
+                 int64_t memory_row, int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context,
+                 int64_t rows, int64_t beams, int64_t heads, int64_t positions, int64_t any_width, float scale) {
+    const int64_t width = WIDTH ? WIDTH : any_width;
+    const int64_t padded = (positions + LANES - 1) / LANES * LANES;
+    std::vector<float> buffer(2 * padded + width);
+    float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
+    for (int64_t s = 0; s < positions; ++s) seen[s] = 1.0f;
+    for (int64_t n = 0; n < rows; ++n) {
+        const int64_t sentence = n / beams;
+        if (hidden && n % beams == 0) {
+            for (int64_t s = 0; s < positions; ++s) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
+        }
+        for (int64_t h = 0; h < heads; ++h) {
+            const T* const q = query + n * query_row + h * query_head;
+            const int64_t start = sentence * memory_row + h * memory_head;
+            for (int64_t s = 0; s < positions; ++s) {
+                const T* const k = keys + start + s * memory_position;
+                float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+                for (int64_t a = 0; a < width; ++a) sum += wide(q[a]) * wide(k[a]);
+                scores[s] = sum * scale;
+            }
+            softmax(scores, seen, padded);
+            for (int64_t a = 0; a < width; ++a) sums[a] = 0.0f;
+            for (int64_t s = 0; s < positions; ++s) {
+                const T* const v = values + start + s * memory_position;
+                const float weight = scores[s];
+#pragma omp simd
+                for (int64_t a = 0; a < width; ++a) sums[a] += weight * wide(v[a]);
+            }
+            T* const c = context + (n * heads + h) * width;
+            for (int64_t a = 0; a < width; ++a) narrow(sums[a], c[a]);
+        }
+    }
+}
+
+template <typename T, typename... Others>
+void attend(int64_t width, const T* query, Others... others) {
+    switch (width) {
+        case 32: return attend_with<32>(query, others...);
+        case 64: return attend_with<64>(query, others...);
+        default: return attend_with<0>(query, others...);
+    }
+}
+
+template <typename T>
+void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs) {
+    for (int64_t n = 0; n < rows; ++n) {
+        const T* const row = x + n * inputs;
+        float most = 0.0f;
+#pragma omp simd reduction(max : most)
+        for (int64_t i = 0; i < inputs; ++i) {
+            const float size = std::fabs(wide(row[i]));
+            most = size > most ? size : most;
+        }
+        const float step = most / 127.0f < 1.17549435e-38f ? 1.17549435e-38f : most / 127.0f;
+        scale[n] = step;
+        const float inverse = 1.0f / step;
+        int8_t* const out = values + n * inputs;
+#pragma omp simd
+        for (int64_t i = 0; i < inputs; ++i) {
+            out[i] = static_cast<int8_t>(static_cast<int32_t>(std::nearbyint(wide(row[i]) * inverse)));
+        }
+    }
+}
+
+template <typename T>
+void dequantize(const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out,
+                bool onto, int64_t rows, int64_t outputs) {
+    for (int64_t n = 0; n < rows; ++n) {
+        const int32_t* const p = product + n * outputs;
+        T* const to = out + n * outputs;
+        const float scale = row_scale[n];
+#pragma omp simd
+        for (int64_t o = 0; o < outputs; ++o) {
+            float value = static_cast<float>(p[o]) * (scale * output_scale[o]);
+            if (bias) value += wide(bias[o]);
+            if (onto) value += wide(to[o]);
+            narrow(value, to[o]);
+        }
+    }
+}
+
+template <typename T>
+void lstm(const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width) {
+    for (int64_t n = 0; n < rows; ++n) {
+        const T *const i = gates + n * 4 * width, *const f = i + width, *const g = f + width, *const o = g + width;
+        const T* const c = cell + n * width;
+        T *const h = hidden + n * width, *const next = new_cell + n * width;
+#pragma omp simd
+        for (int64_t d = 0; d < width; ++d) {
+            const float value = sigmoid(wide(f[d])) * wide(c[d]) + sigmoid(wide(i[d])) * tanh_of(wide(g[d]));
+            narrow(value, next[d]);
+            narrow(sigmoid(wide(o[d])) * tanh_of(value), h[d]);
+        }
+    }
+}
+
+template <typename T>
+void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions,
+              int64_t width) {
+    for (int64_t n = 0; n < rows; ++n) {
+        const T* const q = query + n * width;
+        for (int64_t s = 0; s < positions; ++s) {
+            const T* const k = keys + ((n / beams) * positions + s) * width;
+            float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t a = 0; a < width; ++a) sum += wide(v[a]) * tanh_of(wide(q[a]) + wide(k[a]));
+            narrow(sum, scores[n * positions + s]);
+        }
+    }
+}
+
+}  // namespace
+
+#define FOR_BOTH(NAME, PARAMETERS, ...)                               \
+    extern "C" void NAME##_float32 PARAMETERS(float) { NAME(__VA_ARGS__); } \
+    extern "C" void NAME##_bfloat16 PARAMETERS(bfloat16) { NAME(__VA_ARGS__); }
+
+#define ATTEND(T)                                                                                                   \
+    (const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values, int64_t memory_row,     \
+     int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context, int64_t rows, \
+     int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale)
+FOR_BOTH(attend, ATTEND, width, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position, hidden,
+         context, rows, beams, heads, positions, width, scale)
+
+#define QUANTIZE(T) (const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs)
+FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
+
+#define DEQUANTIZE(T)                                                                                             \
+    (const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out, int onto, \
+     int64_t rows, int64_t outputs)
+FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, onto != 0, rows, outputs)
+
+#define LSTM(T) (const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width)
+FOR_BOTH(lstm, LSTM, gates, cell, hidden, new_cell, rows, width)
+
+#define ADDITIVE(T)                                                                                            \
+    (const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions, \
+     int64_t width)
+FOR_BOTH(additive, ADDITIVE, query, keys, v, scores, rows, beams, positions, width)
