@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from nmt.layers.precision import compute_dtype
+from nmt.layers.quantized import Int8Weight, add_product
 
 
 class DeferredLinear:
@@ -31,21 +32,30 @@ class DeferredLinear:
         self._handle: Tensor | None = _Collect.apply(weight_OI, self._notes) if recording else None  # type: ignore[no-untyped-call]
         self._weight = weight_OI
 
-    def __call__(self, x_BI: Tensor) -> Tensor:
-        """The product, (B, O), in the weight's precision; further dimensions between B and the last are kept."""
+    def __call__(self, x_BI: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        """The product plus the bias, (B, O), in the weight's precision; further dimensions between B and the last are
+        kept."""
         x_BI = x_BI.to(self._weight.dtype)
+        if bias_O is not None:
+            bias_O = bias_O.to(x_BI.dtype)
         if self._handle is None:
-            return F.linear(x_BI, self._weight)
+            return F.linear(x_BI, self._weight, bias_O)
         product: Tensor = _Apply.apply(x_BI, self._handle, self._notes)  # type: ignore[no-untyped-call]
-        return product
+        return product if bias_O is None else product + bias_O
 
-    def onto(self, sum_BO: Tensor, x_BI: Tensor) -> Tensor:
-        """``sum_BO`` plus the product; where nothing is recorded it is added to ``sum_BO`` itself, while it is made."""
+    def onto(self, sum_BO: Tensor, x_BI: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        """``sum_BO`` plus product and bias; where nothing is recorded they are added to ``sum_BO`` itself, the product
+        while it is made."""
         if torch.is_grad_enabled():
-            return sum_BO + self(x_BI)
-        if type(self._weight) in (Tensor, nn.Parameter):
-            return sum_BO.addmm_(x_BI.to(self._weight.dtype), self._weight.T)
-        return sum_BO.add_(self(x_BI))
+            return sum_BO + self(x_BI, bias_O)
+        x_BI = x_BI.to(self._weight.dtype)
+        if bias_O is not None:
+            bias_O = bias_O.to(sum_BO.dtype)
+        if isinstance(self._weight, Int8Weight):
+            return add_product(sum_BO, x_BI, self._weight, bias_O)
+        if bias_O is not None:
+            sum_BO.add_(bias_O)
+        return sum_BO.addmm_(x_BI, self._weight.T)
 
 
 class _Notes:

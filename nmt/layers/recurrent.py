@@ -17,6 +17,7 @@ from nmt.core.record import BatchRecord
 from nmt.layers import native
 from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
+from nmt.layers.precision import compute_dtype
 from nmt.layers.recompute import recomputed
 
 CellKind: TypeAlias = Literal["elman", "gru", "lstm"]
@@ -50,14 +51,11 @@ class Recurrent:
 
     def __call__(self, hidden_BD: Tensor) -> Tensor:
         """(B, G)."""
-        product_BG = self._linear(hidden_BD)
-        return product_BG + self._bias_G.to(product_BG.dtype)
+        return self._linear(hidden_BD, self._bias_G)
 
     def onto(self, input_BG: Tensor, hidden_BD: Tensor) -> Tensor:
         """``input_BG`` plus it; where no gradients are recorded, ``input_BG`` itself, to which it is added."""
-        if torch.is_grad_enabled():
-            return input_BG + self(hidden_BD)
-        return self._linear.onto(input_BG.add_(self._bias_G.to(input_BG.dtype)), hidden_BD)
+        return self._linear.onto(input_BG, hidden_BD, self._bias_G)
 
 
 class Elman:
@@ -192,7 +190,10 @@ class RecurrentStack(nn.Module):
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
         """What the top layer gives out (B, T, D) over a whole sequence, from zero states if there is no ``state``;
-        dropout goes between the layers. Runs in torch's own fused kernels."""
+        dropout goes between the layers. Runs in torch's own fused kernels, but step by step where steps have weights of
+        8-bit integers, unless torch's can run in bfloat16."""
+        if self.for_steps and compute_dtype(input_BTE) == torch.float32:
+            return self._in_steps(input_BTE, state)
         for layer, rnn in enumerate(self.rnns):
             below_BTE = input_BTE
             if layer > 0:
@@ -206,6 +207,17 @@ class RecurrentStack(nn.Module):
             if layer > 0 and self.residual:
                 input_BTE = input_BTE + below_BTE
         return input_BTE
+
+    def _in_steps(self, input_BTE: Tensor, state: StackState | None) -> Tensor:
+        if state is None:
+            zeros_BD = input_BTE.new_zeros(input_BTE.shape[0], self.size)
+            state = self.start([zeros_BD] * self.layers)
+        step = self.stepper(fed=0)
+        states_TBD = []
+        for known_BG in step.known(input_BTE.transpose(0, 1)):
+            state = step(known_BG, None, state, [None] * (self.layers - 1))
+            states_TBD.append(state.top_BD)
+        return torch.stack(states_TBD, dim=1)
 
     def start(self, hidden: Sequence[Tensor]) -> StackState:
         """The state before the first step, from the layers' hidden states; the LSTM's memory starts at 0."""
@@ -237,8 +249,7 @@ class Stepper:
 
     def known(self, known_BTE: Tensor) -> Tensor:
         """What the inputs known before the loop add to the bottom layer's pre-activations, (B, T, G)."""
-        known_BTG = self._known(known_BTE)
-        return known_BTG + self._biases_G[0].to(known_BTG.dtype)
+        return self._known(known_BTE, self._biases_G[0])
 
     def __call__(
         self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, factors: Sequence[Tensor | None]
@@ -255,7 +266,7 @@ class Stepper:
                 assert linear is not None
                 factor_BD = factors[layer - 1]
                 below_BD = top_BD if factor_BD is None else top_BD * factor_BD
-                input_BG = linear(below_BD) + self._biases_G[layer].to(below_BD.dtype)
+                input_BG = linear(below_BD, self._biases_G[layer])
             elif linear is not None:
                 assert fed_BF is not None
                 input_BG = linear.onto(input_BG, fed_BF)

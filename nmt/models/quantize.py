@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
 from nmt.layers.output import OutputLayer
 from nmt.layers.quantized import Int8Weight
@@ -12,8 +13,8 @@ from nmt.layers.recurrent import RecurrentStack
 
 
 def quantize(model: nn.Module, dtype: torch.dtype) -> None:
-    """Rounds the weights of a model's large products, all but those of the encoder's recurrent layers and of attention
-    outside Transformers. ``dtype`` is that of its other weights. The model is then for inference alone."""
+    """Rounds the weights of a model's products, but for what mechanisms have of their own and the summaries and fusions
+    around them. ``dtype`` is that of its other weights. The model is then for inference alone."""
     for module in list(model.modules()):
         if isinstance(module, OutputLayer):
             _replace(module, "weight_VD", dtype)
@@ -21,6 +22,10 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
             _replace(module, "weight", dtype)
         elif isinstance(module, MultiHead):
             for name in ("query_weight_QQ", "key_weight_QK", "value_weight_QK", "out_weight_QQ"):
+                if getattr(module, name) is not None:
+                    _replace(module, name, dtype)
+        elif isinstance(module, Attention):
+            for name in ("query_weight_AQ", "key_weight_AK"):
                 if getattr(module, name) is not None:
                     _replace(module, name, dtype)
         elif isinstance(module, RecurrentStack):

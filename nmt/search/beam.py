@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nmt.core.record import BatchRecord
 from nmt.models.searchable import Searchable
-from nmt.search.best import largest, parts
+from nmt.search.best import largest, log_normalizer, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
@@ -193,11 +193,13 @@ class BeamSearch:
             sentence_N = at_work_B.repeat_interleave(beam)
             steps = []
             for part in parts(len(sentence_N), forward.vocabulary, device, together=beam):
-                log_probs_NV = forward.logits(part).log_softmax(dim=1, dtype=torch.float32)
-                rules.apply(log_probs_NV, beams.tokens_NT[part], sentence_N[part])
+                logits_NV = forward.logits(part).float()
+                its_beams = beams.part(part)
+                its_beams = replace(its_beams, log_prob_N=its_beams.log_prob_N - log_normalizer(logits_NV))
+                rules.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
                 its_rows = rows[part.start // beam : part.stop // beam]
                 its_limits = [limits[row] for row in its_rows]
-                steps.append(self.advance(beams.part(part), log_probs_NV, its_rows, its_limits))
+                steps.append(self.advance(its_beams, logits_NV, its_rows, its_limits))
             step = Advance.joined(steps, beam=beam)
             self._finish(step.ended, beams, found, rows, is_pad_BS)
             beams = step.beams
@@ -215,7 +217,8 @@ class BeamSearch:
         return [self._best(groups) for groups in found]
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, rows: list[int], limits: list[int]) -> Advance:
-        """One step of sentences that stand in ``rows`` of the source and have ``limits`` of length."""
+        """One step of sentences that stand in ``rows`` of the source and have ``limits`` of length. What the entries of
+        a row lack to be log-probabilities its beam's ``log_prob_N`` may have already."""
         return advance_groups(
             beams,
             log_probs_NV,

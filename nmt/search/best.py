@@ -1,4 +1,4 @@
-"""The largest entries of long rows, and how many rows to look at together.
+"""The largest entries of long rows, what makes them probabilities, and how many rows to look at together.
 
 On a CPU ``topk`` and ``argmax`` look at one entry after another, which takes as long as the product that made them;
 ``amax`` over a dimension that is not the last looks at many at once. So a row is cut into parts, the maximum formed of
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+
+from nmt.layers import native
 
 PARTS = 8
 SHORT = 1024
@@ -32,6 +34,15 @@ def parts(rows: int, vocabulary: int, device: torch.device, *, together: int = 1
     size = max(TOGETHER // (vocabulary * together), 1) * together
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
+
+
+def log_normalizer(logits_NV: Tensor) -> Tensor:
+    """What to take from the logits of a row, in float32 or wider, for log-probabilities: (N,). A search that takes it
+    from what few it chooses spares a pass that writes as much as it reads."""
+    kernels = native.kernels(logits_NV)
+    if kernels is None or not logits_NV.is_contiguous():
+        return logits_NV.logsumexp(dim=1)
+    return kernels.log_normalizer(logits_NV)
 
 
 def largest(x_NV: Tensor, count: int, *, together: int = 1, summand_N: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.searchable import Searchable
-from nmt.search.best import largest, parts
+from nmt.search.best import largest, log_normalizer, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
@@ -53,8 +53,8 @@ def paths(
     scored: bool = True,
 ) -> list[tuple[Hypothesis, ...]]:
     """``count`` hypotheses for each source row, in the order of their paths. The log-probability of a hypothesis is the
-    model's, whatever it was chosen by; it and the score are NaN unless ``scored``, which spares a log-softmax a step
-    and has no say in what is chosen."""
+    model's, whatever it was chosen by; it and the score are NaN unless ``scored``, which spares a pass over the logits
+    of each step and has no say in what is chosen."""
     memory = model.encode(source_BS)
     state = model.start(memory).repeat(count)
     device, rows = source_BS.device, len(source_BS) * count
@@ -70,11 +70,12 @@ def paths(
         token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_full((len(row_N),), math.nan)
         for part in parts(len(row_N), step.vocabulary, device):
             logits_NV = step.logits(part)
-            log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32) if scored else None
+            if scored:
+                chosen_N[part] = -log_normalizer(logits_NV.float())
             rules.apply(logits_NV, before_NT[part], row_N[part] // count)
             token_N[part] = chooser.choose(logits_NV, time, row_N[part])
-            if log_probs_NV is not None:
-                chosen_N[part] = log_probs_NV.gather(1, token_N[part, None])[:, 0]
+            if scored:
+                chosen_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
         log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
         tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
         if attended_NS is not None:

@@ -24,6 +24,7 @@ _SIGNATURES = {
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
+    "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
 }
 
 
@@ -114,9 +115,16 @@ class Kernels:
         )
         return scores_NS
 
+    def log_normalizer(self, logits_NV: Tensor) -> Tensor:
+        """log sum_v exp(logits), (N,)."""
+        assert logits_NV.is_contiguous()
+        result_N = torch.empty(len(logits_NV), dtype=torch.float32)
+        self._log_normalizer(logits_NV.data_ptr(), result_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
+        return result_N
+
 
 def kernels(x: Tensor) -> Kernels | None:
-    """Those for numbers of the type of ``x``, where gradients are not recorded; None where there are none: on a GPU, for
+    """Those for numbers of the type of ``x`` where gradients are not recorded; None where there are none: on a GPU, for
     other types, where an export follows what is done, or without a compiler."""
     if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu":
         return None

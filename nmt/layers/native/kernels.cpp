@@ -205,6 +205,22 @@ void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows
     }
 }
 
+template <typename T>
+void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens) {
+    for (int64_t n = 0; n < rows; ++n) {
+        const T* const row = logits + n * tokens;
+        float most = -INFINITY, sum = 0.0f;
+#pragma omp simd reduction(max : most)
+        for (int64_t v = 0; v < tokens; ++v) {
+            const float logit = wide(row[v]);
+            most = logit > most ? logit : most;
+        }
+#pragma omp simd reduction(+ : sum)
+        for (int64_t v = 0; v < tokens; ++v) sum += exp_of(wide(row[v]) - most);
+        result[n] = most + std::log(sum);
+    }
+}
+
 }  // namespace
 
 #define FOR_BOTH(NAME, PARAMETERS, ...)                               \
@@ -233,3 +249,6 @@ FOR_BOTH(lstm, LSTM, gates, cell, hidden, new_cell, rows, width)
     (const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions, \
      int64_t width)
 FOR_BOTH(additive, ADDITIVE, query, keys, v, scores, rows, beams, positions, width)
+
+#define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
+FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)

@@ -314,7 +314,6 @@ class _Loop:
         parts = [top_ND, context_NK]
         if decoder.readout_embedding:
             parts.append(embedded_NE.to(top_ND.dtype))
-        product_NR = self._linear(torch.cat(parts, dim=1))
-        readout_NR = (product_NR + decoder.readout.bias.to(product_NR.dtype)).tanh()
+        readout_NR = self._linear(torch.cat(parts, dim=1), decoder.readout.bias).tanh()
         factor_NR = self._readout_factors[time]
         return readout_NR if factor_NR is None else readout_NR * factor_NR

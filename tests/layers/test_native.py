@@ -1,0 +1,264 @@
+"""The kernels in C++ against PyTorch's operations in float64, and what happens where they cannot be made."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.layers import native
+from nmt.layers.native import Kernels
+from nmt.layers.native.library import library
+from nmt.layers.quantized import Int8Weight, add_product
+from nmt.search.best import log_normalizer
+from tests.models.variants import TRANSFORMER, make, tree
+
+needs_kernels = pytest.mark.skipif(library() is None, reason="no C++ compiler: PyTorch's operations are used")
+each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+
+
+@torch.no_grad()
+def kernels(dtype: torch.dtype = torch.float32) -> Kernels:
+    found = native.kernels(torch.zeros(1, dtype=dtype))
+    assert found is not None
+    return found
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 1, scale: float = 1.0) -> Tensor:
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * scale).to(dtype)
+
+
+def close(dtype: torch.dtype) -> dict[str, float]:
+    return {"atol": 1e-5, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 1e-2, "rtol": 1e-2}
+
+
+# ---- each kernel
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 7, 32, 64, 65])
+@pytest.mark.parametrize(("positions", "beams"), [(1, 1), (14, 1), (16, 3), (37, 2)])
+def test_attention_of_one_query(positions: int, beams: int, width: int, dtype: torch.dtype) -> None:
+    batch, heads = 3, 2
+    # as models have them: a part of a larger tensor, heads of a row side by side
+    query_NHA = drawn(batch * beams, 3, heads, width, dtype=dtype)[:, 1]
+    kept = drawn(batch, 2, heads, positions, width, dtype=dtype, seed=2)
+    is_pad_BS = torch.rand(batch, positions, generator=torch.Generator().manual_seed(3)) < 0.4
+    is_pad_BS[:, 0] = False
+    for hidden in (None, is_pad_BS):
+        found_NQ = kernels(dtype).attend(query_NHA, kept[:, 0], kept[:, 1], hidden, 0.3)
+        memory = kept.double().repeat_interleave(beams, dim=0)
+        scores_NHS = 0.3 * torch.einsum("nha,nhsa->nhs", query_NHA.double(), memory[:, 0])
+        if hidden is not None:
+            scores_NHS = scores_NHS.masked_fill(hidden.repeat_interleave(beams, dim=0)[:, None], -torch.inf)
+        expected = torch.einsum("nhs,nhsa->nha", scores_NHS.softmax(-1), memory[:, 1]).flatten(1)
+        torch.testing.assert_close(found_NQ.double(), expected, **close(dtype))
+
+
+@needs_kernels
+def test_what_is_hidden_has_exactly_no_weight() -> None:
+    query_NHA, memory = drawn(1, 1, 32), drawn(1, 1, 5, 32, seed=2)
+    is_pad_BS = torch.tensor([[False, False, True, True, True]])
+    found = kernels().attend(query_NHA, memory, memory, is_pad_BS, 1.0)
+    changed = memory.clone()
+    changed[:, :, 2:] = 1e9
+    assert torch.equal(kernels().attend(query_NHA, changed, changed, is_pad_BS, 1.0), found)
+
+
+@needs_kernels
+def test_attention_may_be_as_sharp_as_it_likes() -> None:
+    query_NHA, memory = torch.full((1, 1, 4), 300.0), torch.eye(4).view(1, 1, 4, 4)
+    memory[0, 0, 2, 2] = 2.0
+    (context_Q,) = kernels().attend(query_NHA, memory, memory, None, 1.0).tolist()
+    assert context_Q == pytest.approx([0.0, 0.0, 2.0, 0.0], abs=1e-30)
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 16, 50])
+def test_the_lstms_gates(width: int, dtype: torch.dtype) -> None:
+    gates_NG, cell_ND = drawn(5, 4 * width, dtype=dtype, scale=4.0), drawn(5, width, dtype=dtype, seed=2)
+    gates_NG[0] *= 100.0
+    gates_NG[1] *= 1e-4
+    hidden_ND, new_ND = kernels(dtype).lstm(gates_NG, cell_ND)
+    i, f, g, o = gates_NG.double().chunk(4, dim=1)
+    expected_ND = f.sigmoid() * cell_ND.double() + i.sigmoid() * g.tanh()
+    torch.testing.assert_close(new_ND.double(), expected_ND, **close(dtype))
+    torch.testing.assert_close(hidden_ND.double(), o.sigmoid() * expected_ND.tanh(), **close(dtype))
+
+
+@needs_kernels
+def test_tanh_is_exact_near_zero() -> None:
+    small_N = torch.logspace(-12, 0, 200)
+    scores_NS = kernels().additive(small_N[:, None], torch.zeros(200, 1, 1), torch.ones(1))
+    torch.testing.assert_close(scores_NS[:, 0].double(), small_N.double().tanh(), rtol=4e-7, atol=0.0)
+    torch.testing.assert_close(kernels().additive(-small_N[:, None], torch.zeros(200, 1, 1), torch.ones(1)), -scores_NS)
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 16, 50])
+def test_the_additive_score(width: int, dtype: torch.dtype) -> None:
+    query_NA, keys_MSA, v_A = (
+        drawn(*shape, dtype=dtype, seed=seed, scale=2.0)
+        for seed, shape in enumerate([(6, width), (2, 5, width), (width,)])
+    )
+    expected_NS = (query_NA.double()[:, None] + keys_MSA.double().repeat_interleave(3, dim=0)).tanh() @ v_A.double()
+    found_NS = kernels(dtype).additive(query_NA, keys_MSA, v_A)
+    torch.testing.assert_close(
+        found_NS.double(), expected_NS, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-5 * width
+    )
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("tokens", [1, 16, 1000])
+def test_the_log_normalizer(tokens: int, dtype: torch.dtype) -> None:
+    logits_NV = drawn(4, tokens, dtype=dtype, scale=5.0)
+    logits_NV[1] += 1000.0
+    logits_NV[2, 1:] = -torch.inf
+    found_N = kernels(dtype).log_normalizer(logits_NV)
+    torch.testing.assert_close(found_N.double(), logits_NV.double().logsumexp(1), rtol=1e-6, atol=1e-5)
+
+
+@needs_kernels
+@each_type
+def test_products_in_integers_are_those_without_kernels(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, bias_O = Int8Weight.of(drawn(50, 33), dtype), drawn(50, dtype=dtype, seed=2)
+    x_NI, sum_NO = drawn(9, 33, dtype=dtype, seed=3), drawn(9, 50, dtype=dtype, seed=4)
+    x_NI[0], x_NI[1] = 0.0, x_NI[1] * 1e-30
+    with torch.no_grad():
+        found = torch.nn.functional.linear(x_NI, weight, bias_O), add_product(sum_NO.clone(), x_NI, weight, bias_O)
+        without_kernels(monkeypatch)
+        expected = torch.nn.functional.linear(x_NI, weight, bias_O), add_product(sum_NO.clone(), x_NI, weight, bias_O)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, **close(dtype))
+
+
+# ---- who gets them
+
+
+def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_kernels", lambda _: None)
+
+
+def test_gradients_and_other_types_get_none() -> None:
+    assert native.kernels(torch.zeros(1)) is None, "gradients are recorded"
+    with torch.no_grad():
+        assert native.kernels(torch.zeros(1, dtype=torch.float64)) is None
+        assert native.kernels(torch.zeros(1, device="meta")) is None
+        assert native.kernels(torch.nn.Parameter(torch.zeros(1))) is None
+
+
+@needs_kernels
+@torch.no_grad()
+@pytest.mark.parametrize("config", [tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)],
+                         ids=["rnn", "transformer"])  # fmt: skip
+def test_a_model_steps_as_without_them(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(config)
+    model.settle()
+    source_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0]])
+
+    def logits() -> Tensor:
+        memory = model.encode(source_BS)
+        state = model.start(memory).repeat(2)
+        made = []
+        for token in (2, 4, 5, 1):
+            step = model.step(torch.full((4,), token), memory, state)
+            state = step.state
+            made.append(step.logits_NV)
+        return torch.stack(made)
+
+    counted = 0
+    really = native._kernels
+
+    def counting(dtype: torch.dtype) -> Kernels | None:
+        nonlocal counted
+        counted += 1
+        return really(dtype)
+
+    monkeypatch.setattr(native, "_kernels", counting)
+    found = logits()
+    assert counted
+    without_kernels(monkeypatch)
+    torch.testing.assert_close(found, logits(), atol=1e-5, rtol=1e-5)
+
+
+def test_the_log_normalizer_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_kernels(monkeypatch)
+    assert log_normalizer(torch.tensor([[0.0, math.log(3.0)]])).tolist() == pytest.approx([math.log(4.0)])
+
+
+# ---- where they cannot be made
+
+TRY = """
+import torch
+from nmt.core import log
+from nmt.layers import native
+log.set_verbosity(log.Verbosity.VERBOSE)
+with torch.no_grad():
+    print(native.kernels(torch.zeros(1)) is not None)
+"""
+
+
+def tried(cache: Path, **environment: str) -> tuple[bool, str]:
+    """Whether a new process has kernels, and what it says."""
+    result = subprocess.run(
+        [sys.executable, "-c", TRY],
+        env={**os.environ, "XDG_CACHE_HOME": str(cache), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return result.stdout.strip() == "True", result.stderr
+
+
+@needs_kernels
+def test_they_are_compiled_once(tmp_path: Path) -> None:
+    made, said = tried(tmp_path)
+    assert made
+    assert "compiling them for this CPU, once" in said
+    assert len(list((tmp_path / "nmt").iterdir())) == 1, "the library, and nothing left behind"
+    assert tried(tmp_path) == (True, "")
+
+
+def test_they_can_be_turned_off(tmp_path: Path) -> None:
+    made, said = tried(tmp_path, NMT_KERNELS="off")
+    assert not made
+    assert said == "kernels: turned off by NMT_KERNELS=off\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_compiler_there_are_none(tmp_path: Path) -> None:
+    made, said = tried(tmp_path, CXX="no-such-compiler")
+    assert not made
+    assert said.startswith("kernels: PyTorch's own, because there is no C++ compiler")
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler that fails is a shell script")
+def test_a_compiler_that_fails_is_told_of(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\necho no such header >&2\nexit 1\n', encoding="utf-8")
+    broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
+    made, said = tried(tmp_path / "cache", CXX=str(broken))
+    assert not made
+    assert said.splitlines()[-1] == f"kernels: PyTorch's own, because {broken} did not make others: no such header"
+    assert not list((tmp_path / "cache" / "nmt").iterdir())
+
+
+def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    made, said = tried(tmp_path / "file")
+    assert not made
+    assert "PyTorch's own" in said
