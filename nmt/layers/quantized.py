@@ -67,15 +67,14 @@ def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Ten
     kernels = native.kernels(x_NI)
     if kernels is None or not sum_NO.is_contiguous():
         return sum_NO.add_(_linear(x_NI, weight_OI, bias_O))
-    return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO, onto=True)
+    return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
 
 
 def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
     kernels = native.kernels(x)
     x_NI = x.reshape(-1, x.shape[-1])
     if kernels is not None:
-        out_NO = x_NI.new_empty(len(x_NI), len(weight_OI.scale_O))
-        return _by_kernels(kernels, x_NI, weight_OI, bias_O, out_NO, onto=False).view(*x.shape[:-1], -1)
+        return _by_kernels(kernels, x_NI, weight_OI, bias_O).view(*x.shape[:-1], -1)
     x_NI = x_NI.float()
     scale_N1 = _scale(x_NI)
     values_NI = (x_NI / scale_N1).round_().to(torch.int8)
@@ -87,12 +86,16 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
 
 
 def _by_kernels(
-    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
+    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None, sum_NO: Tensor | None = None
 ) -> Tensor:
     values_NI, scale_N = kernels.quantized(x_NI.contiguous())
     product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
-    bias_O = None if bias_O is None else bias_O.to(out_NO.dtype)
-    return kernels.dequantized(product_NO, scale_N, weight_OI.scale_O, bias_O, out_NO, onto=onto)
+    out_NO = sum_NO
+    if out_NO is None:  # in the place of the integers where numbers are as long: that is in the cache
+        is_as_long = x_NI.dtype == torch.float32
+        out_NO = product_NO.view(torch.float32) if is_as_long else x_NI.new_empty(product_NO.shape)
+    bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
+    return kernels.dequantized(product_NO, scale_N, weight_OI.scale_O, bias_O, out_NO, onto=sum_NO is not None)
 
 
 def _scale(x_NI: Tensor) -> Tensor:

@@ -77,7 +77,8 @@ class Kernels:
     def dequantized(
         self, product_NO: Tensor, scale_N: Tensor, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
     ) -> Tensor:
-        """The product of such integers times both scales and plus the bias, in ``out_NO`` or added to it."""
+        """The product of such integers times both scales and plus the bias, in ``out_NO`` or added to it; that may be
+        the product's own memory."""
         assert product_NO.is_contiguous()
         assert out_NO.is_contiguous()
         bias = None if bias_O is None else bias_O.data_ptr()

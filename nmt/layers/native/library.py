@@ -17,7 +17,10 @@ from nmt.core import log
 SOURCE = Path(__file__).with_name("kernels.cpp")
 SWITCH = "NMT_KERNELS"
 """The environment variable that turns the kernels off: ``NMT_KERNELS=off``."""
-FLAGS = ("-O3", "-std=c++17", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math")
+FLAGS = (
+    *("-O3", "-std=c++17", "-march=native"),
+    *("-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"),
+)
 SECONDS = 120
 """That a compiler may take; two are usual."""
 
