@@ -45,11 +45,22 @@ def log_normalizer(logits_NV: Tensor) -> Tensor:
     return kernels.log_normalizer(logits_NV)
 
 
+def most_probable(logits_NV: Tensor) -> Tensor:
+    """The place of the largest entry of each row, (N,)."""
+    kernels = native.kernels(logits_NV)
+    if kernels is None or not logits_NV.is_contiguous():
+        return largest(logits_NV, 1)[1][:, 0]
+    return kernels.argmax(logits_NV)
+
+
 def largest(x_NV: Tensor, count: int, *, together: int = 1, summand_N: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The ``count`` largest entries of each group of ``together`` neighbouring rows, largest first, and their places
     in the group, (M, K) both: what ``topk`` gives for rows of ``together`` x V entries, but for the order of equal
     ones. ``summand_N`` is added to each row first, but only where it counts: not to all entries."""
     vocabulary = x_NV.shape[1]
+    kernels = native.kernels(x_NV) if x_NV.dtype == torch.float32 and x_NV.is_contiguous() else None
+    if kernels is not None:
+        return kernels.largest(x_NV, count, together, summand_N)
     if vocabulary < SHORT or x_NV.device.type != "cpu":
         summed_NV = x_NV if summand_N is None else x_NV + summand_N[:, None]
         values_MK, index_MK = summed_NV.view(-1, together * vocabulary).topk(count, dim=1)

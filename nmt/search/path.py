@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.searchable import Searchable
-from nmt.search.best import largest, log_normalizer, parts
+from nmt.search.best import log_normalizer, most_probable, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
 from nmt.search.scoring import Ranking, covered
@@ -37,7 +37,7 @@ class MostProbable(Chooser):
 
     def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """See ``Chooser``."""
-        return largest(logits_NV, 1)[1][:, 0]
+        return most_probable(logits_NV)
 
 
 @torch.no_grad()

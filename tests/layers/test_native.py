@@ -133,6 +133,19 @@ def test_the_log_normalizer(tokens: int, dtype: torch.dtype) -> None:
 
 @needs_kernels
 @each_type
+@pytest.mark.parametrize("tokens", [1, 16, 127, 1000])
+def test_the_first_of_the_largest(tokens: int, dtype: torch.dtype) -> None:
+    logits_NV = drawn(5, tokens, dtype=dtype)
+    logits_NV[1] = -torch.inf
+    logits_NV[2] = torch.nan
+    logits_NV[3, tokens // 2 :] = 7.0
+    logits_NV[4, -1] = 9.0
+    first_N = [int(logits_NV[0].argmax()), 0, 0, tokens // 2, tokens - 1]
+    assert kernels(dtype).argmax(logits_NV).tolist() == first_N
+
+
+@needs_kernels
+@each_type
 def test_products_in_integers_are_those_without_kernels(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     weight, bias_O = Int8Weight.of(drawn(50, 33), dtype), drawn(50, dtype=dtype, seed=2)
     x_NI, sum_NO = drawn(9, 33, dtype=dtype, seed=3), drawn(9, 50, dtype=dtype, seed=4)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
+from nmt.layers import native
+from nmt.layers.native.library import library
 from nmt.search.best import PARTS, SHORT, TOGETHER, largest, parts
+
+
+@pytest.fixture(autouse=True, params=["with kernels", "without"])
+def as_in_a_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if request.param == "without":
+        monkeypatch.setattr(native, "_kernels", lambda _: None)
+    elif library() is None:
+        pytest.skip("no C++ compiler: PyTorch's operations are used")
+    with torch.no_grad():
+        yield
 
 
 @pytest.mark.parametrize("vocabulary", [5, SHORT, SHORT + 1, SHORT + PARTS - 1, 3000])

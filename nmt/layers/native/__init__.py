@@ -25,6 +25,8 @@ _SIGNATURES = {
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
+    "argmax": [*[_POINTER] * 2, *[_COUNT] * 2],
+    "largest_together": [*[_POINTER] * 4, *[_COUNT] * 4],
 }
 
 
@@ -122,6 +124,34 @@ class Kernels:
         result_N = torch.empty(len(logits_NV), dtype=torch.float32)
         self._log_normalizer(logits_NV.data_ptr(), result_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return result_N
+
+    def argmax(self, logits_NV: Tensor) -> Tensor:
+        """The first of the largest of each row, (N,)."""
+        assert logits_NV.is_contiguous()
+        place_N = torch.empty(len(logits_NV), dtype=torch.int64)
+        self._argmax(logits_NV.data_ptr(), place_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
+        return place_N
+
+    def largest(self, x_NV: Tensor, count: int, together: int, summand_N: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See ``nmt.search.best.largest``; values in float32."""
+        assert x_NV.is_contiguous()
+        assert count <= together * x_NV.shape[1]
+        groups = len(x_NV) // together
+        if summand_N is not None:
+            summand_N = summand_N.float().contiguous()
+        values_MK = torch.empty(groups, count, dtype=torch.float32)
+        index_MK = torch.empty(groups, count, dtype=torch.int64)
+        self._largest_together(  # type: ignore[attr-defined]
+            x_NV.data_ptr(),
+            None if summand_N is None else summand_N.data_ptr(),
+            values_MK.data_ptr(),
+            index_MK.data_ptr(),
+            len(x_NV),
+            together,
+            x_NV.shape[1],
+            count,
+        )
+        return values_MK, index_MK
 
 
 def kernels(x: Tensor) -> Kernels | None:

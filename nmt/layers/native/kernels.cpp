@@ -206,15 +206,79 @@ void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows
 }
 
 template <typename T>
+inline float largest(const T* row, int64_t tokens) {
+    float most = -INFINITY;
+#pragma omp simd reduction(max : most)
+    for (int64_t v = 0; v < tokens; ++v) {
+        const float logit = wide(row[v]);
+        most = logit > most ? logit : most;
+    }
+    return most;
+}
+
+// The first of those that are largest; of a row without a number, which has none, the first of all.
+template <typename T>
+void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
+    for (int64_t n = 0; n < rows; ++n) {
+        const T* const row = logits + n * tokens;
+        const float most = largest(row, tokens);
+        place[n] = 0;
+        for (int64_t start = 0; start < tokens; start += 8 * LANES) {
+            const int64_t end = start + 8 * LANES < tokens ? start + 8 * LANES : tokens;
+            int64_t found = end;
+            for (int64_t v = end; v-- > start;) found = wide(row[v]) == most ? v : found;
+            if (found < end) {
+                place[n] = found;
+                break;
+            }
+        }
+    }
+}
+
+// Of neighbouring rows together, each with a summand; values fall, and of equal ones the first comes first. Blocks of
+// entries that are all below the least one found so far are passed over.
+template <typename T>
+void largest_together(const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together,
+                      int64_t tokens, int64_t count) {
+    constexpr int64_t BLOCK = 4 * LANES;
+    for (int64_t m = 0; m < rows / together; ++m) {
+        float* const value = values + m * count;
+        int64_t* const place = places + m * count;
+        int64_t found = 0;
+        for (int64_t r = 0; r < together; ++r) {
+            const T* const row = x + (m * together + r) * tokens;
+            const float add = summand ? summand[m * together + r] : 0.0f;
+            for (int64_t start = 0; start < tokens; start += BLOCK) {
+                const int64_t end = start + BLOCK < tokens ? start + BLOCK : tokens;
+                if (found == count) {
+                    const float least = value[count - 1];
+                    int32_t above = 0;
+#pragma omp simd reduction(| : above)
+                    for (int64_t v = start; v < end; ++v) above |= wide(row[v]) + add > least;
+                    if (!above) continue;
+                }
+                for (int64_t v = start; v < end; ++v) {
+                    const float each = wide(row[v]) + add;
+                    if (found == count && !(each > value[count - 1])) continue;
+                    int64_t at = found < count ? found++ : count - 1;
+                    for (; at > 0 && each > value[at - 1]; --at) {
+                        value[at] = value[at - 1];
+                        place[at] = place[at - 1];
+                    }
+                    value[at] = each;
+                    place[at] = r * tokens + v;
+                }
+            }
+        }
+    }
+}
+
+template <typename T>
 void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
-        float most = -INFINITY, sum = 0.0f;
-#pragma omp simd reduction(max : most)
-        for (int64_t v = 0; v < tokens; ++v) {
-            const float logit = wide(row[v]);
-            most = logit > most ? logit : most;
-        }
+        const float most = largest(row, tokens);
+        float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
         for (int64_t v = 0; v < tokens; ++v) sum += exp_of(wide(row[v]) - most);
         result[n] = most + std::log(sum);
@@ -252,3 +316,11 @@ FOR_BOTH(additive, ADDITIVE, query, keys, v, scores, rows, beams, positions, wid
 
 #define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
 FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
+
+#define ARGMAX(T) (const T* logits, int64_t* place, int64_t rows, int64_t tokens)
+FOR_BOTH(argmax, ARGMAX, logits, place, rows, tokens)
+
+#define LARGEST_TOGETHER(T)                                                                                          \
+    (const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together, \
+     int64_t tokens, int64_t count)
+FOR_BOTH(largest_together, LARGEST_TOGETHER, x, summand, values, places, rows, together, tokens, count)
