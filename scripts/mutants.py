@@ -47,6 +47,7 @@ CONTRACT = "tests/models/test_contract.py"
 MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 OPTIONS = "tests/search/test_options.py"
+NATIVE = "tests/layers/test_native.py"
 GOLDEN = "tests/workflows/test_golden.py"
 ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
 KILLED, STOPPED = "tests/workflows/test_killed.py", "tests/workflows/test_stopped.py"
@@ -160,9 +161,58 @@ MUTANTS = (
     Mutant(
         "a draw is scored at its own temperature",
         "nmt/search/path.py",
-        "log_probs_NV = logits_NV.log_softmax(",
-        "log_probs_NV = (logits_NV / 2).log_softmax(",
+        "-log_normalizer(logits_NV.float())",
+        "-log_normalizer(logits_NV.float() / 2)",
         (OPTIONS, "-k", "draw"),
+    ),
+    Mutant(
+        "beams forget what makes their logits log-probabilities",
+        "nmt/search/beam.py",
+        "its_beams.log_prob_N - log_normalizer(logits_NV)",
+        "its_beams.log_prob_N - 0 * log_normalizer(logits_NV)",
+        contract("rescoring", "transformer-pre-sinusoidal"),
+    ),
+    Mutant(
+        "a kernel lets padding have a say in the largest score",
+        "nmt/layers/native/kernels.cpp",
+        "seen[s] > 0.0f ? scores[s] : -INFINITY",
+        "scores[s]",
+        (NATIVE, "-k", "hidden or one_query"),
+    ),
+    Mutant(
+        "a kernel takes the memory of another sentence",
+        "nmt/layers/native/kernels.cpp",
+        "const int64_t sentence = n / beams;",
+        "const int64_t sentence = n / beams * 0;",
+        (NATIVE, "-k", "one_query"),
+    ),
+    Mutant(
+        "a kernel passes over a block that holds one of the largest",
+        "nmt/layers/native/kernels.cpp",
+        "above |= wide(row[v]) + add > least;",
+        "above |= wide(row[v]) > least;",
+        ("tests/search/test_best.py", "-k", "summand"),
+    ),
+    Mutant(
+        "a kernel adds the bias twice where it adds to a sum",
+        "nmt/layers/native/kernels.cpp",
+        "if (onto) value += wide(to[o]);",
+        "if (onto) value += wide(to[o]) + (bias ? wide(bias[o]) : 0.0f);",
+        (NATIVE, "-k", "integers"),
+    ),
+    Mutant(
+        "a settled model forgets its positions after the first sixty",
+        "nmt/models/transformer/searching.py",
+        "time >= len(self._vectors_TD)",
+        "False",
+        (TRANSFORMER, "-k", "settled_model_makes"),
+    ),
+    Mutant(
+        "a settled model with post-norm adds to what is not normalised",
+        "nmt/models/transformer/searching.py",
+        "x_ND = x_ND if is_first else of_source(x_ND)",
+        "x_ND = x_ND",
+        (TRANSFORMER, "-k", "settled_model_makes"),
     ),
     Mutant(
         "what a row brings along is left out of the entries",

@@ -67,7 +67,7 @@ def test_attention_of_one_query(positions: int, beams: int, width: int, dtype: t
 
 @needs_kernels
 def test_what_is_hidden_has_exactly_no_weight() -> None:
-    query_NHA, memory = drawn(1, 1, 32), drawn(1, 1, 5, 32, seed=2)
+    query_NHA, memory = drawn(1, 1, 32).abs(), drawn(1, 1, 5, 32, seed=2)
     is_pad_BS = torch.tensor([[False, False, True, True, True]])
     found = kernels().attend(query_NHA, memory, memory, is_pad_BS, 1.0)
     changed = memory.clone()
