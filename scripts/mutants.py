@@ -201,6 +201,20 @@ MUTANTS = (
         (NATIVE, "-k", "integers"),
     ),
     Mutant(
+        "a product of bytes begins where rows were not raised",
+        "nmt/layers/native/__init__.py",
+        "shift = -128 * filled",
+        "shift = 0 * filled",
+        (NATIVE, "-k", "integers"),
+    ),
+    Mutant(
+        "a product of bytes leaves out the last rows",
+        "nmt/layers/native/kernels.cpp",
+        "case 3: run(std::integral_constant<int, 3>(), n); break;",
+        "case 3: break;",
+        (NATIVE, "-k", "integers"),
+    ),
+    Mutant(
         "a settled model forgets its positions after the first sixty",
         "nmt/models/transformer/searching.py",
         "time >= len(self._vectors_TD)",

@@ -30,12 +30,20 @@ class Int8Weight(Tensor):
 
     values_OI: Tensor
     scale_O: Tensor
+    _packed: native.Packed | None
 
     @staticmethod
     def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
         made: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
         made.values_OI, made.scale_O = values_OI, scale_O
+        made._packed = None
         return made
+
+    def packed(self) -> native.Packed:
+        """As a kernel reads it, made once."""
+        if self._packed is None:
+            self._packed = native.Packed.of(self.values_OI)
+        return self._packed
 
     @classmethod
     def of(cls, weight_OI: Tensor, dtype: torch.dtype) -> Int8Weight:
@@ -88,14 +96,18 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
 def _by_kernels(
     kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None, sum_NO: Tensor | None = None
 ) -> Tensor:
-    values_NI, scale_N = kernels.quantized(x_NI.contiguous())
-    product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
-    out_NO = sum_NO
-    if out_NO is None:  # in the place of the integers where numbers are as long: that is in the cache
-        is_as_long = x_NI.dtype == torch.float32
-        out_NO = product_NO.view(torch.float32) if is_as_long else x_NI.new_empty(product_NO.shape)
+    x_NI = x_NI.contiguous()
     bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
-    return kernels.dequantized(product_NO, scale_N, weight_OI.scale_O, bias_O, out_NO, onto=sum_NO is not None)
+    scale_O, onto = weight_OI.scale_O, sum_NO is not None
+    if kernels.has_product():
+        out_NO = x_NI.new_empty(len(x_NI), len(scale_O)) if sum_NO is None else sum_NO
+        return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
+    values_NI, scale_N = kernels.quantized(x_NI)
+    product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
+    if sum_NO is None:  # in the place of the integers where numbers are as long: that is in the cache
+        is_as_long = x_NI.dtype == torch.float32
+        sum_NO = product_NO.view(torch.float32) if is_as_long else x_NI.new_empty(product_NO.shape)
+    return kernels.dequantized(product_NO, scale_N, scale_O, bias_O, sum_NO, onto=onto)
 
 
 def _scale(x_NI: Tensor) -> Tensor:

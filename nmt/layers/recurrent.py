@@ -166,6 +166,7 @@ class RecurrentStack(nn.Module):
         self.size = size
         self.layers = layers
         self.for_steps: dict[tuple[str, int], Tensor] = {}
+        self._steppers: dict[int, Stepper] = {}
         self.rnns = nn.ModuleList(
             self.cell.module(size if layer else input_size, size, batch_first=True) for layer in range(layers)
         )
@@ -227,7 +228,11 @@ class RecurrentStack(nn.Module):
     def stepper(self, *, fed: int) -> Stepper:
         """A loop's view of the weights; the last ``fed`` columns of the bottom layer's input are known only inside
         the loop (the context, the last readout), the others before it."""
-        return Stepper(self, fed)
+        if not self.for_steps:
+            return Stepper(self, fed)
+        if fed not in self._steppers:  # such weights do not change, and are cut and packed once
+            self._steppers[fed] = Stepper(self, fed)
+        return self._steppers[fed]
 
 
 class Stepper:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.layers import native
-from nmt.layers.native import Kernels
+from nmt.layers.native import FEW_THREADS, Kernels
 from nmt.layers.native.library import library
 from nmt.layers.quantized import Int8Weight, add_product
 from nmt.search.best import log_normalizer
@@ -146,16 +146,55 @@ def test_the_first_of_the_largest(tokens: int, dtype: torch.dtype) -> None:
 
 @needs_kernels
 @each_type
-def test_products_in_integers_are_those_without_kernels(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    weight, bias_O = Int8Weight.of(drawn(50, 33), dtype), drawn(50, dtype=dtype, seed=2)
-    x_NI, sum_NO = drawn(9, 33, dtype=dtype, seed=3), drawn(9, 50, dtype=dtype, seed=4)
-    x_NI[0], x_NI[1] = 0.0, x_NI[1] * 1e-30
+@pytest.mark.parametrize("whole", [True, False], ids=["in one", "by torch"])
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 1, 1), (5, 33, 50), (9, 64, 64), (55, 130, 200)])
+def test_products_in_integers_are_those_without_kernels(
+    rows: int, inputs: int, outputs: int, whole: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if whole and not kernels(dtype)._has_product:
+        pytest.skip("this CPU has none for bytes, or better ones")
+    monkeypatch.setattr(Kernels, "has_product", lambda _: whole)
+    weight, bias_O = Int8Weight.of(drawn(outputs, inputs), dtype), drawn(outputs, dtype=dtype, seed=2)
+    x_NI, sum_NO = drawn(rows, inputs, dtype=dtype, seed=3), drawn(rows, outputs, dtype=dtype, seed=4)
+    x_NI[-1] = 0.0
+    x_NI[rows // 2] *= 1e-30
+
+    def products() -> list[Tensor]:
+        bare_NO, whole_NO = (torch.nn.functional.linear(x_NI, weight, each) for each in (None, bias_O))
+        added_NO = [add_product(sum_NO.clone(), x_NI, weight, each) for each in (None, bias_O)]
+        return [bare_NO, whole_NO, *added_NO]
+
     with torch.no_grad():
-        found = torch.nn.functional.linear(x_NI, weight, bias_O), add_product(sum_NO.clone(), x_NI, weight, bias_O)
+        found = products()
         without_kernels(monkeypatch)
-        expected = torch.nn.functional.linear(x_NI, weight, bias_O), add_product(sum_NO.clone(), x_NI, weight, bias_O)
+        expected = products()
+    # in bfloat16 the expected ones are rounded before they are added, to a quarter at most
+    close_to = {"atol": 1e-5, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 0.25, "rtol": 1e-2}
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, **close(dtype))
+        torch.testing.assert_close(one, other, **close_to)
+
+
+@needs_kernels
+@torch.no_grad()
+def test_products_leave_what_is_beside_them_alone() -> None:
+    if not kernels()._has_product:
+        pytest.skip("this CPU has none for bytes, or better ones")
+    weight, x_NI = Int8Weight.of(drawn(70, 12), torch.float32), drawn(7, 12, seed=2)
+    memory = torch.full((9, 70), 5.0)
+    kernels().product(x_NI, weight.packed(), weight.scale_O, None, memory[1:8], onto=False)
+    assert (memory[[0, 8]] == 5.0).all()
+    torch.testing.assert_close(memory[1:8], torch.nn.functional.linear(x_NI, weight))
+
+
+def test_many_threads_share_products_out() -> None:
+    if library() is None:
+        pytest.skip("no C++ compiler: PyTorch's operations are used")
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(FEW_THREADS + 1)
+        assert not kernels().has_product()
+    finally:
+        torch.set_num_threads(threads)
 
 
 # ---- who gets them

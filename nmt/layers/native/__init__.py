@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from nmt.layers.native.library import library
+from nmt.layers.native.library import library, multiplies_tiles
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
     "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
+    "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
@@ -28,6 +31,29 @@ _SIGNATURES = {
     "argmax": [*[_POINTER] * 2, *[_COUNT] * 2],
     "largest_together": [*[_POINTER] * 4, *[_COUNT] * 4],
 }
+
+
+FEW_THREADS = 4
+
+BLOCK, QUAD = 64, 4
+"""As in ``kernels.cpp``."""
+
+
+class Packed(NamedTuple):
+    """A weight of 8-bit integers as ``Kernels.product`` reads it."""
+
+    values: Tensor
+    shift: Tensor
+    """What each sum starts at: rows are raised by 128 to be without a sign."""
+
+    @staticmethod
+    def of(values_OI: Tensor) -> Packed:
+        """Blocks of outputs, in them quads of inputs, in them the quad of each output, filled up with zeros."""
+        outputs, inputs = values_OI.shape
+        blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
+        filled = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
+        shift = -128 * filled.sum(dim=1, dtype=torch.int32)
+        return Packed(filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous(), shift.to(torch.int32))
 
 
 class Kernels:
@@ -38,6 +64,12 @@ class Kernels:
             function = getattr(loaded, f"{name}_{dtype}")
             function.argtypes, function.restype = signature, None
             setattr(self, f"_{name}", function)
+        self._has_product = bool(loaded.has_product()) and not multiplies_tiles()
+
+    def has_product(self) -> bool:
+        """Whether ``product`` is there and faster than PyTorch's: that shares a product out among threads, and on CPUs
+        with units for tiles of bytes it uses them."""
+        return self._has_product and torch.get_num_threads() <= FEW_THREADS
 
     def attend(
         self, query_NHA: Tensor, keys_MHSA: Tensor, values_MHSA: Tensor, is_pad_MS: Tensor | None, scale: float
@@ -66,6 +98,26 @@ class Kernels:
             scale,
         )
         return context_NQ
+
+    def product(
+        self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
+    ) -> Tensor:
+        """Rows as 8-bit integers times a weight of them, times both scales and plus the bias, in ``out_NO`` or added to
+        it: ``quantized``, a product and ``dequantized`` in one."""
+        assert x_NI.is_contiguous()
+        assert out_NO.is_contiguous()
+        self._product(  # type: ignore[attr-defined]
+            x_NI.data_ptr(),
+            packed.values.data_ptr(),
+            packed.shift.data_ptr(),
+            scale_O.data_ptr(),
+            None if bias_O is None else bias_O.data_ptr(),
+            out_NO.data_ptr(),
+            onto,
+            *x_NI.shape,
+            len(scale_O),
+        )
+        return out_NO
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
         """Rows as 8-bit integers, and the scale (N,) of each: see ``quantized``."""

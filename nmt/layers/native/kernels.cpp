@@ -7,7 +7,15 @@
 #include <cstdint>
 #include <cstring>
 #include <cmath>
+#include <type_traits>
 #include <vector>
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#include <immintrin.h>
+#define HAS_PRODUCT 1
+#else
+#define HAS_PRODUCT 0
+#endif
 
 namespace {
 
@@ -137,19 +145,23 @@ void attend(int64_t width, const T* query, Others... others) {
     }
 }
 
+// What a row of numbers is divided by to be integers from -127 to 127.
+template <typename T>
+inline float step(const T* row, int64_t inputs) {
+    float most = 0.0f;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < inputs; ++i) {
+        const float size = std::fabs(wide(row[i]));
+        most = size > most ? size : most;
+    }
+    return most / 127.0f < 1.17549435e-38f ? 1.17549435e-38f : most / 127.0f;
+}
+
 template <typename T>
 void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = x + n * inputs;
-        float most = 0.0f;
-#pragma omp simd reduction(max : most)
-        for (int64_t i = 0; i < inputs; ++i) {
-            const float size = std::fabs(wide(row[i]));
-            most = size > most ? size : most;
-        }
-        const float step = most / 127.0f < 1.17549435e-38f ? 1.17549435e-38f : most / 127.0f;
-        scale[n] = step;
-        const float inverse = 1.0f / step;
+        const float inverse = 1.0f / (scale[n] = step(row, inputs));
         int8_t* const out = values + n * inputs;
 #pragma omp simd
         for (int64_t i = 0; i < inputs; ++i) {
@@ -157,6 +169,131 @@ void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t in
         }
     }
 }
+
+// The product of integers with the scaling of its outcome, where the CPU adds up four products of bytes at once. Those
+// are of an unsigned and a signed byte: rows are raised by 128, and sums start at `shift`, which is less by what that adds.
+//
+// A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the quad
+// of every output; missing inputs and outputs are 0, in shift too.
+constexpr int64_t BLOCK = 64, QUAD = 4;
+
+#if HAS_PRODUCT
+constexpr int64_t VECTORS = BLOCK / LANES;
+
+// Sums stay in registers only if nothing refers to them by a number that is not known.
+#define UNROLLED _Pragma("GCC unroll 8")
+#define ALWAYS_INLINE __attribute__((always_inline)) inline
+
+// What becomes of the sums of one block of outputs.
+template <typename T>
+struct Block {
+    const float* output_scale;
+    const T* bias;
+    bool onto;
+    int64_t count;  // of outputs that there are
+};
+
+template <typename T>
+ALWAYS_INLINE void finish_some(const __m512i* sums, float row_scale, const Block<T>& block, T* out) {
+    alignas(64) int32_t each[BLOCK];
+    UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_store_si512(each + v * LANES, sums[v]);
+    for (int64_t o = 0; o < block.count; ++o) {
+        float value = static_cast<float>(each[o]) * (row_scale * block.output_scale[o]);
+        if (block.bias) value += wide(block.bias[o]);
+        if (block.onto) value += wide(out[o]);
+        narrow(value, out[o]);
+    }
+}
+
+ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<bfloat16>& block, bfloat16* out) {
+    finish_some(sums, row_scale, block, out);
+}
+
+ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<float>& block, float* out) {
+    const __m512 by_row = _mm512_set1_ps(row_scale);
+    if (block.count == BLOCK) {
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+            const int64_t o = v * LANES;
+            const __m512 scale = _mm512_mul_ps(by_row, _mm512_loadu_ps(block.output_scale + o));
+            __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), scale);
+            if (block.bias) value = _mm512_add_ps(value, _mm512_loadu_ps(block.bias + o));
+            if (block.onto) value = _mm512_add_ps(value, _mm512_loadu_ps(out + o));
+            _mm512_storeu_ps(out + o, value);
+        }
+        return;
+    }
+    finish_some(sums, row_scale, block, out);
+}
+
+template <int ROWS, typename T>
+ALWAYS_INLINE void tile(const uint8_t* x, const float* scale, int64_t stride, const int8_t* weight, const int32_t* shift,
+                 int64_t quads, const Block<T>& block, T* out, int64_t outputs) {
+    __m512i sums[ROWS][VECTORS];
+    UNROLLED for (int v = 0; v < VECTORS; ++v) {
+        const __m512i start = _mm512_loadu_si512(shift + v * LANES);
+        UNROLLED for (int r = 0; r < ROWS; ++r) sums[r][v] = start;
+    }
+    for (int64_t q = 0; q < quads; ++q) {
+        __m512i of_quad[VECTORS];
+        UNROLLED for (int v = 0; v < VECTORS; ++v) of_quad[v] = _mm512_loadu_si512(weight + (q * VECTORS + v) * 64);
+        UNROLLED for (int r = 0; r < ROWS; ++r) {
+            int32_t four;
+            std::memcpy(&four, x + r * stride + q * QUAD, sizeof four);
+            const __m512i everywhere = _mm512_set1_epi32(four);
+            UNROLLED for (int v = 0; v < VECTORS; ++v) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], everywhere, of_quad[v]);
+        }
+    }
+    UNROLLED for (int r = 0; r < ROWS; ++r) finish(sums[r], scale[r], block, out + r * outputs);
+}
+
+template <typename T>
+void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
+             bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
+    constexpr int64_t TILE = 6;  // with four vectors of sums for each row: 24 of the 32 registers
+    constexpr int64_t TOGETHER = 8 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
+    const int64_t quads = (inputs + QUAD - 1) / QUAD, stride = quads * QUAD;
+    static thread_local std::vector<uint8_t> values;
+    static thread_local std::vector<float> scale;
+    values.resize(rows * stride);
+    scale.resize(rows);
+    for (int64_t n = 0; n < rows; ++n) {
+        uint8_t* const to = values.data() + n * stride;
+        const float inverse = 1.0f / (scale[n] = step(x + n * inputs, inputs));
+#pragma omp simd
+        for (int64_t i = 0; i < inputs; ++i) {
+            to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(wide(x[n * inputs + i]) * inverse)) + 128);
+        }
+        for (int64_t i = inputs; i < stride; ++i) to[i] = 0;
+    }
+    const int64_t blocks = (outputs + BLOCK - 1) / BLOCK;
+    for (int64_t start = 0; start < rows; start += TOGETHER) {
+        const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
+        for (int64_t b = 0; b < blocks; ++b) {
+            const int64_t first = b * BLOCK;
+            const Block<T> block = {output_scale + first, bias ? bias + first : nullptr, onto,
+                                    outputs - first < BLOCK ? outputs - first : BLOCK};
+            const auto run = [&](auto of_rows, int64_t n) {
+                tile<decltype(of_rows)::value>(values.data() + n * stride, scale.data() + n, stride,
+                                               weight + first * stride, shift + first, quads, block,
+                                               out + n * outputs + first, outputs);
+            };
+            for (int64_t n = start; n < end; n += TILE) {
+                switch (end - n) {
+                    case 1: run(std::integral_constant<int, 1>(), n); break;
+                    case 2: run(std::integral_constant<int, 2>(), n); break;
+                    case 3: run(std::integral_constant<int, 3>(), n); break;
+                    case 4: run(std::integral_constant<int, 4>(), n); break;
+                    case 5: run(std::integral_constant<int, 5>(), n); break;
+                    default: run(std::integral_constant<int, TILE>(), n);
+                }
+            }
+        }
+    }
+}
+#else
+template <typename T>
+void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
+#endif
 
 template <typename T>
 void dequantize(const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out,
@@ -240,7 +377,7 @@ void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
 template <typename T>
 void largest_together(const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together,
                       int64_t tokens, int64_t count) {
-    constexpr int64_t BLOCK = 4 * LANES;
+    constexpr int64_t LENGTH = 4 * LANES;
     for (int64_t m = 0; m < rows / together; ++m) {
         float* const value = values + m * count;
         int64_t* const place = places + m * count;
@@ -248,8 +385,8 @@ void largest_together(const T* x, const float* summand, float* values, int64_t* 
         for (int64_t r = 0; r < together; ++r) {
             const T* const row = x + (m * together + r) * tokens;
             const float add = summand ? summand[m * together + r] : 0.0f;
-            for (int64_t start = 0; start < tokens; start += BLOCK) {
-                const int64_t end = start + BLOCK < tokens ? start + BLOCK : tokens;
+            for (int64_t start = 0; start < tokens; start += LENGTH) {
+                const int64_t end = start + LENGTH < tokens ? start + LENGTH : tokens;
                 if (found == count) {
                     const float least = value[count - 1];
                     int32_t above = 0;
@@ -324,3 +461,10 @@ FOR_BOTH(argmax, ARGMAX, logits, place, rows, tokens)
     (const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together, \
      int64_t tokens, int64_t count)
 FOR_BOTH(largest_together, LARGEST_TOGETHER, x, summand, values, places, rows, together, tokens, count)
+
+#define PRODUCT(T)                                                                                                    \
+    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out, \
+     int onto, int64_t rows, int64_t inputs, int64_t outputs)
+FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
+
+extern "C" int has_product() { return HAS_PRODUCT; }

@@ -47,6 +47,11 @@ def library() -> ctypes.CDLL | None:
         return None
 
 
+def multiplies_tiles() -> bool:
+    """Whether the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
+    return " amx_int8 " in f"{_cpu()} "
+
+
 def _compiler() -> str | None:
     names = [os.environ["CXX"]] if os.environ.get("CXX") else ["c++", "g++", "clang++"]
     return next((found for name in names if (found := shutil.which(name))), None)
