@@ -205,24 +205,35 @@ ALWAYS_INLINE void finish_some(const __m512i* sums, float row_scale, const Block
     }
 }
 
-ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<bfloat16>& block, bfloat16* out) {
-    finish_some(sums, row_scale, block, out);
+ALWAYS_INLINE __m512 load(const float* from) { return _mm512_loadu_ps(from); }
+
+ALWAYS_INLINE __m512 load(const bfloat16* from) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<float>& block, float* out) {
+ALWAYS_INLINE void store(float* to, __m512 value) { _mm512_storeu_ps(to, value); }
+
+ALWAYS_INLINE void store(bfloat16* to, __m512 value) {  // as narrow()
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i is_odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), is_odd);
+    const __m256i upper = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), upper);
+}
+
+template <typename T>
+ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<T>& block, T* out) {
+    if (block.count < BLOCK) return finish_some(sums, row_scale, block, out);
     const __m512 by_row = _mm512_set1_ps(row_scale);
-    if (block.count == BLOCK) {
-        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
-            const int64_t o = v * LANES;
-            const __m512 scale = _mm512_mul_ps(by_row, _mm512_loadu_ps(block.output_scale + o));
-            __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), scale);
-            if (block.bias) value = _mm512_add_ps(value, _mm512_loadu_ps(block.bias + o));
-            if (block.onto) value = _mm512_add_ps(value, _mm512_loadu_ps(out + o));
-            _mm512_storeu_ps(out + o, value);
-        }
-        return;
+    UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+        const int64_t o = v * LANES;
+        const __m512 scale = _mm512_mul_ps(by_row, _mm512_loadu_ps(block.output_scale + o));
+        __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), scale);
+        if (block.bias) value = _mm512_add_ps(value, load(block.bias + o));
+        if (block.onto) value = _mm512_add_ps(value, load(out + o));
+        store(out + o, value);
     }
-    finish_some(sums, row_scale, block, out);
 }
 
 template <int ROWS, typename T>
