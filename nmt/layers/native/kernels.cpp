@@ -77,7 +77,8 @@ inline float tanh_of(float x) {  // -m / (2 + m), m = exp(-2 |x|) - 1: exact nea
     return x < 0.0f ? -result : result;
 }
 
-constexpr int64_t LANES = 16;  // loops over positions run to a multiple of it: rests of vectors take longer than vectors
+// Loops over positions run to a multiple of it: the rest of a vector takes longer than a vector.
+constexpr int64_t LANES = 16;
 
 // In place, over a multiple of LANES; seen is 1 or, for what shall get a weight of exactly 0, 0.
 inline void softmax(float* scores, const float* seen, int64_t positions) {
@@ -171,10 +172,10 @@ void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t in
 }
 
 // The product of integers with the scaling of its outcome, where the CPU adds up four products of bytes at once. Those
-// are of an unsigned and a signed byte: rows are raised by 128, and sums start at `shift`, which is less by what that adds.
+// are of an unsigned and a signed byte: rows are raised by 128, and sums start at `shift`, which takes that off again.
 //
-// A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the quad
-// of every output; missing inputs and outputs are 0, in shift too.
+// A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the
+// quad of every output; missing inputs and outputs are 0, in shift too.
 constexpr int64_t BLOCK = 64, QUAD = 4;
 
 #if HAS_PRODUCT
@@ -237,8 +238,8 @@ ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<T>& 
 }
 
 template <int ROWS, typename T>
-ALWAYS_INLINE void tile(const uint8_t* x, const float* scale, int64_t stride, const int8_t* weight, const int32_t* shift,
-                 int64_t quads, const Block<T>& block, T* out, int64_t outputs) {
+ALWAYS_INLINE void tile(const uint8_t* x, const float* scale, int64_t stride, const int8_t* weight,
+                        const int32_t* shift, int64_t quads, const Block<T>& block, T* out, int64_t outputs) {
     __m512i sums[ROWS][VECTORS];
     UNROLLED for (int v = 0; v < VECTORS; ++v) {
         const __m512i start = _mm512_loadu_si512(shift + v * LANES);
@@ -251,7 +252,9 @@ ALWAYS_INLINE void tile(const uint8_t* x, const float* scale, int64_t stride, co
             int32_t four;
             std::memcpy(&four, x + r * stride + q * QUAD, sizeof four);
             const __m512i everywhere = _mm512_set1_epi32(four);
-            UNROLLED for (int v = 0; v < VECTORS; ++v) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], everywhere, of_quad[v]);
+            UNROLLED for (int v = 0; v < VECTORS; ++v) {
+                sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], everywhere, of_quad[v]);
+            }
         }
     }
     UNROLLED for (int r = 0; r < ROWS; ++r) finish(sums[r], scale[r], block, out + r * outputs);
@@ -435,21 +438,27 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
 
 }  // namespace
 
-#define FOR_BOTH(NAME, PARAMETERS, ...)                               \
+// Each for both types of numbers, as Python calls them.
+#define FOR_BOTH(NAME, PARAMETERS, ...)                                     \
     extern "C" void NAME##_float32 PARAMETERS(float) { NAME(__VA_ARGS__); } \
     extern "C" void NAME##_bfloat16 PARAMETERS(bfloat16) { NAME(__VA_ARGS__); }
 
-#define ATTEND(T)                                                                                                   \
-    (const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values, int64_t memory_row,     \
-     int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context, int64_t rows, \
+#define ATTEND(T)                                                                                               \
+    (const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values, int64_t memory_row, \
+     int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context, int64_t rows,             \
      int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale)
-FOR_BOTH(attend, ATTEND, width, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position, hidden,
-         context, rows, beams, heads, positions, width, scale)
+FOR_BOTH(attend, ATTEND, width, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position,
+         hidden, context, rows, beams, heads, positions, width, scale)
 
 #define QUANTIZE(T) (const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs)
 FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
 
-#define DEQUANTIZE(T)                                                                                             \
+#define PRODUCT(T)                                                                                             \
+    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out, \
+     int onto, int64_t rows, int64_t inputs, int64_t outputs)
+FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
+
+#define DEQUANTIZE(T)                                                                                            \
     (const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out, int onto, \
      int64_t rows, int64_t outputs)
 FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, onto != 0, rows, outputs)
@@ -457,7 +466,7 @@ FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, on
 #define LSTM(T) (const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width)
 FOR_BOTH(lstm, LSTM, gates, cell, hidden, new_cell, rows, width)
 
-#define ADDITIVE(T)                                                                                            \
+#define ADDITIVE(T)                                                                                        \
     (const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions, \
      int64_t width)
 FOR_BOTH(additive, ADDITIVE, query, keys, v, scores, rows, beams, positions, width)
@@ -468,14 +477,9 @@ FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
 #define ARGMAX(T) (const T* logits, int64_t* place, int64_t rows, int64_t tokens)
 FOR_BOTH(argmax, ARGMAX, logits, place, rows, tokens)
 
-#define LARGEST_TOGETHER(T)                                                                                          \
+#define LARGEST_TOGETHER(T)                                                                            \
     (const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together, \
      int64_t tokens, int64_t count)
 FOR_BOTH(largest_together, LARGEST_TOGETHER, x, summand, values, places, rows, together, tokens, count)
-
-#define PRODUCT(T)                                                                                                    \
-    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out, \
-     int onto, int64_t rows, int64_t inputs, int64_t outputs)
-FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
 
 extern "C" int has_product() { return HAS_PRODUCT; }
