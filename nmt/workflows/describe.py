@@ -74,11 +74,10 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
 
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
     """Of a model that takes no memory; what is shared counts once, where it comes first."""
-    import torch
-
+    from nmt.core.shapes import only_shapes
     from nmt.workflows.loading import build_model
 
-    with torch.device("meta"):
+    with only_shapes():
         model = build_model(experiment, tokenizers)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
+from nmt.core.shapes import only_shapes
 from nmt.core.structure import differences
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import TokenizerPair
@@ -60,7 +59,7 @@ def load_trained(
     if state.get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
-    with torch.device("meta"):
+    with only_shapes():
         checkpoints.check_weights(folder, build_model(experiment, tokenizers))
     built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
