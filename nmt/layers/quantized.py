@@ -73,7 +73,7 @@ class Int8Weight(Tensor):
 def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None) -> Tensor:
     """``sum_NO``, with the product and the bias added to it in place."""
     kernels = native.kernels(x_NI)
-    if kernels is None or not sum_NO.is_contiguous():
+    if kernels is None or not sum_NO.is_contiguous() or sum_NO.dtype != x_NI.dtype:
         return sum_NO.add_(_linear(x_NI, weight_OI, bias_O))
     return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
+from nmt.core import device
 from nmt.core.device import Compute
 from nmt.layers.config import DropoutConfig
 from nmt.layers.dropout import Dropout
@@ -399,9 +400,13 @@ def test_a_settled_model_makes_the_same_steps(options: dict[str, Any], precision
 
 
 @every_way_to_step
-def test_a_settled_model_errs_no_more_in_bfloat16(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_a_settled_model_errs_no_more_in_bfloat16(
+    options: dict[str, Any], precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_cpu_has_bfloat16", lambda: True)  # beside which integers are multiplied then
     exact_TNV = stepped(options, "float32", settled=False)[0]
-    one_TNV, other_TNV = (stepped(options, "bfloat16", settled=settled)[0] for settled in (True, False))
+    one_TNV, other_TNV = (stepped(options, precision, settled=settled)[0] for settled in (True, False))
     assert one_TNV.dtype == other_TNV.dtype == torch.bfloat16
     assert 0.0 < (one_TNV - exact_TNV).abs().mean() < 1.2 * (other_TNV - exact_TNV).abs().mean()
 

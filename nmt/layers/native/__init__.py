@@ -77,6 +77,7 @@ class Kernels:
         """softmax(scale q . k) v of one query of each row and head, heads side by side, (N, H x A)."""
         rows, heads, width = query_NHA.shape
         memories, _, positions, _ = keys_MHSA.shape
+        assert query_NHA.dtype == keys_MHSA.dtype == values_MHSA.dtype
         assert keys_MHSA.stride() == values_MHSA.stride()
         assert query_NHA.stride(2) == keys_MHSA.stride(3) == 1
         assert is_pad_MS is None or is_pad_MS.is_contiguous()
@@ -104,6 +105,7 @@ class Kernels:
     ) -> Tensor:
         """Rows as 8-bit integers times a weight of them, times both scales and plus the bias, in ``out_NO`` or added to
         it: ``quantized``, a product and ``dequantized`` in one."""
+        assert x_NI.dtype == out_NO.dtype
         assert x_NI.is_contiguous()
         assert out_NO.is_contiguous()
         self._product(  # type: ignore[attr-defined]
@@ -152,6 +154,7 @@ class Kernels:
 
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
         """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
+        assert query_NA.dtype == keys_MSA.dtype == v_A.dtype
         assert query_NA.is_contiguous()
         assert keys_MSA.is_contiguous()
         assert v_A.is_contiguous()
