@@ -35,5 +35,7 @@ class Product:
         if isinstance(self._weight_OI, Int8Weight):
             return add_product(sum_NO, x_NI, self._weight_OI, self._bias_O)
         assert self._weight_IO is not None
+        if not sum_NO.dtype == x_NI.dtype == self._weight_IO.dtype:  # which autocast sees to, but not in place
+            return sum_NO.add_(self(x_NI))
         sum_NO.addmm_(x_NI, self._weight_IO)
         return sum_NO if self._bias_O is None else sum_NO.add_(self._bias_O)

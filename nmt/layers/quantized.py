@@ -82,7 +82,7 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
     kernels = native.kernels(x)
     x_NI = x.reshape(-1, x.shape[-1])
     if kernels is not None:
-        return _by_kernels(kernels, x_NI, weight_OI, bias_O).view(*x.shape[:-1], -1)
+        return _by_kernels(kernels, x_NI, weight_OI, bias_O).view(*x.shape[:-1], len(weight_OI.scale_O))
     x_NI = x_NI.float()
     scale_N1 = _scale(x_NI)
     values_NI = (x_NI / scale_N1).round_().to(torch.int8)
@@ -90,7 +90,7 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
     product_NO.mul_(weight_OI.scale_O).mul_(scale_N1)
     if bias_O is not None:
         product_NO += bias_O
-    return product_NO.to(x.dtype).view(*x.shape[:-1], -1)
+    return product_NO.to(x.dtype).view(*x.shape[:-1], len(weight_OI.scale_O))
 
 
 def _by_kernels(

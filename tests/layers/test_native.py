@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from nmt.layers.quantized import Int8Weight, add_product
 from nmt.search.best import log_normalizer
 from tests.models.variants import TRANSFORMER, make, tree
 
+making = importlib.import_module("nmt.layers.native.library")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(library() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
@@ -76,6 +79,46 @@ def test_what_is_hidden_has_exactly_no_weight() -> None:
 
 
 @needs_kernels
+def test_a_row_that_is_lost_takes_no_other_with_it() -> None:
+    query_NHA, memory = drawn(3, 2, 8), drawn(3, 2, 5, 8, seed=2)
+    alone = kernels().attend(query_NHA, memory, memory, None, 1.0)
+    query_NHA[0, 0, 0] = torch.nan
+    found = kernels().attend(query_NHA, memory, memory, None, 1.0)
+    assert found[0, :8].isnan().all()
+    assert torch.equal(found[0, 8:], alone[0, 8:])
+    assert torch.equal(found[1:], alone[1:])
+    weight, x_NI = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 8)
+    x_NI[1, 3] = torch.nan
+    with torch.no_grad():
+        product_NO = torch.nn.functional.linear(x_NI, weight)
+    assert product_NO.isnan().all(dim=1).tolist() == [False, True, False]
+
+
+@needs_kernels
+def test_what_does_not_go_together_is_refused() -> None:
+    weight, memory = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 2, 5, 8)
+    calls: list[Callable[[], object]] = [
+        lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
+        lambda: kernels().product(drawn(2, 8), weight.packed(), weight.scale_O, None, drawn(2, 5), onto=False),
+        lambda: kernels().attend(drawn(2, 2, 8), memory, memory, None, 1.0),
+        lambda: kernels().attend(drawn(4, 2, 8), memory, memory, None, 1.0),
+        lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
+        lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
+        lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
+        lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
+    ]
+    for call in calls:
+        with pytest.raises(AssertionError):
+            call()
+
+
+@torch.no_grad()
+def test_no_rows_have_no_products() -> None:
+    weight = Int8Weight.of(drawn(6, 8), torch.float32)
+    assert torch.nn.functional.linear(torch.empty(0, 3, 8), weight).shape == (0, 3, 6)
+
+
+@needs_kernels
 def test_attention_may_be_as_sharp_as_it_likes() -> None:
     query_NHA, memory = torch.full((1, 1, 4), 300.0), torch.eye(4).view(1, 1, 4, 4)
     memory[0, 0, 2, 2] = 2.0
@@ -127,6 +170,7 @@ def test_the_log_normalizer(tokens: int, dtype: torch.dtype) -> None:
     logits_NV = drawn(4, tokens, dtype=dtype, scale=5.0)
     logits_NV[1] += 1000.0
     logits_NV[2, 1:] = -torch.inf
+    logits_NV[3] = -torch.inf
     found_N = kernels(dtype).log_normalizer(logits_NV)
     torch.testing.assert_close(found_N.double(), logits_NV.double().logsumexp(1), rtol=1e-6, atol=1e-5)
 
@@ -137,10 +181,10 @@ def test_the_log_normalizer(tokens: int, dtype: torch.dtype) -> None:
 def test_the_first_of_the_largest(tokens: int, dtype: torch.dtype) -> None:
     logits_NV = drawn(5, tokens, dtype=dtype)
     logits_NV[1] = -torch.inf
-    logits_NV[2] = torch.nan
+    logits_NV[2, tokens // 3 :] = torch.nan
     logits_NV[3, tokens // 2 :] = 7.0
     logits_NV[4, -1] = 9.0
-    first_N = [int(logits_NV[0].argmax()), 0, 0, tokens // 2, tokens - 1]
+    first_N = [int(logits_NV[0].argmax()), 0, tokens // 3, tokens // 2, tokens - 1]
     assert kernels(dtype).argmax(logits_NV).tolist() == first_N
 
 
@@ -301,12 +345,21 @@ def test_without_a_compiler_there_are_none(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler that fails is a shell script")
 def test_a_compiler_that_fails_is_told_of(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
-    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\necho no such header >&2\nexit 1\n', encoding="utf-8")
+    broken.write_bytes(b'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho no such h\xe9ader >&2\nexit 1\n')
     broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
     made, said = tried(tmp_path / "cache", CXX=str(broken))
     assert not made
-    assert said.splitlines()[-1] == f"kernels: PyTorch's own, because {broken} did not make others: no such header"
+    assert said.splitlines()[-1] == f"kernels: PyTorch's own, because {broken} did not make others: no such h\ufffdader"
     assert not list((tmp_path / "cache" / "nmt").iterdir())
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no home directory"), PermissionError("no")], ids=["no home", "closed"])
+def test_without_a_place_there_are_none(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def folder() -> Path:
+        raise error
+
+    monkeypatch.setattr(making, "_folder", folder)
+    assert making.library.__wrapped__() is None
 
 
 def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path) -> None:

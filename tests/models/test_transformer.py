@@ -411,6 +411,19 @@ def test_a_settled_model_errs_no_more_in_bfloat16(
     assert 0.0 < (one_TNV - exact_TNV).abs().mean() < 1.2 * (other_TNV - exact_TNV).abs().mean()
 
 
+def test_a_settled_model_steps_where_norms_are_not_in_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under autocast on a GPU."""
+    norm = torch.nn.functional.layer_norm
+
+    def wide(x: Tensor, normalized_shape: Any, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        return norm(x.float(), normalized_shape, weight.float(), bias.float(), eps)
+
+    monkeypatch.setattr(torch.nn.functional, "layer_norm", wide)
+    exact_TNV = stepped({"norm": "post"}, "float32", settled=False)[0]
+    found_TNV = stepped({"norm": "post"}, "bfloat16", settled=True)[0]
+    assert (found_TNV - exact_TNV).abs().mean() < 0.02 * exact_TNV.abs().mean()
+
+
 def test_a_settled_model_still_has_gradients() -> None:
     model = make(settings())
     model.settle()

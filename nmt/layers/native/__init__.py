@@ -43,6 +43,7 @@ class Packed(NamedTuple):
     """A weight of 8-bit integers as ``Kernels.product`` reads it."""
 
     values: Tensor
+    inputs: int
     shift: Tensor
     """What each sum starts at: rows are raised by 128 to be without a sign."""
 
@@ -53,7 +54,9 @@ class Packed(NamedTuple):
         blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
         filled = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
         shift = -128 * filled.sum(dim=1, dtype=torch.int32)
-        return Packed(filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous(), shift.to(torch.int32))
+        return Packed(
+            filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous(), inputs, shift.to(torch.int32)
+        )
 
 
 class Kernels:
@@ -78,9 +81,11 @@ class Kernels:
         rows, heads, width = query_NHA.shape
         memories, _, positions, _ = keys_MHSA.shape
         assert query_NHA.dtype == keys_MHSA.dtype == values_MHSA.dtype
+        assert keys_MHSA.shape == values_MHSA.shape
         assert keys_MHSA.stride() == values_MHSA.stride()
+        assert _shares(rows, memories)
         assert query_NHA.stride(2) == keys_MHSA.stride(3) == 1
-        assert is_pad_MS is None or is_pad_MS.is_contiguous()
+        assert is_pad_MS is None or (is_pad_MS.shape == (memories, positions) and is_pad_MS.is_contiguous())
         context_NQ = query_NHA.new_empty(rows, heads * width)
         self._attend(  # type: ignore[attr-defined]
             query_NHA.data_ptr(),
@@ -106,6 +111,9 @@ class Kernels:
         """Rows as 8-bit integers times a weight of them, times both scales and plus the bias, in ``out_NO`` or added to
         it: ``quantized``, a product and ``dequantized`` in one."""
         assert x_NI.dtype == out_NO.dtype
+        assert bias_O is None or (bias_O.dtype == x_NI.dtype and bias_O.shape == scale_O.shape)
+        assert x_NI.shape[1] == packed.inputs
+        assert out_NO.shape == (len(x_NI), len(scale_O))
         assert x_NI.is_contiguous()
         assert out_NO.is_contiguous()
         self._product(  # type: ignore[attr-defined]
@@ -125,8 +133,8 @@ class Kernels:
         """Rows as 8-bit integers, and the scale (N,) of each: see ``quantized``."""
         assert x_NI.is_contiguous()
         rows, inputs = x_NI.shape
-        values_NI = torch.empty(rows, inputs, dtype=torch.int8)
-        scale_N = torch.empty(rows, dtype=torch.float32)
+        values_NI = x_NI.new_empty(rows, inputs, dtype=torch.int8)
+        scale_N = x_NI.new_empty(rows, dtype=torch.float32)
         self._quantize(x_NI.data_ptr(), values_NI.data_ptr(), scale_N.data_ptr(), rows, inputs)  # type: ignore[attr-defined]
         return values_NI, scale_N
 
@@ -135,6 +143,7 @@ class Kernels:
     ) -> Tensor:
         """The product of such integers times both scales and plus the bias, in ``out_NO`` or added to it; that may be
         the product's own memory."""
+        assert product_NO.shape == out_NO.shape == (len(scale_N), len(scale_O))
         assert product_NO.is_contiguous()
         assert out_NO.is_contiguous()
         bias = None if bias_O is None else bias_O.data_ptr()
@@ -145,6 +154,8 @@ class Kernels:
 
     def lstm(self, gates_NG: Tensor, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
         """The next hidden state and memory from the pre-activations i, f, g, o."""
+        assert gates_NG.dtype == cell_ND.dtype
+        assert gates_NG.shape == (len(cell_ND), 4 * cell_ND.shape[1])
         gates_NG, cell_ND = gates_NG.contiguous(), cell_ND.contiguous()
         hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
         self._lstm(  # type: ignore[attr-defined]
@@ -159,6 +170,8 @@ class Kernels:
         assert keys_MSA.is_contiguous()
         assert v_A.is_contiguous()
         memories, positions, width = keys_MSA.shape
+        assert query_NA.shape[1] == len(v_A) == width
+        assert _shares(len(query_NA), memories)
         scores_NS = query_NA.new_empty(len(query_NA), positions)
         beams = len(query_NA) // max(memories, 1)
         self._additive(  # type: ignore[attr-defined]
@@ -176,14 +189,14 @@ class Kernels:
     def log_normalizer(self, logits_NV: Tensor) -> Tensor:
         """log sum_v exp(logits), (N,)."""
         assert logits_NV.is_contiguous()
-        result_N = torch.empty(len(logits_NV), dtype=torch.float32)
+        result_N = logits_NV.new_empty(len(logits_NV), dtype=torch.float32)
         self._log_normalizer(logits_NV.data_ptr(), result_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return result_N
 
     def argmax(self, logits_NV: Tensor) -> Tensor:
         """The first of the largest of each row, (N,)."""
         assert logits_NV.is_contiguous()
-        place_N = torch.empty(len(logits_NV), dtype=torch.int64)
+        place_N = logits_NV.new_empty(len(logits_NV), dtype=torch.int64)
         self._argmax(logits_NV.data_ptr(), place_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return place_N
 
@@ -193,9 +206,10 @@ class Kernels:
         assert count <= together * x_NV.shape[1]
         groups = len(x_NV) // together
         if summand_N is not None:
+            assert summand_N.shape == (len(x_NV),)
             summand_N = summand_N.float().contiguous()
-        values_MK = torch.empty(groups, count, dtype=torch.float32)
-        index_MK = torch.empty(groups, count, dtype=torch.int64)
+        values_MK = x_NV.new_empty(groups, count, dtype=torch.float32)
+        index_MK = x_NV.new_empty(groups, count, dtype=torch.int64)
         self._largest_together(  # type: ignore[attr-defined]
             x_NV.data_ptr(),
             None if summand_N is None else summand_N.data_ptr(),
@@ -207,6 +221,11 @@ class Kernels:
             count,
         )
         return values_MK, index_MK
+
+
+def _shares(rows: int, memories: int) -> bool:
+    """Whether each memory has as many rows."""
+    return rows == 0 or (memories > 0 and rows % memories == 0)
 
 
 def kernels(x: Tensor) -> Kernels | None:

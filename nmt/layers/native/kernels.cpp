@@ -90,12 +90,12 @@ inline void softmax(float* scores, const float* seen, int64_t positions) {
     }
 #pragma omp simd reduction(+ : sum)
     for (int64_t s = 0; s < positions; ++s) {
-        scores[s] = exp_of(scores[s] - most) * seen[s];
+        scores[s] = seen[s] > 0.0f ? exp_of(scores[s] - most) : 0.0f;
         sum += scores[s];
     }
     const float scale = 1.0f / sum;
 #pragma omp simd
-    for (int64_t s = 0; s < positions; ++s) scores[s] *= scale;
+    for (int64_t s = 0; s < positions; ++s) scores[s] = seen[s] > 0.0f ? scores[s] * scale : 0.0f;
 }
 
 // WIDTH is the width where the compiler shall know it, or 0.
@@ -146,15 +146,18 @@ void attend(int64_t width, const T* query, Others... others) {
     }
 }
 
-// What a row of numbers is divided by to be integers from -127 to 127.
+// What a row of numbers is divided by to be integers from -127 to 127; NaN if one of them is.
 template <typename T>
 inline float step(const T* row, int64_t inputs) {
     float most = 0.0f;
-#pragma omp simd reduction(max : most)
+    int32_t is_lost = 0;
+#pragma omp simd reduction(max : most) reduction(| : is_lost)
     for (int64_t i = 0; i < inputs; ++i) {
         const float size = std::fabs(wide(row[i]));
         most = size > most ? size : most;
+        is_lost |= size != size;
     }
+    if (is_lost) return NAN;
     return most / 127.0f < 1.17549435e-38f ? 1.17549435e-38f : most / 127.0f;
 }
 
@@ -367,17 +370,21 @@ inline float largest(const T* row, int64_t tokens) {
     return most;
 }
 
-// The first of those that are largest; of a row without a number, which has none, the first of all.
+// The first of those that are largest; as in PyTorch nothing is larger than what is no number.
 template <typename T>
 void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
         const float most = largest(row, tokens);
+        int32_t is_lost = 0;
+#pragma omp simd reduction(| : is_lost)
+        for (int64_t v = 0; v < tokens; ++v) is_lost |= wide(row[v]) != wide(row[v]);
+        const auto is_it = [&](int64_t v) { return is_lost ? wide(row[v]) != wide(row[v]) : wide(row[v]) == most; };
         place[n] = 0;
         for (int64_t start = 0; start < tokens; start += 8 * LANES) {
             const int64_t end = start + 8 * LANES < tokens ? start + 8 * LANES : tokens;
             int64_t found = end;
-            for (int64_t v = end; v-- > start;) found = wide(row[v]) == most ? v : found;
+            for (int64_t v = end; v-- > start;) found = is_it(v) ? v : found;
             if (found < end) {
                 place[n] = found;
                 break;
@@ -429,6 +436,10 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
         const float most = largest(row, tokens);
+        if (std::isinf(most)) {
+            result[n] = most;
+            continue;
+        }
         float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
         for (int64_t v = 0; v < tokens; ++v) sum += exp_of(wide(row[v]) - most);

@@ -41,7 +41,7 @@ def library() -> ctypes.CDLL | None:
         if not path.exists():
             _compile(compiler, path)
         return ctypes.CDLL(str(path))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         reason = " ".join(str(getattr(error, "stderr", None) or error).split())
         log.detail(f"kernels: PyTorch's own, because {compiler} did not make others: {reason[:500]}")
         return None
@@ -95,6 +95,7 @@ def _compile(compiler: str, path: Path) -> None:
             [compiler, *_flags(), "-shared", "-fPIC", str(SOURCE), "-o", str(made)],
             capture_output=True,
             text=True,
+            errors="replace",
             check=True,
             timeout=SECONDS,
         )
