@@ -65,7 +65,7 @@ class SearchSteps:
     def __call__(self, token_N: Tensor, memories: tuple[BatchRecord, ...], state: SearchState) -> SearchStep:
         """One step over the layers' memories; see ``Decoder.step``."""
         time = state.kept_NPHTA[0].shape[3]
-        at = _Time(time, token_N.new_full((len(token_N), 1), time))
+        at = _Time(token_N.new_full((len(token_N), 1), time))
         x_ND = self._enter(token_N, time)
         seen: list[Callable[[], Tensor]] = []
         kept: list[Tensor] = []
@@ -84,9 +84,8 @@ class SearchSteps:
 class _Time:
     """Where a step is in its sentence."""
 
-    def __init__(self, time: int, position_N1: Tensor) -> None:
+    def __init__(self, position_N1: Tensor) -> None:
         self.position_N1 = position_N1
-        self._time = time
         self._angles: Angles | None = None
 
     def turned(self, x_NHTA: Tensor) -> Tensor:
