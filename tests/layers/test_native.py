@@ -19,13 +19,13 @@ from torch import Tensor
 
 from nmt.layers import native
 from nmt.layers.native import FEW_THREADS, Kernels
-from nmt.layers.native.library import library
+from nmt.layers.native.compiled import compiled
 from nmt.layers.quantized import Int8Weight, add_product
 from nmt.search.best import log_normalizer
 from tests.models.variants import TRANSFORMER, make, tree
 
-making = importlib.import_module("nmt.layers.native.library")  # of whose name the package has a function
-needs_kernels = pytest.mark.skipif(library() is None, reason="no C++ compiler: PyTorch's operations are used")
+making = importlib.import_module("nmt.layers.native.compiled")  # of whose name the package has a function
+needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
 
@@ -231,7 +231,7 @@ def test_products_leave_what_is_beside_them_alone() -> None:
 
 
 def test_many_threads_share_products_out() -> None:
-    if library() is None:
+    if compiled() is None:
         pytest.skip("no C++ compiler: PyTorch's operations are used")
     threads = torch.get_num_threads()
     try:
@@ -359,7 +359,7 @@ def test_without_a_place_there_are_none(error: Exception, monkeypatch: pytest.Mo
         raise error
 
     monkeypatch.setattr(making, "_folder", folder)
-    assert making.library.__wrapped__() is None
+    assert making.compiled.__wrapped__() is None
 
 
 def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.layers import native
-from nmt.layers.native.library import library
+from nmt.layers.native.compiled import compiled
 from nmt.search.best import PARTS, SHORT, TOGETHER, largest, parts
 
 
@@ -16,7 +16,7 @@ from nmt.search.best import PARTS, SHORT, TOGETHER, largest, parts
 def as_in_a_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if request.param == "without":
         monkeypatch.setattr(native, "_kernels", lambda _: None)
-    elif library() is None:
+    elif compiled() is None:
         pytest.skip("no C++ compiler: PyTorch's operations are used")
     with torch.no_grad():
         yield

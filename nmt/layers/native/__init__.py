@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.layers.native.library import library, multiplies_tiles
+from nmt.layers.native.compiled import compiled, multiplies_tiles
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
@@ -239,5 +239,5 @@ def kernels(x: Tensor) -> Kernels | None:
 @cache
 def _kernels(dtype: torch.dtype) -> Kernels | None:
     names = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-    loaded = library() if dtype in names else None
+    loaded = compiled() if dtype in names else None
     return None if loaded is None else Kernels(loaded, names[dtype])

@@ -146,8 +146,7 @@ class TransformerDecoder(Decoder[TransformerMemory, "TransformerState | SearchSt
         """See ``Decoder.step``."""
         if isinstance(state, SearchState):
             assert self.search_steps is not None
-            found = self.search_steps(token_N, memory.layers, state)
-            return DecoderStep(found.readout_NR, found.weights, found.state)
+            return self.search_steps(token_N, memory.layers, state)  # type: ignore[return-value]
         stepped = self._step(token_N, memory, state)
         return DecoderStep(stepped.readout_N1R[:, 0], lambda: stepped.weights()[:, :, 0], stepped.state)
 

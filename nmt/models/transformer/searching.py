@@ -26,6 +26,7 @@ from nmt.layers.feed_forward import FeedForward
 from nmt.layers.positions import Angles, Unchanged, turned
 from nmt.layers.precision import compute_dtype
 from nmt.layers.product import Product
+from nmt.models.seq2seq import DecoderStep
 from nmt.models.transformer.block import Entrance, Residual
 
 
@@ -35,16 +36,6 @@ class SearchState(BatchRecord):
 
     kept_NPHTA: tuple[Tensor, ...]
     """Of all steps so far, of each layer, bottom first."""
-
-
-@dataclass(frozen=True)
-class SearchStep:
-    """What a step leaves behind."""
-
-    readout_NR: Tensor
-    weights: Callable[[], Tensor]
-    """Forms the weights (N, H, S)."""
-    state: SearchState
 
 
 class SearchSteps:
@@ -62,7 +53,9 @@ class SearchSteps:
         """The state before the first step, in the type of ``like``."""
         return SearchState(tuple(layer.nothing(rows, like) for layer in self._layers))
 
-    def __call__(self, token_N: Tensor, memories: tuple[BatchRecord, ...], state: SearchState) -> SearchStep:
+    def __call__(
+        self, token_N: Tensor, memories: tuple[BatchRecord, ...], state: SearchState
+    ) -> DecoderStep[SearchState]:
         """One step over the layers' memories; see ``Decoder.step``."""
         time = state.kept_NPHTA[0].shape[3]
         at = _Time(token_N.new_full((len(token_N), 1), time))
@@ -74,7 +67,7 @@ class SearchSteps:
             kept.append(now)
             seen.append(weights)
         x_ND = self._norm(x_ND)
-        return SearchStep(
+        return DecoderStep(
             x_ND if self._read is None else self._read(x_ND),
             lambda: torch.cat([weights() for weights in seen], dim=1)[:, :, 0],
             SearchState(tuple(kept)),

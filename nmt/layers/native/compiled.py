@@ -26,7 +26,7 @@ SECONDS = 120
 
 
 @cache
-def library() -> ctypes.CDLL | None:
+def compiled() -> ctypes.CDLL | None:
     """The library; None where it is turned off, or there is no compiler that can make it, or no place to keep it. Then
     the same is computed by PyTorch's operations, and ``--verbose`` says why."""
     if os.environ.get(SWITCH) == "off":
