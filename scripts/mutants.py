@@ -187,6 +187,27 @@ MUTANTS = (
         (NATIVE, "-k", "one_query"),
     ),
     Mutant(
+        "the way back of the LSTM's kernel forgets what goes through the memory",
+        "nmt/layers/native/kernels.cpp",
+        "wide(new_gradient[n * width + d]) + of_hidden",
+        "of_hidden",
+        (NATIVE, "-k", "way_back"),
+    ),
+    Mutant(
+        "the way back to the keys takes each sentence's first step alone",
+        "nmt/layers/native/kernels.cpp",
+        "for (int64_t n = m * beams; n < (m + 1) * beams; ++n) {",
+        "for (int64_t n = m * beams; n < m * beams + 1; ++n) {",
+        ("tests/attention/test_scores.py", "-k", "loops_gradients"),
+    ),
+    Mutant(
+        "of what threads share out the last part is left undone",
+        "nmt/layers/native/kernels.cpp",
+        "all.count * (own + 1) / threads}",
+        "(all.count - 1) * (own + 1) / threads}",
+        (NATIVE, "-k", "threads_change"),
+    ),
+    Mutant(
         "a kernel passes over a block that holds one of the largest",
         "nmt/layers/native/kernels.cpp",
         "above |= wide(row[v]) + add > least;",
@@ -392,8 +413,8 @@ MUTANTS = (
     Mutant(
         "the weight gradient of a loop is that of its last step",
         "nmt/layers/deferred.py",
-        "torch.cat(notes.gradients).T @ torch.cat(notes.inputs)",
-        "notes.gradients[0].T @ notes.inputs[0]",
+        "torch.cat(self.inputs, dim), torch.cat(self.gradients, dim)",
+        "self.inputs[0], self.gradients[0]",
         contract("gradients_are_those", "lstm-1-current"),
     ),
     Mutant(

@@ -17,7 +17,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import Asked, Parameter, Projections, Score, Sizes
 from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
-from nmt.layers.deferred import DeferredLinear
+from nmt.layers.deferred import DeferredLinear, DeferredMixture
 from nmt.layers.dropout import Dropout
 from nmt.layers.recompute import recomputed
 
@@ -110,7 +110,9 @@ class AttentionLoop:
         self._attention = attention
         self._memory = memory
         dtype = memory.keys_BHSA.dtype
-        self._score_parameters = {name: each.to(dtype) for name, each in attention.score_parameters.items()}
+        score_parameters = {name: each.to(dtype) for name, each in attention.score_parameters.items()}
+        self._score = attention.score.over(memory.keys_BHSA, score_parameters)
+        self._mix = DeferredMixture(memory.values_BSV)
         self._weighting_parameters = {name: each.float() for name, each in attention.weighting_parameters.items()}
         project, fuse = attention.query_weight_AQ, attention.fusion_VF
         self._project_query = None if project is None else DeferredLinear(project)
@@ -125,9 +127,7 @@ class AttentionLoop:
         batch = memory.is_pad_BS.shape[0]
         projected_NTA = query_NTQ if self._project_query is None else self._project_query(query_NTQ)
         query_BHTA = projected_NTA.reshape(batch, 1, -1, projected_NTA.shape[-1])
-        scores_BHTS = recomputed(
-            attention.score, query_BHTA.to(memory.keys_BHSA.dtype), memory.keys_BHSA, self._score_parameters
-        )
+        scores_BHTS = recomputed(self._score, query_BHTA.to(memory.keys_BHSA.dtype))
         position_BT = position_NT.reshape(batch, -1)
         is_hidden = self._is_pad_B11S
         if attention.causal:
@@ -147,8 +147,8 @@ class AttentionLoop:
         values_BSV = self._memory.values_BSV
         weights_BHTS = self._attention.dropout(weights_BHTS.to(values_BSV.dtype))
         if self._fuse is None:
-            return weights_BHTS[:, 0] @ values_BSV
-        contexts_BHTV = weights_BHTS @ values_BSV.unsqueeze(1)
+            return self._mix(weights_BHTS[:, 0])
+        contexts_BHTV = self._mix(weights_BHTS.flatten(1, 2)).view(*weights_BHTS.shape[:3], -1)
         return self._fuse(contexts_BHTV.transpose(1, 2).flatten(2)).tanh()
 
 

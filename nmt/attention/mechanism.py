@@ -12,7 +12,7 @@ key, A width inside a score.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
@@ -94,6 +94,11 @@ class Score(Mechanism):
 
         A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end alone.
         """
+
+    def over(self, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
+        """``__call__`` for queries that come one after the other, as in a loop over target steps, and the same keys: a
+        score that can form what all of them have in common once does it here."""
+        return lambda query_BHTA: self(query_BHTA, keys_BHSA, parameters)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A linear map inside a loop over time whose weight gradient is one matrix product after the loop."""
+"""Products inside a loop over time in which the gradient of what all steps share is one product after the loop."""
 
 from __future__ import annotations
 
@@ -58,11 +58,43 @@ class DeferredLinear:
         return sum_BO.addmm_(x_BI, self._weight.T)
 
 
+class DeferredMixture:
+    """``weights_BTS @ values_BSV`` for each part of a loop over T, with d loss / d values computed once for all.
+
+    As ``DeferredLinear``, with the values of each sentence in the place of the weight: each step's own gradient of them
+    would be as large as they are, and have to be added to another as large.
+    """
+
+    def __init__(self, values_BSV: Tensor) -> None:
+        values_BSV = values_BSV.to(compute_dtype(values_BSV))
+        self._notes = _Notes(values_BSV.detach())
+        recording = torch.is_grad_enabled() and values_BSV.requires_grad
+        self._handle: Tensor | None = _CollectMixture.apply(values_BSV, self._notes) if recording else None  # type: ignore[no-untyped-call]
+        self._values = values_BSV
+
+    def __call__(self, weights_BTS: Tensor) -> Tensor:
+        """(B, T, V), in the values' precision."""
+        weights_BTS = weights_BTS.to(self._values.dtype)
+        if self._handle is None:
+            return weights_BTS @ self._values
+        mixed_BTV: Tensor = _Mix.apply(weights_BTS, self._handle, self._notes)  # type: ignore[no-untyped-call]
+        return mixed_BTV
+
+
 class _Notes:
-    def __init__(self, weight_OI: Tensor) -> None:
-        self.weight_OI = weight_OI
+    """What steps leave for the gradient of what they share."""
+
+    def __init__(self, shared: Tensor) -> None:
+        self.shared = shared
         self.inputs: list[Tensor] = []
         self.gradients: list[Tensor] = []
+
+    def taken(self, dim: int) -> tuple[Tensor, Tensor]:
+        """All inputs and all gradients, joined; then there are none."""
+        joined = torch.cat(self.inputs, dim), torch.cat(self.gradients, dim)
+        self.inputs.clear()
+        self.gradients.clear()
+        return joined
 
 
 class _Collect(torch.autograd.Function):
@@ -74,11 +106,8 @@ class _Collect(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, None]:
-        notes = ctx.notes
-        weight_gradient = torch.cat(notes.gradients).T @ torch.cat(notes.inputs)
-        notes.inputs.clear()
-        notes.gradients.clear()
-        return weight_gradient, None
+        x_NI, gradient_NO = ctx.notes.taken(0)
+        return gradient_NO.T @ x_NI, None
 
 
 class _Apply(torch.autograd.Function):
@@ -86,7 +115,7 @@ class _Apply(torch.autograd.Function):
     def forward(ctx: Any, x_BI: Tensor, handle: Tensor, notes: _Notes) -> Tensor:
         ctx.notes = notes
         ctx.save_for_backward(x_BI, handle)
-        return F.linear(x_BI, notes.weight_OI)
+        return F.linear(x_BI, notes.shared)
 
     @staticmethod
     @once_differentiable
@@ -95,5 +124,36 @@ class _Apply(torch.autograd.Function):
         notes = ctx.notes
         notes.inputs.append(x_BI.flatten(0, -2))
         notes.gradients.append(gradient_BO.flatten(0, -2))
-        input_gradient = gradient_BO @ notes.weight_OI if ctx.needs_input_grad[0] else None
+        input_gradient = gradient_BO @ notes.shared if ctx.needs_input_grad[0] else None
         return input_gradient, torch.zeros_like(handle), None
+
+
+class _CollectMixture(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values_BSV: Tensor, notes: _Notes) -> Tensor:
+        ctx.notes = notes
+        return values_BSV.new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, None]:
+        weights_BTS, gradient_BTV = ctx.notes.taken(1)
+        return weights_BTS.mT @ gradient_BTV, None
+
+
+class _Mix(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weights_BTS: Tensor, handle: Tensor, notes: _Notes) -> Tensor:
+        ctx.notes = notes
+        ctx.save_for_backward(weights_BTS, handle)
+        return weights_BTS @ notes.shared
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient_BTV: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        weights_BTS, handle = ctx.saved_tensors
+        notes = ctx.notes
+        notes.inputs.append(weights_BTS)
+        notes.gradients.append(gradient_BTV)
+        weights_gradient = gradient_BTV @ notes.shared.mT if ctx.needs_input_grad[0] else None
+        return weights_gradient, torch.zeros_like(handle), None

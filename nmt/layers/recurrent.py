@@ -100,18 +100,21 @@ class LSTM:
         """See ``Elman``."""
         assert state.cell_BD is not None
         gates_BG = recurrent.onto(input_BG, state.hidden_BD)
-        kernels = native.kernels(gates_BG)
-        if kernels is not None and gates_BG.dtype == state.cell_BD.dtype:
-            return CellState(*kernels.lstm(gates_BG, state.cell_BD))
         hidden_BD, cell_BD = _LSTMPointwise.apply(gates_BG, state.cell_BD)  # type: ignore[no-untyped-call]
         return CellState(hidden_BD, cell_BD)
 
 
 class _LSTMPointwise(torch.autograd.Function):
-    """The element-wise half of an LSTM step: half the passes over memory that autograd's chain of small steps takes."""
+    """The element-wise half of an LSTM step: by the kernels in one pass each way, for which gates are computed twice;
+    else in half the passes over memory that autograd's chain of small steps takes."""
 
     @staticmethod
     def forward(ctx: Any, gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
+        kernels = native.kernels(gates_BG)
+        ctx.is_native = kernels is not None and gates_BG.dtype == cell_BD.dtype
+        if kernels is not None and ctx.is_native:
+            ctx.save_for_backward(gates_BG, cell_BD)
+            return kernels.lstm(gates_BG, cell_BD)
         width = cell_BD.shape[1]
         if any(ctx.needs_input_grad):
             gates_BG = gates_BG.clone()
@@ -127,6 +130,11 @@ class _LSTMPointwise(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, hidden_gradient_BD: Tensor, cell_gradient_BD: Tensor) -> tuple[Tensor, Tensor]:
+        if ctx.is_native:
+            gates_BG, cell_BD = ctx.saved_tensors
+            kernels = native.kernels(gates_BG)
+            assert kernels is not None
+            return kernels.lstm_back(gates_BG, cell_BD, hidden_gradient_BD, cell_gradient_BD)
         gates_BG, cell_BD, tanh_BD = ctx.saved_tensors
         width = cell_BD.shape[1]
         i, f, g, o = gates_BG.chunk(4, dim=1)

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attention, AttentionMemory
-from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.attention import Attended, Attention, AttentionLoop, AttentionMemory
+from nmt.attention.inside_tanh import InsideTanh
+from nmt.attention.mechanism import Projections, Sizes
 from nmt.attention.registry import SCORES
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
@@ -158,18 +159,43 @@ def test_attending_in_parts_changes_nothing(score: str, monkeypatch: pytest.Monk
     memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
     whole = attention(query_BTQ, POSITION_BT, memory)
     seen: list[int] = []
-    formula = type(attention.score).__call__
+    attend = AttentionLoop.__call__
 
-    def counted(self: Score, query_BHTA: Tensor, *rest: object) -> Tensor:
-        seen.append(query_BHTA.shape[2])
-        return formula(self, query_BHTA, *rest)  # type: ignore[arg-type]
+    def counted(self: AttentionLoop, query_NTQ: Tensor, position_NT: Tensor) -> Attended:
+        seen.append(query_NTQ.shape[1])
+        return attend(self, query_NTQ, position_NT)
 
-    monkeypatch.setattr(type(attention.score), "__call__", counted)
+    monkeypatch.setattr(AttentionLoop, "__call__", counted)
     monkeypatch.setattr("nmt.attention.attention.CELLS", 2 * B * memory.keys_BHSA[0].numel())
     in_parts = attention(query_BTQ, POSITION_BT, memory)
     assert seen == [2, 1]
     torch.testing.assert_close(in_parts.context_BTV, whole.context_BTV)
     torch.testing.assert_close(in_parts.weights_BHTS, whole.weights_BHTS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_a_loops_gradients_are_those_of_all_steps_at_once(dtype: torch.dtype) -> None:
+    """Of query, keys and v in v . tanh(query + key), where they are formed once after the loop; also in a second pass
+    over the same graph, with padding that no gradient comes from."""
+    batch, width, steps = 3, 40, (2, 1, 3)
+    drawn = [torch.randn(shape, dtype=dtype, requires_grad=True)
+             for shape in ((batch, 1, sum(steps), width), (batch, 1, S, width), (width,))]  # fmt: skip
+    weights_BHTS = torch.randn(batch, 1, sum(steps), S, dtype=dtype)
+    weights_BHTS[1, :, :, 3:] = 0.0
+    query, keys, v = (each.detach().double().requires_grad_() for each in drawn)
+    expected_BHTS = (query.unsqueeze(3) + keys.unsqueeze(2)).tanh() @ v
+    expected = torch.autograd.grad((expected_BHTS * weights_BHTS.double()).sum(), [query, keys, v])
+
+    query, keys, v = drawn
+    scores = InsideTanh(keys, v)
+    found_BHTS = torch.cat([scores(part) for part in query.split(steps, dim=2)], dim=2)
+    exactness = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-2}[dtype]
+    close = {"atol": exactness * 10, "rtol": exactness}
+    torch.testing.assert_close(found_BHTS.double(), expected_BHTS, **close)
+    for _ in range(2):
+        found = torch.autograd.grad((found_BHTS * weights_BHTS).sum(), drawn, retain_graph=True)
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one.double(), other, **close)
 
 
 @every_score

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmt.layers.deferred import DeferredLinear
+from nmt.layers.deferred import DeferredLinear, DeferredMixture
 from nmt.layers.dropout import Dropout, random_bytes
 from nmt.layers.output import OutputLayer
 from nmt.layers.quantized import Int8Weight
@@ -37,6 +39,27 @@ def test_deferred_gradients_equal_those_of_a_plain_linear_map_in_a_loop() -> Non
     deferred = torch.autograd.grad(loss(DeferredLinear(weight)), [weight, start])
     for one, other in zip(plain, deferred, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_deferred_mixtures_have_the_gradients_of_plain_ones_in_a_loop() -> None:
+    values = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(2, 6, 5, dtype=torch.float64, requires_grad=True)
+    back = torch.randn(3, 5, dtype=torch.float64)
+
+    def loss(mix: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        total, fed = torch.zeros((), dtype=torch.float64), 0.0
+        for part in weights.split((1, 3, 2), dim=1):
+            mixed = mix(part + fed)
+            fed = (mixed[:, -1:] @ back).tanh()
+            total = total + (mixed**2).sum()
+        return total
+
+    plain = torch.autograd.grad(loss(lambda weights_BTS: weights_BTS @ values), [values, weights])
+    mixture = loss(DeferredMixture(values))
+    for _ in range(2):
+        deferred = torch.autograd.grad(mixture, [values, weights], retain_graph=True)
+        for one, other in zip(plain, deferred, strict=True):
+            torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("records", [True, False])

@@ -105,7 +105,10 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
         lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
+        lambda: kernels().lstm_back(drawn(3, 4), drawn(3, 1), drawn(2, 1), drawn(3, 1)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
+        lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
+        lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
     ]
     for call in calls:
         with pytest.raises(AssertionError):
@@ -138,6 +141,53 @@ def test_the_lstms_gates(width: int, dtype: torch.dtype) -> None:
     expected_ND = f.sigmoid() * cell_ND.double() + i.sigmoid() * g.tanh()
     torch.testing.assert_close(new_ND.double(), expected_ND, **close(dtype))
     torch.testing.assert_close(hidden_ND.double(), o.sigmoid() * expected_ND.tanh(), **close(dtype))
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 16, 50])
+def test_the_lstms_way_back(width: int, dtype: torch.dtype) -> None:
+    gates_NG, cell_ND = drawn(5, 4 * width, dtype=dtype, scale=2.0), drawn(5, width, dtype=dtype, seed=2)
+    back = [drawn(5, width, dtype=dtype, seed=seed) for seed in (3, 4)]
+    gates, cell = (each.double().requires_grad_() for each in (gates_NG, cell_ND))
+    i, f, g, o = gates.chunk(4, dim=1)
+    new_ND = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    outcome = [o.sigmoid() * new_ND.tanh(), new_ND]
+    expected = torch.autograd.grad(outcome, [gates, cell], [each.double() for each in back])
+    found = kernels(dtype).lstm_back(gates_NG, cell_ND, *back)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.double(), other, **close(dtype))
+
+
+@needs_kernels
+@each_type
+def test_threads_change_no_bit(dtype: torch.dtype) -> None:
+    rows, beams, positions, width = 36, 3, 5, 200
+    query_NA, keys_MSA, v_A = drawn(rows, width, dtype=dtype), drawn(12, positions, width, dtype=dtype), drawn(width)
+    gradient_NS, gates_NG = drawn(rows, positions, dtype=dtype, seed=3), drawn(rows, 4 * width, dtype=dtype, seed=4)
+    given = (query_NA, keys_MSA, v_A.to(dtype))
+
+    def all_of_them() -> list[Tensor]:
+        of = kernels(dtype)
+        return [
+            of.additive(*given),
+            of.additive_to_query(*given, gradient_NS),
+            *of.additive_to_memory(*given, gradient_NS),
+            *of.lstm(gates_NG, query_NA),
+            *of.lstm_back(gates_NG, query_NA, query_NA, query_NA),
+        ]
+
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            found.append(all_of_them())
+    finally:
+        torch.set_num_threads(threads)
+    for several in found[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(found[0], several, strict=True))
+    assert rows // beams == len(keys_MSA)
 
 
 @needs_kernels

@@ -15,6 +15,8 @@ from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from nmt.attention.inside_tanh import InsideTanh
+
 
 class Additive(Score):
     """score = v . tanh(W q + U k), W (A, Q), U (A, K), v (A).
@@ -40,6 +42,10 @@ class Additive(Score):
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """v . tanh(...) for all pairs."""
-        from nmt.attention.inside_tanh import inside_tanh
+        return self.over(keys_BHSA, parameters)(query_BHTA)
 
-        return inside_tanh(query_BHTA, keys_BHSA, parameters["v_A"])
+    def over(self, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> InsideTanh:
+        """See ``Score.over``."""
+        from nmt.attention.inside_tanh import InsideTanh
+
+        return InsideTanh(keys_BHSA, parameters["v_A"])

@@ -1,4 +1,4 @@
-"""What a search does between its matrix products, in C++: for a CPU on which there is a compiler.
+"""What a search and training do between their matrix products, in C++: for a CPU on which there is a compiler.
 
 PyTorch has an operation for each of the steps here (the largest entry of a row, a division, a rounding), and each is a
 pass over memory and a call of several microseconds. Where the kernels are not there its operations compute the same,
@@ -26,7 +26,10 @@ _SIGNATURES = {
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
+    "lstm_back": [*[_POINTER] * 6, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
+    "additive_to_query": [*[_POINTER] * 5, *[_COUNT] * 4],
+    "additive_to_memory": [*[_POINTER] * 6, *[_COUNT] * 4],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
     "argmax": [*[_POINTER] * 2, *[_COUNT] * 2],
     "largest_together": [*[_POINTER] * 4, *[_COUNT] * 4],
@@ -163,28 +166,53 @@ class Kernels:
         )
         return hidden_ND, new_ND
 
+    def lstm_back(
+        self, gates_NG: Tensor, cell_ND: Tensor, hidden_gradient_ND: Tensor, new_gradient_ND: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The gradients of what ``lstm`` is given, from those of what it gives."""
+        tensors = [each.contiguous() for each in (gates_NG, cell_ND, hidden_gradient_ND, new_gradient_ND)]
+        assert len({each.dtype for each in tensors}) == 1
+        assert cell_ND.shape == hidden_gradient_ND.shape == new_gradient_ND.shape
+        assert gates_NG.shape == (len(cell_ND), 4 * cell_ND.shape[1])
+        gradients = torch.empty_like(tensors[0]), torch.empty_like(tensors[1])
+        self._lstm_back(  # type: ignore[attr-defined]
+            *(each.data_ptr() for each in (*tensors, *gradients)), *cell_ND.shape
+        )
+        return gradients
+
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
         """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
-        assert query_NA.dtype == keys_MSA.dtype == v_A.dtype
-        assert query_NA.is_contiguous()
-        assert keys_MSA.is_contiguous()
-        assert v_A.is_contiguous()
-        memories, positions, width = keys_MSA.shape
-        assert query_NA.shape[1] == len(v_A) == width
-        assert _shares(len(query_NA), memories)
+        positions, counts = _additive(query_NA, keys_MSA, v_A)
         scores_NS = query_NA.new_empty(len(query_NA), positions)
-        beams = len(query_NA) // max(memories, 1)
         self._additive(  # type: ignore[attr-defined]
-            query_NA.data_ptr(),
-            keys_MSA.data_ptr(),
-            v_A.data_ptr(),
-            scores_NS.data_ptr(),
-            len(query_NA),
-            beams,
-            positions,
-            width,
+            query_NA.data_ptr(), keys_MSA.data_ptr(), v_A.data_ptr(), scores_NS.data_ptr(), len(query_NA), *counts
         )
         return scores_NS
+
+    def additive_to_query(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, gradient_NS: Tensor) -> Tensor:
+        """The gradient of ``additive``'s queries, (N, A), from that of its scores."""
+        positions, counts = _additive(query_NA, keys_MSA, v_A)
+        assert gradient_NS.shape == (len(query_NA), positions)
+        given = (query_NA, keys_MSA, v_A, gradient_NS.to(query_NA.dtype).contiguous())
+        query_gradient_NA = torch.empty_like(query_NA)
+        self._additive_to_query(  # type: ignore[attr-defined]
+            *(each.data_ptr() for each in (*given, query_gradient_NA)), len(query_NA), *counts
+        )
+        return query_gradient_NA
+
+    def additive_to_memory(
+        self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, gradient_NS: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The gradients of ``additive``'s keys, (M, S, A), and of its vector, (A,), from that of its scores."""
+        positions, counts = _additive(query_NA, keys_MSA, v_A)
+        assert gradient_NS.shape == (len(query_NA), positions)
+        given = (query_NA, keys_MSA, v_A, gradient_NS.to(query_NA.dtype).contiguous())
+        keys_gradient_MSA = torch.empty_like(keys_MSA)
+        v_gradient_MA = keys_MSA.new_empty(len(keys_MSA), len(v_A), dtype=torch.float32)
+        self._additive_to_memory(  # type: ignore[attr-defined]
+            *(each.data_ptr() for each in (*given, keys_gradient_MSA, v_gradient_MA)), len(keys_MSA), *counts
+        )
+        return keys_gradient_MSA, v_gradient_MA.sum(dim=0).to(v_A.dtype)
 
     def log_normalizer(self, logits_NV: Tensor) -> Tensor:
         """log sum_v exp(logits), (N,)."""
@@ -223,15 +251,28 @@ class Kernels:
         return values_MK, index_MK
 
 
+def _additive(query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> tuple[int, tuple[int, int, int]]:
+    """The number of positions; and beams, positions and width."""
+    assert query_NA.dtype == keys_MSA.dtype == v_A.dtype
+    assert query_NA.is_contiguous()
+    assert keys_MSA.is_contiguous()
+    assert v_A.is_contiguous()
+    memories, positions, width = keys_MSA.shape
+    assert query_NA.shape[1] == len(v_A) == width
+    assert _shares(len(query_NA), memories)
+    return positions, (len(query_NA) // max(memories, 1), positions, width)
+
+
 def _shares(rows: int, memories: int) -> bool:
     """Whether each memory has as many rows."""
     return rows == 0 or (memories > 0 and rows % memories == 0)
 
 
 def kernels(x: Tensor) -> Kernels | None:
-    """Those for numbers of the type of ``x`` where gradients are not recorded; None where there are none: on a GPU, for
-    other types, where an export follows what is done, or without a compiler."""
-    if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu":
+    """Those for numbers of the type of ``x`` where gradients are not recorded, as inside of an autograd function; None
+    where there are none: on a GPU, for other types, where an export or a compiler follows what is done, or without a
+    compiler of our own."""
+    if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu" or torch.compiler.is_compiling():
         return None
     return _kernels(x.dtype)
 

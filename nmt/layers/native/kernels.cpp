@@ -1,8 +1,9 @@
-// What a search does between its matrix products, each in one pass over memory.
+// What a search and training do between their matrix products, each in one pass over memory.
 //
 // Every row of a result is computed from its own row of the input alone and in the same order whatever the others are,
-// so a sentence does not depend on its batch. Shapes are as in Python: N rows, H heads, S positions, A width of a head,
-// I inputs, O outputs, D width of a state. Loops are written for the compiler to vectorise.
+// so a sentence depends neither on its batch nor on how many threads there are. Shapes are as in Python: N rows, H heads,
+// S positions, A width of a head, I inputs, O outputs, D width of a state. Loops are written for the compiler to
+// vectorise.
 
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,50 @@
 #define HAS_PRODUCT 0
 #endif
 
+// PyTorch's threads, which are OpenMP's: asked for by name because they are there already if PyTorch uses them, while to
+// link OpenMP might bring a second set that waits in the first one's way.
+#if defined(__linux__)
+extern "C" {
+void GOMP_parallel(void (*)(void*), void*, unsigned, unsigned) __attribute__((weak));
+int omp_get_max_threads() __attribute__((weak));
+int omp_get_num_threads() __attribute__((weak));
+int omp_get_thread_num() __attribute__((weak));
+}
+#define HAS_THREADS \
+    (GOMP_parallel && omp_get_max_threads && omp_get_num_threads && omp_get_thread_num && omp_get_max_threads() > 1)
+#else
+#define HAS_THREADS false
+#endif
+
 namespace {
+
+// Of numbers that tanh or exp is taken of: fewer are done before other threads have been woken.
+constexpr int64_t WORTH_SHARING = 1 << 14;
+
+// f(rows, ...) for threads' shares of `count` rows, each of so many numbers.
+struct Rows {
+    int64_t start, end;
+};
+
+template <typename F>
+void shared_out(int64_t count, int64_t numbers, const F& f) {
+#if defined(__linux__)
+    if (count > 1 && count * numbers >= WORTH_SHARING && HAS_THREADS) {
+        struct Work {
+            const F& f;
+            int64_t count;
+        } work = {f, count};
+        const auto share = [](void* given) {
+            const Work& all = *static_cast<const Work*>(given);
+            const int64_t threads = omp_get_num_threads(), own = omp_get_thread_num();
+            all.f({all.count * own / threads, all.count * (own + 1) / threads});
+        };
+        GOMP_parallel(share, &work, 0, 0);
+        return;
+    }
+#endif
+    f(Rows{0, count});
+}
 
 struct bfloat16 {
     uint16_t bits;
@@ -330,8 +374,8 @@ void dequantize(const int32_t* product, const float* row_scale, const float* out
 }
 
 template <typename T>
-void lstm(const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width) {
-    for (int64_t n = 0; n < rows; ++n) {
+void lstm(Rows rows, const T* gates, const T* cell, T* hidden, T* new_cell, int64_t width) {
+    for (int64_t n = rows.start; n < rows.end; ++n) {
         const T *const i = gates + n * 4 * width, *const f = i + width, *const g = f + width, *const o = g + width;
         const T* const c = cell + n * width;
         T *const h = hidden + n * width, *const next = new_cell + n * width;
@@ -344,10 +388,33 @@ void lstm(const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, i
     }
 }
 
+// The way back of lstm: from the gradients of hidden and new_cell those of gates and cell.
 template <typename T>
-void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions,
+void lstm_back(Rows rows, const T* gates, const T* cell, const T* hidden_gradient, const T* new_gradient,
+               T* gates_gradient, T* cell_gradient, int64_t width) {
+    for (int64_t n = rows.start; n < rows.end; ++n) {
+        const T* const of_gates = gates + n * 4 * width;
+        T* const to_gates = gates_gradient + n * 4 * width;
+#pragma omp simd
+        for (int64_t d = 0; d < width; ++d) {
+            const float i = sigmoid(wide(of_gates[d])), f = sigmoid(wide(of_gates[width + d]));
+            const float g = tanh_of(wide(of_gates[2 * width + d])), o = sigmoid(wide(of_gates[3 * width + d]));
+            const float before = wide(cell[n * width + d]), after = tanh_of(f * before + i * g);
+            const float of_hidden = wide(hidden_gradient[n * width + d]);
+            const float of_new = wide(new_gradient[n * width + d]) + of_hidden * o * (1.0f - after * after);
+            narrow(of_new * g * i * (1.0f - i), to_gates[d]);
+            narrow(of_new * before * f * (1.0f - f), to_gates[width + d]);
+            narrow(of_new * i * (1.0f - g * g), to_gates[2 * width + d]);
+            narrow(of_hidden * after * o * (1.0f - o), to_gates[3 * width + d]);
+            narrow(of_new * f, cell_gradient[n * width + d]);
+        }
+    }
+}
+
+template <typename T>
+void additive(Rows rows, const T* query, const T* keys, const T* v, T* scores, int64_t beams, int64_t positions,
               int64_t width) {
-    for (int64_t n = 0; n < rows; ++n) {
+    for (int64_t n = rows.start; n < rows.end; ++n) {
         const T* const q = query + n * width;
         for (int64_t s = 0; s < positions; ++s) {
             const T* const k = keys + ((n / beams) * positions + s) * width;
@@ -355,6 +422,58 @@ void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows
 #pragma omp simd reduction(+ : sum)
             for (int64_t a = 0; a < width; ++a) sum += wide(v[a]) * tanh_of(wide(q[a]) + wide(k[a]));
             narrow(sum, scores[n * positions + s]);
+        }
+    }
+}
+
+// The way back of additive to the query. What padding hides has no gradient, and is passed over.
+template <typename T>
+void additive_to_query(Rows rows, const T* query, const T* keys, const T* v, const T* gradient, T* query_gradient,
+                       int64_t beams, int64_t positions, int64_t width) {
+    std::vector<float> sums(width);
+    float* const sum = sums.data();
+    for (int64_t n = rows.start; n < rows.end; ++n) {
+        const T* const q = query + n * width;
+        for (int64_t a = 0; a < width; ++a) sum[a] = 0.0f;
+        for (int64_t s = 0; s < positions; ++s) {
+            const float g = wide(gradient[n * positions + s]);
+            if (g == 0.0f) continue;
+            const T* const k = keys + ((n / beams) * positions + s) * width;
+#pragma omp simd
+            for (int64_t a = 0; a < width; ++a) {
+                const float t = tanh_of(wide(q[a]) + wide(k[a]));
+                sum[a] += g * (1.0f - t * t);
+            }
+        }
+        for (int64_t a = 0; a < width; ++a) narrow(sum[a] * wide(v[a]), query_gradient[n * width + a]);
+    }
+}
+
+// The way back of additive to the keys, from all rows of a memory at once, and to v, from each memory apart.
+template <typename T>
+void additive_to_memory(Rows memories, const T* query, const T* keys, const T* v, const T* gradient, T* keys_gradient,
+                        float* v_gradient, int64_t beams, int64_t positions, int64_t width) {
+    std::vector<float> sums(width);
+    float* const sum = sums.data();
+    for (int64_t m = memories.start; m < memories.end; ++m) {
+        float* const of_v = v_gradient + m * width;
+        for (int64_t a = 0; a < width; ++a) of_v[a] = 0.0f;
+        for (int64_t s = 0; s < positions; ++s) {
+            const T* const k = keys + (m * positions + s) * width;
+            for (int64_t a = 0; a < width; ++a) sum[a] = 0.0f;
+            for (int64_t n = m * beams; n < (m + 1) * beams; ++n) {
+                const float g = wide(gradient[n * positions + s]);
+                if (g == 0.0f) continue;
+                const T* const q = query + n * width;
+#pragma omp simd
+                for (int64_t a = 0; a < width; ++a) {
+                    const float t = tanh_of(wide(q[a]) + wide(k[a]));
+                    sum[a] += g * (1.0f - t * t);
+                    of_v[a] += g * t;
+                }
+            }
+            T* const to = keys_gradient + (m * positions + s) * width;
+            for (int64_t a = 0; a < width; ++a) narrow(sum[a] * wide(v[a]), to[a]);
         }
     }
 }
@@ -454,6 +573,15 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
     extern "C" void NAME##_float32 PARAMETERS(float) { NAME(__VA_ARGS__); } \
     extern "C" void NAME##_bfloat16 PARAMETERS(bfloat16) { NAME(__VA_ARGS__); }
 
+// The same with COUNT rows, each of so many NUMBERS, shared out among threads.
+#define SHARED_FOR_BOTH(NAME, PARAMETERS, COUNT, NUMBERS, ...)                            \
+    extern "C" void NAME##_float32 PARAMETERS(float) {                                    \
+        shared_out(COUNT, NUMBERS, [=](Rows part) { NAME(part, __VA_ARGS__); });          \
+    }                                                                                     \
+    extern "C" void NAME##_bfloat16 PARAMETERS(bfloat16) {                                \
+        shared_out(COUNT, NUMBERS, [=](Rows part) { NAME(part, __VA_ARGS__); });          \
+    }
+
 #define ATTEND(T)                                                                                               \
     (const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values, int64_t memory_row, \
      int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context, int64_t rows,             \
@@ -475,12 +603,30 @@ FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0,
 FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, onto != 0, rows, outputs)
 
 #define LSTM(T) (const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width)
-FOR_BOTH(lstm, LSTM, gates, cell, hidden, new_cell, rows, width)
+SHARED_FOR_BOTH(lstm, LSTM, rows, width, gates, cell, hidden, new_cell, width)
+
+#define LSTM_BACK(T)                                                                                    \
+    (const T* gates, const T* cell, const T* hidden_gradient, const T* new_gradient, T* gates_gradient, \
+     T* cell_gradient, int64_t rows, int64_t width)
+SHARED_FOR_BOTH(lstm_back, LSTM_BACK, rows, width, gates, cell, hidden_gradient, new_gradient, gates_gradient,
+                cell_gradient, width)
 
 #define ADDITIVE(T)                                                                                        \
     (const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions, \
      int64_t width)
-FOR_BOTH(additive, ADDITIVE, query, keys, v, scores, rows, beams, positions, width)
+SHARED_FOR_BOTH(additive, ADDITIVE, rows, positions * width, query, keys, v, scores, beams, positions, width)
+
+#define ADDITIVE_TO_QUERY(T)                                                                                       \
+    (const T* query, const T* keys, const T* v, const T* gradient, T* query_gradient, int64_t rows, int64_t beams, \
+     int64_t positions, int64_t width)
+SHARED_FOR_BOTH(additive_to_query, ADDITIVE_TO_QUERY, rows, positions * width, query, keys, v, gradient,
+                query_gradient, beams, positions, width)
+
+#define ADDITIVE_TO_MEMORY(T)                                                                           \
+    (const T* query, const T* keys, const T* v, const T* gradient, T* keys_gradient, float* v_gradient, \
+     int64_t memories, int64_t beams, int64_t positions, int64_t width)
+SHARED_FOR_BOTH(additive_to_memory, ADDITIVE_TO_MEMORY, memories, beams * positions * width, query, keys, v, gradient,
+                keys_gradient, v_gradient, beams, positions, width)
 
 #define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
 FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
