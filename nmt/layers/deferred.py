@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -81,6 +83,52 @@ class DeferredMixture:
         return mixed_BTV
 
 
+class DeferredSum:
+    """``known_TBG[t] + x_BX @ weight_GX.T`` for t = 0 ... T - 1, each once.
+
+    As ``DeferredLinear``, for a loop whose number of steps is known: inputs and gradients are written side by side
+    where the one product after the loop reads them, and the gradients are at the same time those of ``known_TBG``. That
+    itself is written to: it must be of use to no one else.
+    """
+
+    def __init__(self, known_TBG: Tensor, weight_GX: Tensor) -> None:
+        self._steps = _Steps(known_TBG.detach(), weight_GX.detach().to(known_TBG.dtype))
+        self._handle: Tensor = _CollectSum.apply(weight_GX.to(known_TBG.dtype), known_TBG, self._steps)  # type: ignore[no-untyped-call]
+
+    def terms(self) -> list[Callable[[Sequence[Tensor]], Tensor]]:
+        """For each step what gives the sum, (B, G), from the parts of x that stand side by side."""
+        return [partial(self._term, time) for time in range(len(self._steps.known_TBG))]
+
+    def _term(self, time: int, parts: Sequence[Tensor]) -> Tensor:
+        sum_BG: Tensor = _AddProduct.apply(self._handle, self._steps, time, *parts)  # type: ignore[no-untyped-call]
+        return sum_BG
+
+
+class _Steps:
+    """What a ``DeferredSum``'s steps read and leave."""
+
+    def __init__(self, known_TBG: Tensor, weight_GX: Tensor) -> None:
+        self.known_TBG, self.weight_GX = known_TBG, weight_GX
+        self.x_TBX = known_TBG.new_empty(*known_TBG.shape[:2], weight_GX.shape[1])
+        self._gradient_TBG: Tensor | None = None
+        self._reported: set[int] = set()
+
+    def report(self, time: int, gradient_BG: Tensor) -> None:
+        if self._gradient_TBG is None:
+            self._gradient_TBG = torch.empty_like(self.known_TBG)
+        self._gradient_TBG[time] = gradient_BG
+        self._reported.add(time)
+
+    def taken(self) -> Tensor:
+        """All gradients, (T, B, G); then there are none."""
+        gradient_TBG = torch.zeros_like(self.known_TBG) if self._gradient_TBG is None else self._gradient_TBG
+        for time in set(range(len(gradient_TBG))) - self._reported:
+            gradient_TBG[time] = 0.0
+        self._gradient_TBG = None
+        self._reported.clear()
+        return gradient_TBG
+
+
 class _Notes:
     """What steps leave for the gradient of what they share."""
 
@@ -157,3 +205,35 @@ class _Mix(torch.autograd.Function):
         notes.gradients.append(gradient_BTV)
         weights_gradient = gradient_BTV @ notes.shared.mT if ctx.needs_input_grad[0] else None
         return weights_gradient, torch.zeros_like(handle), None
+
+
+class _CollectSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight_GX: Tensor, known_TBG: Tensor, steps: _Steps) -> Tensor:
+        ctx.steps = steps
+        return weight_GX.new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, Tensor, None]:
+        gradient_TBG = ctx.steps.taken()
+        return gradient_TBG.flatten(0, 1).T @ ctx.steps.x_TBX.flatten(0, 1), gradient_TBG, None
+
+
+class _AddProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, handle: Tensor, steps: _Steps, time: int, *parts: Tensor) -> Tensor:
+        ctx.steps, ctx.time = steps, time
+        ctx.widths = [each.shape[1] for each in parts]
+        ctx.save_for_backward(handle)
+        x_BX = torch.cat([each.to(steps.x_TBX.dtype) for each in parts], dim=1, out=steps.x_TBX[time])
+        # by way of ``data``, which is no view: autograd would take the next step's writing for a change of this one
+        return steps.known_TBG[time].data.addmm_(x_BX, steps.weight_GX.T)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient_BG: Tensor) -> tuple[Tensor | None, ...]:
+        (handle,) = ctx.saved_tensors
+        ctx.steps.report(ctx.time, gradient_BG)
+        of_parts = (gradient_BG @ ctx.steps.weight_GX).split(ctx.widths, dim=1)
+        return torch.zeros_like(handle), None, None, *of_parts

@@ -5,17 +5,20 @@ Shapes: B batch, T time, D width of the state, G gates (a multiple of D), L laye
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from nmt.core.record import BatchRecord
 from nmt.layers import native
-from nmt.layers.deferred import DeferredLinear
+from nmt.layers.deferred import DeferredLinear, DeferredSum
 from nmt.layers.dropout import Dropout
 from nmt.layers.precision import compute_dtype
 from nmt.layers.recompute import recomputed
@@ -58,20 +61,46 @@ class Recurrent:
         return self._linear.onto(input_BG, hidden_BD, self._bias_G)
 
 
-class Elman:
+class Cell(ABC):
+    """One layer's step."""
+
+    gates: ClassVar[int]
+    module: ClassVar[type[nn.RNN | nn.GRU | nn.LSTM]]
+
+    @staticmethod
+    @abstractmethod
+    def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
+        """The next state from the input's half of the pre-activations; where no gradients are recorded, that is what it
+        is computed in."""
+
+
+class SummingCell(Cell):
+    """A cell that wants no more of input and state than the sum of what they add to its pre-activations."""
+
+    @staticmethod
+    @abstractmethod
+    def gated(gates_BG: Tensor, state: CellState) -> CellState:
+        """The next state from that sum."""
+
+    @classmethod
+    def step(cls, input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
+        """See ``Cell``."""
+        return cls.gated(recurrent.onto(input_BG, state.hidden_BD), state)
+
+
+class Elman(SummingCell):
     """h = tanh(x + W h) (Elman 1990)."""
 
     gates = 1
     module = nn.RNN
 
     @staticmethod
-    def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
-        """The next state from the input's half of the pre-activations; where no gradients are recorded, that is what it
-        is computed in."""
-        return CellState(recurrent.onto(input_BG, state.hidden_BD).tanh(), None)
+    def gated(gates_BG: Tensor, state: CellState) -> CellState:
+        """See ``SummingCell``."""
+        return CellState(gates_BG.tanh(), None)
 
 
-class GRU:
+class GRU(Cell):
     """r, z = sigmoid(...), n = tanh(x_n + r * (W h)_n), h = (1 - z) * n + z * h (Cho et al. 2014).
 
     As in cuDNN the reset gate multiplies after the recurrent product, not before it.
@@ -82,24 +111,23 @@ class GRU:
 
     @staticmethod
     def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
-        """See ``Elman``."""
+        """See ``Cell``."""
         x_r, x_z, x_n = input_BG.chunk(3, dim=1)
         h_r, h_z, h_n = recurrent(state.hidden_BD).chunk(3, dim=1)
         new_BD = (x_n + (x_r + h_r).sigmoid() * h_n).tanh()
         return CellState(torch.lerp(new_BD, state.hidden_BD.to(new_BD.dtype), (x_z + h_z).sigmoid()), None)
 
 
-class LSTM:
+class LSTM(SummingCell):
     """i, f, g, o from x + W h; c = f * c + i * g; h = o * tanh(c) (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
 
     gates = 4
     module = nn.LSTM
 
     @staticmethod
-    def step(input_BG: Tensor, recurrent: Recurrent, state: CellState) -> CellState:
-        """See ``Elman``."""
+    def gated(gates_BG: Tensor, state: CellState) -> CellState:
+        """See ``SummingCell``."""
         assert state.cell_BD is not None
-        gates_BG = recurrent.onto(input_BG, state.hidden_BD)
         hidden_BD, cell_BD = _LSTMPointwise.apply(gates_BG, state.cell_BD)  # type: ignore[no-untyped-call]
         return CellState(hidden_BD, cell_BD)
 
@@ -153,7 +181,7 @@ class _LSTMPointwise(torch.autograd.Function):
         return gradient_BG, cell_gradient_BD * f
 
 
-CELLS: dict[CellKind, type[Elman] | type[GRU] | type[LSTM]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+CELLS: dict[CellKind, type[Cell]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 
 
 class RecurrentStack(nn.Module):
@@ -223,8 +251,8 @@ class RecurrentStack(nn.Module):
             state = self.start([zeros_BD] * self.layers)
         step = self.stepper(fed=0)
         states_TBD = []
-        for known_BG in step.known(input_BTE.transpose(0, 1)):
-            state = step(known_BG, None, state, [None] * (self.layers - 1))
+        for known in step.known(input_BTE):
+            state = step(known, [], state, [None] * (self.layers - 1))
             states_TBD.append(state.top_BD)
         return torch.stack(states_TBD, dim=1)
 
@@ -233,63 +261,114 @@ class RecurrentStack(nn.Module):
         cells = tuple(torch.zeros_like(each) for each in hidden) if self.kind == "lstm" else ()
         return StackState(tuple(hidden), cells, top_BD=hidden[-1])
 
-    def stepper(self, *, fed: int) -> Stepper:
+    def stepper(self, *, fed: int, in_turn: bool = False) -> Stepper:
         """A loop's view of the weights; the last ``fed`` columns of the bottom layer's input are known only inside
-        the loop (the context, the last readout), the others before it."""
+        the loop (the context, the last readout), the others before it. ``in_turn``: ``known`` is asked once, for all
+        steps."""
+        if in_turn and torch.is_grad_enabled() and issubclass(self.cell, SummingCell) and not self.for_steps:
+            return _Joined(self, self.cell, fed)
         if not self.for_steps:
-            return Stepper(self, fed)
+            return _Apart(self, fed)
         if fed not in self._steppers:  # such weights do not change, and are cut and packed once
-            self._steppers[fed] = Stepper(self, fed)
+            self._steppers[fed] = _Apart(self, fed)
         return self._steppers[fed]
 
 
-class Stepper:
+Known: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
+"""What is known of a step's pre-activations beforehand: from the parts of the input that come to it, their sum."""
+
+
+class Stepper(ABC):
     """Runs a stack step by step. Make one for each loop; see ``DeferredLinear``."""
 
+    def __init__(self, stack: RecurrentStack) -> None:
+        self._stack = stack
+
+    @abstractmethod
+    def known(self, known_BTE: Tensor) -> Sequence[Known]:
+        """The inputs known before the loop, ready for each of T steps."""
+
+    def __call__(
+        self, known: Known, fed: Sequence[Tensor], state: StackState, factors: Sequence[Tensor | None]
+    ) -> StackState:
+        """One step. ``fed``: the parts of the bottom layer's input that are known only now. ``factors`` holds dropout's
+        for the input of each layer above the bottom one."""
+        cells = state.cell or [None] * self._stack.layers
+        new = [self._bottom(known, fed, CellState(state.hidden[0], cells[0]))]
+        top_BD = new[0].hidden_BD
+        for layer in range(1, self._stack.layers):
+            factor_BD = factors[layer - 1]
+            below_BD = top_BD if factor_BD is None else top_BD * factor_BD
+            new.append(self._above(layer, below_BD, CellState(state.hidden[layer], cells[layer])))
+            top_BD = new[-1].hidden_BD + top_BD if self._stack.residual else new[-1].hidden_BD
+        kept = tuple(each.cell_BD for each in new if each.cell_BD is not None)
+        return StackState(tuple(each.hidden_BD for each in new), kept, top_BD)
+
+    @abstractmethod
+    def _bottom(self, known: Known, fed: Sequence[Tensor], state: CellState) -> CellState: ...
+
+    @abstractmethod
+    def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState: ...
+
+
+class _Apart(Stepper):
+    """Products with the input and with the state, each by itself: for every cell, and for steps that are not known to
+    come in turn."""
+
     def __init__(self, stack: RecurrentStack, fed: int) -> None:
+        super().__init__(stack)
         self._cell = stack.cell
         known = stack.input_size - fed
-        self._residual = stack.residual
         self._known = DeferredLinear(stack.step_parameter("weight_ih", 0)[:, :known])
         self._biases_G = [stack.step_parameter("bias_ih", n) for n in range(stack.layers)]
-        fed_weight_GF = stack.step_parameter("weight_ih", 0)[:, known:]
-        self._inputs: list[DeferredLinear | None] = [DeferredLinear(fed_weight_GF) if fed else None]
-        self._inputs += [DeferredLinear(stack.step_parameter("weight_ih", n)) for n in range(1, stack.layers)]
+        self._fed = DeferredLinear(stack.step_parameter("weight_ih", 0)[:, known:]) if fed else None
+        self._inputs = [DeferredLinear(stack.step_parameter("weight_ih", n)) for n in range(1, stack.layers)]
         self._recurrent = [
             Recurrent(stack.step_parameter("weight_hh", n), stack.step_parameter("bias_hh", n))
             for n in range(stack.layers)
         ]
 
-    def known(self, known_BTE: Tensor) -> Tensor:
-        """What the inputs known before the loop add to the bottom layer's pre-activations, (B, T, G)."""
-        return self._known(known_BTE, self._biases_G[0])
+    def known(self, known_BTE: Tensor) -> Sequence[Known]:
+        """See ``Stepper``. Where no gradients are recorded a step writes to what is known of it."""
+        return [partial(self._onto, each_BG) for each_BG in self._known(known_BTE, self._biases_G[0]).unbind(dim=1)]
 
-    def __call__(
-        self, known_BG: Tensor, fed_BF: Tensor | None, state: StackState, factors: Sequence[Tensor | None]
-    ) -> StackState:
-        """One step. ``factors`` holds dropout's for the input of each layer above the bottom one. Where no gradients
-        are recorded ``known_BG`` is written to."""
-        hidden: list[Tensor] = []
-        cells: list[Tensor] = []
-        input_BG = known_BG
-        top_BD = known_BG
-        for layer, recurrent in enumerate(self._recurrent):
-            linear = self._inputs[layer]
-            if layer > 0:
-                assert linear is not None
-                factor_BD = factors[layer - 1]
-                below_BD = top_BD if factor_BD is None else top_BD * factor_BD
-                input_BG = linear(below_BD, self._biases_G[layer])
-            elif linear is not None:
-                assert fed_BF is not None
-                input_BG = linear.onto(input_BG, fed_BF)
-            cell_BD = state.cell[layer] if state.cell else None
-            new = self._cell.step(input_BG, recurrent, CellState(state.hidden[layer], cell_BD))
-            hidden.append(new.hidden_BD)
-            if new.cell_BD is not None:
-                cells.append(new.cell_BD)
-            top_BD = new.hidden_BD + top_BD if layer > 0 and self._residual else new.hidden_BD
-        return StackState(tuple(hidden), tuple(cells), top_BD)
+    def _onto(self, known_BG: Tensor, fed: Sequence[Tensor]) -> Tensor:
+        if self._fed is None:
+            return known_BG
+        return self._fed.onto(known_BG, fed[0] if len(fed) == 1 else torch.cat(list(fed), dim=1))
+
+    def _bottom(self, known: Known, fed: Sequence[Tensor], state: CellState) -> CellState:
+        return self._cell.step(known(fed), self._recurrent[0], state)
+
+    def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState:
+        return self._cell.step(self._inputs[layer - 1](below_BD, self._biases_G[layer]), self._recurrent[layer], state)
+
+
+class _Joined(Stepper):
+    """For training: one product with input and state side by side, which the bottom layer's adds to what is known."""
+
+    def __init__(self, stack: RecurrentStack, cell: type[SummingCell], fed: int) -> None:
+        super().__init__(stack)
+        self._cell = cell
+        weights_GX = [
+            torch.cat([stack.parameter("weight_ih", n), stack.parameter("weight_hh", n)], dim=1)
+            for n in range(stack.layers)
+        ]
+        self._biases_G = [stack.parameter("bias_ih", n) + stack.parameter("bias_hh", n) for n in range(stack.layers)]
+        self._known_GE, self._rest_GX = weights_GX[0].tensor_split([stack.input_size - fed], dim=1)
+        self._products = [DeferredLinear(each_GX) for each_GX in weights_GX[1:]]
+
+    def known(self, known_BTE: Tensor) -> Sequence[Known]:
+        """See ``Stepper``."""
+        known_TBG = F.linear(known_BTE.transpose(0, 1), self._known_GE, self._biases_G[0])
+        return DeferredSum(known_TBG, self._rest_GX).terms()
+
+    def _bottom(self, known: Known, fed: Sequence[Tensor], state: CellState) -> CellState:
+        return self._cell.gated(known([*fed, state.hidden_BD]), state)
+
+    def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState:
+        x_BX = torch.cat([below_BD, state.hidden_BD.to(below_BD.dtype)], dim=1)
+        return self._cell.gated(self._products[layer - 1](x_BX, self._biases_G[layer]), state)
 
 
 def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:

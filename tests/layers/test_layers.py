@@ -332,10 +332,39 @@ def assert_gives(
     cut = x_BTE.shape[-1] - fed
     known = stepper.known(x_BTE[:, :, :cut])
     for time in range(x_BTE.shape[1]):
-        fed_BF = x_BTE[:, time, cut:] if fed else None
-        state = stepper(known[:, time], fed_BF, state, [None] * (stack.layers - 1))
+        parts = x_BTE[:, time, cut:].split(1, dim=1) if fed else ()
+        state = stepper(known[time], parts, state, [None] * (stack.layers - 1))
         torch.testing.assert_close(state.top_BD, expected_BTD[:, time])
     return state
+
+
+@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("fed", [0, 2])
+@pytest.mark.parametrize("last", [6, 3])
+def test_stepping_in_turn_has_the_gradients_of_torchs_recurrence(
+    cell: CellKind, layers: int, fed: int, last: int
+) -> None:
+    """Also in a second pass over the same graph, and where the last steps have no say in the loss."""
+    stack = RecurrentStack(cell, input_size=5, size=4, layers=layers).double()
+    for parameter in stack.parameters():
+        nn.init.normal_(parameter)
+    x_BTE, hidden = torch.randn(3, 6, 5, dtype=torch.float64), torch.randn(layers, 3, 4, dtype=torch.float64)
+    wanted = [x_BTE.requires_grad_(), hidden.requires_grad_(), *stack.parameters()]
+    back_BTD = torch.randn(3, last, 4, dtype=torch.float64)
+    plain_BTD = stack(x_BTE, stack.start(list(hidden)), Dropout(0.0))[:, :last]
+    expected = torch.autograd.grad((plain_BTD * back_BTD).sum(), wanted)
+
+    stepper, state = stack.stepper(fed=fed, in_turn=True), stack.start(list(hidden))
+    tops = []
+    for known, rest_BF in zip(stepper.known(x_BTE[:, :, : 5 - fed]), x_BTE[:, :, 5 - fed :].unbind(1), strict=True):
+        state = stepper(known, rest_BF.split(1, dim=1) if fed else (), state, [None] * (layers - 1))
+        tops.append(state.top_BD)
+    loss = (torch.stack(tops[:last], dim=1) * back_BTD).sum()
+    for _ in range(2):
+        found = torch.autograd.grad(loss, wanted, retain_graph=True)
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other)
 
 
 def layer_by_layer(stack: RecurrentStack, x_BTE: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
@@ -373,7 +402,7 @@ def test_dropout_in_a_residual_stack_spares_the_shortcut() -> None:
     nothing.forward = torch.zeros_like  # type: ignore[method-assign]
     torch.testing.assert_close(stack(x_BTE, None, nothing), stack.rnns[1](torch.zeros(2, 3, 4))[0] + below_BTD)
     stepper, state = stack.stepper(fed=0), stack.start([torch.zeros(2, 4)] * 2)
-    state = stepper(stepper.known(x_BTE)[:, 0], None, state, [torch.zeros(2, 4)])
+    state = stepper(stepper.known(x_BTE)[0], [], state, [torch.zeros(2, 4)])
     torch.testing.assert_close(state.top_BD, stack.rnns[1](torch.zeros(2, 1, 4))[0][:, 0] + below_BTD[:, 0])
 
 

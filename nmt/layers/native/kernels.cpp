@@ -113,12 +113,23 @@ inline float exp_of(float x) {
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 
-inline float tanh_of(float x) {  // -m / (2 + m), m = exp(-2 |x|) - 1: exact near 0 too
-    const float size = x < 0.0f ? -x : x;
-    const Exponential e = exponential(-2.0f * size);
-    const float m = (e.power - 1.0f) + e.power * e.p;
-    const float result = -m / (2.0f + m);
-    return x < 0.0f ? -result : result;
+// x P(x^2) / Q(x^2), fitted by least squares of the relative error, reweighted until its largest value was least: 2e-8 on
+// |x| <= 9, from where on tanh is 1; 4e-7 with the rounding of float32.
+inline float tanh_of(float x) {
+    x = x < -9.0f ? -9.0f : x > 9.0f ? 9.0f : x;
+    const float y = x * x;
+    float p = 1.33548344e-8f;
+    p = p * y + 2.06092159e-5f;
+    p = p * y + 3.49559661e-3f;
+    p = p * y + 1.33810329e-1f;
+    p = p * y + 9.99999979e-1f;
+    float q = 7.77663168e-7f;
+    q = q * y + 3.28564844e-4f;
+    q = q * y + 2.58770148e-2f;
+    q = q * y + 4.67143485e-1f;
+    q = q * y + 1.0f;
+    const float t = x * p / q;
+    return t < -1.0f ? -1.0f : t > 1.0f ? 1.0f : t;
 }
 
 // Loops over positions run to a multiple of it: the rest of a vector takes longer than a vector.

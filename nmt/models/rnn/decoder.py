@@ -22,7 +22,7 @@ from nmt.layers.deferred import DeferredLinear
 from nmt.layers.dropout import Dropout
 from nmt.layers.embedding import Embedding
 from nmt.layers.precision import compute_dtype
-from nmt.layers.recurrent import RecurrentStack, StackState
+from nmt.layers.recurrent import Known, RecurrentStack, StackState
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig
 from nmt.models.rnn.context import handover, summary
 from nmt.models.seq2seq import Branches, Decoded, Decoder, DecoderStep, Encoded
@@ -131,8 +131,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """See ``Decoder.step``."""
         loop = _Loop(self, memory, rows=token_N.shape[0], steps=1, reads=True)
         embedded_N1E = self.embedding_dropout(self.embedding(token_N[:, None]))
-        known_NG = loop.known(embedded_N1E, state.position_N[:, None])[:, 0]
-        step = loop.step(0, embedded_N1E[:, 0], known_NG, state)
+        (known,) = loop.known(embedded_N1E, state.position_N[:, None])
+        step = loop.step(0, embedded_N1E[:, 0], known, state)
         return DecoderStep(loop.readout(0, step, embedded_N1E[:, 0]), lambda: step.weights_NHTS[:, :, 0], step.state)
 
     def forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
@@ -144,8 +144,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         if not self.fed_size:
             top_BTD = self.stack(self.inputs(embedded_BTE, position_BT, memory), state.stack, self.dropout)
             return self._decoded(embedded_BTE, top_BTD, self._attend(top_BTD, position_BT, memory), memory)
-        loop = _Loop(self, memory, rows=rows, steps=steps, reads=self.input_feeding)
-        known = loop.known(embedded_BTE, position_BT).unbind(dim=1)
+        loop = _Loop(self, memory, rows=rows, steps=steps, reads=self.input_feeding, in_turn=True)
+        known = loop.known(embedded_BTE, position_BT)
         trail: list[_Stepped] = []
         for time in range(steps):
             trail.append(loop.step(time, embedded_BTE[:, time], known[time], state))
@@ -175,8 +175,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             embedded_B1E = self.embedding(token_B[:, None])
             if factors_BTE is not None:
                 embedded_B1E = embedded_B1E * factors_BTE[:, time : time + 1]
-            known_BG = loop.known(embedded_B1E, state.position_N[:, None])[:, 0]
-            step = loop.step(time, embedded_B1E[:, 0], known_BG, state)
+            (known,) = loop.known(embedded_B1E, state.position_N[:, None])
+            step = loop.step(time, embedded_B1E[:, 0], known, state)
             readout_BR = loop.readout(time, step, embedded_B1E[:, 0])
             trail.append(step)
             readouts.append(readout_BR)
@@ -257,14 +257,16 @@ def _choices(choice: Choice | None) -> tuple[Choice, ...]:
 class _Loop:
     """Steps over one batch, with what they share: weights cast once, dropout of all steps drawn before the first."""
 
-    def __init__(self, decoder: RNNDecoder, memory: RNNMemory, *, rows: int, steps: int, reads: bool) -> None:
-        """``reads`` says whether steps have readouts."""
+    def __init__(
+        self, decoder: RNNDecoder, memory: RNNMemory, *, rows: int, steps: int, reads: bool, in_turn: bool = False
+    ) -> None:
+        """``reads`` says whether steps have readouts; ``in_turn`` is the stepper's."""
         self._decoder = decoder
         self._memory = memory
         self._attend = None
         if decoder.attention is not None and memory.attention is not None:
             self._attend = decoder.attention.loop(memory.attention)
-        self._stepper = decoder.stack.stepper(fed=decoder.fed_size)
+        self._stepper = decoder.stack.stepper(fed=decoder.fed_size, in_turn=in_turn)
         self._linear = DeferredLinear(decoder.readout.weight)
 
         dtype, device = compute_dtype(memory.summary_BD), memory.is_pad_BS.device
@@ -276,11 +278,11 @@ class _Loop:
         self._between = [factors(decoder.stack.size) for _ in range(decoder.stack.layers - 1)]
         self._readout_factors = factors(decoder.readout_size) if reads else ()
 
-    def known(self, embedded_NTE: Tensor, position_NT: Tensor) -> Tensor:
-        """What the inputs known before a step add to its cell's pre-activations, (N, T, G)."""
+    def known(self, embedded_NTE: Tensor, position_NT: Tensor) -> Sequence[Known]:
+        """The inputs known before the loop, for each of T steps."""
         return self._stepper.known(self._decoder.inputs(embedded_NTE, position_NT, self._memory))
 
-    def step(self, time: int, embedded_NE: Tensor, known_NG: Tensor, state: RNNState) -> _Stepped:
+    def step(self, time: int, embedded_NE: Tensor, known: Known, state: RNNState) -> _Stepped:
         """One step of the cell and of attention; with input feeding, of the readout too."""
         decoder, stack = self._decoder, state.stack
         factors = [each[time] for each in self._between]
@@ -288,7 +290,7 @@ class _Loop:
         if decoder.attends_first:
             attended = self._attended(stack, state.position_N)
             fed = [attended.context_BTV[:, 0], *fed]
-        stack = self._stepper(known_NG, torch.cat(fed, dim=1) if fed else None, stack, factors)
+        stack = self._stepper(known, fed, stack, factors)
         if not decoder.attends_first:
             attended = self._attended(stack, state.position_N)
         context_NK = attended.context_BTV[:, 0]
