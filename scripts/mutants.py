@@ -201,6 +201,27 @@ MUTANTS = (
         ("tests/attention/test_scores.py", "-k", "loops_gradients"),
     ),
     Mutant(
+        "in training a word sees the one after it",
+        "nmt/layers/native/kernels.cpp",
+        "is_unseen ? LANES : causal ? s - start : 0",
+        "is_unseen ? LANES : causal ? s - start - 1 : 0",
+        (NATIVE, "-k", "whole_sequences"),
+    ),
+    Mutant(
+        "dropout of weights is forgotten on the way back",
+        "nmt/layers/native/kernels.cpp",
+        "if (drops) into[t] *= factor[t];",
+        "",
+        (NATIVE, "-k", "whole_sequences"),
+    ),
+    Mutant(
+        "training by kernels takes values for keys",
+        "nmt/layers/native/__init__.py",
+        "end - 2 * each, end - each",
+        "end - each, end - each",
+        ("tests/attention/test_multihead.py", "-k", "by_kernels"),
+    ),
+    Mutant(
         "of what threads share out the last part is left undone",
         "nmt/layers/native/kernels.cpp",
         "all.count * (own + 1) / threads}",
@@ -399,8 +420,8 @@ MUTANTS = (
     Mutant(
         "a residual connection is missing step by step",
         "nmt/layers/recurrent.py",
-        "top_BD = new.hidden_BD + top_BD if layer > 0 and self._residual else new.hidden_BD",
-        "top_BD = new.hidden_BD",
+        "top_BD = new[-1].hidden_BD + top_BD if self._stack.residual else new[-1].hidden_BD",
+        "top_BD = new[-1].hidden_BD",
         contract("forced_equals_stepwise", "residual"),
     ),
     Mutant(

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt.attention import sequences
 from nmt.attention.attention import Attention, AttentionMemory, matrix
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import Score
@@ -27,7 +28,8 @@ from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
 from nmt.layers import native
-from nmt.layers.dropout import Dropout
+from nmt.layers.dropout import Dropout, random_bytes
+from nmt.layers.native import Told
 from nmt.layers.positions import rotated
 
 
@@ -50,6 +52,21 @@ class TogetherMemory(BatchRecord):
 
 
 @dataclass(frozen=True)
+class JointMemory(BatchRecord):
+    """The same for ``sequences``: keys and values of all heads side by side, (B, S, 2 x H x A)."""
+
+    joint_BSY: Tensor
+    is_pad_BS: Tensor | None
+
+    def apart(self, heads: int, width: int) -> TogetherMemory:
+        """As other ways to attend want it; a view."""
+        parts_BSPHA = self.joint_BSY.view(*self.joint_BSY.shape[:2], -1, heads, width)
+        return TogetherMemory(
+            parts_BSPHA[:, :, -2].transpose(1, 2), parts_BSPHA[:, :, -1].transpose(1, 2), self.is_pad_BS
+        )
+
+
+@dataclass(frozen=True)
 class ApartMemory(BatchRecord):
     """What each head keeps, an ``Attention`` of its own."""
 
@@ -65,6 +82,13 @@ class HeadsAttended(NamedTuple):
     heads that ``hand_out`` has named, or of none (H = 0)."""
     choices: tuple[Choice, ...]
     """One for each head whose weighting learns from a reward."""
+
+
+def longest_by_kernels(drops: bool) -> int:
+    """Up to how many positions training attends by the kernels, as ``scripts/benchmark_attention.py`` measured it with 4
+    heads of 32 in float32 on a CPU with AVX-512: they took 0.57 of the products' time at 8 and 16 positions and 0.40 at
+    128, where the fused kernel takes as long; with dropout, for which that one is slow, 0.65 to 0.70 and 0.42 at 256."""
+    return 256 if drops else 128
 
 
 class MultiHead(nn.Module):
@@ -106,28 +130,47 @@ class MultiHead(nn.Module):
 
     def memory(self, states_BSK: Tensor, is_pad_BS: Tensor | None) -> BatchRecord:
         """The memory of a batch of sentences, for ``forward``."""
-        found = self._project(states_BSK, _there(self.key_weight_QK, self.value_weight_QK))
+        weights = _there(self.key_weight_QK, self.value_weight_QK)
+        product_BSP = self._product(states_BSK, weights)
+        if self._by_kernels(product_BSP, product_BSP.shape[1]):
+            return JointMemory(product_BSP, is_pad_BS)
+        found = self._split(product_BSP, len(weights))
         return self.core.memory(Projected(found[0], found[-1]), is_pad_BS)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
         """What queries (N, T, Q) at target positions (N, T) get of a memory; N is B or a multiple of it, a sentence's
         rows side by side."""
-        (query_NHTA,) = self._project(query_NTQ, [self.query_weight_QQ])
+        product_NTQ = self._product(query_NTQ, [self.query_weight_QQ])
+        if isinstance(memory, JointMemory):
+            assert isinstance(self.core, Together)
+            width = product_NTQ.shape[2] // self.heads
+            if len(product_NTQ) == len(memory):
+                return self._joined(self.core.whole(product_NTQ, position_NT, memory, self.heads, width))
+            memory = memory.apart(self.heads, width)
+        (query_NHTA,) = self._split(product_NTQ, 1)
         return self._joined(self.core(query_NHTA, position_NT, memory))
 
     def itself(self, x_BTQ: Tensor, position_BT: Tensor, is_pad_BT: Tensor | None) -> HeadsAttended:
         """Self-attention of whole sequences; ``position_BT`` may have one row for all."""
-        query_BHTA, *others = self._project(x_BTQ, self.of_itself())
+        weights = self.of_itself()
+        product_BTP = self._product(x_BTQ, weights)
+        if not self.rotary and self._by_kernels(product_BTP, x_BTQ.shape[1]):
+            assert isinstance(self.core, Together)
+            width = product_BTP.shape[2] // 3 // self.heads
+            memory = JointMemory(product_BTP, is_pad_BT)
+            return self._joined(self.core.whole(product_BTP, position_BT, memory, self.heads, width))
+        query_BHTA, *others = self._split(product_BTP, len(weights))
         keys_BHTA, values_BHTA = others[0], others[-1]
         if self.rotary:
             query_BHTA, keys_BHTA = rotated(query_BHTA, position_BT), rotated(keys_BHTA, position_BT)
-        memory = self.core.memory(Projected(keys_BHTA, values_BHTA), is_pad_BT)
-        return self._joined(self.core(query_BHTA, position_BT.expand(x_BTQ.shape[:2]), memory))
+        kept = self.core.memory(Projected(keys_BHTA, values_BHTA), is_pad_BT)
+        return self._joined(self.core(query_BHTA, position_BT.expand(x_BTQ.shape[:2]), kept))
 
     def step(self, x_N1Q: Tensor, position_N: Tensor, past: Projected) -> tuple[HeadsAttended, Projected]:
         """One step of causal self-attention: ``itself`` at the last position, given what it kept of those before."""
         position_N1 = position_N[:, None]
-        query_NH1A, *others = self._project(x_N1Q, self.of_itself())
+        weights = self.of_itself()
+        query_NH1A, *others = self._split(self._product(x_N1Q, weights), len(weights))
         keys_NH1A, values_NH1A = others[0], others[-1]
         if self.rotary:
             query_NH1A, keys_NH1A = rotated(query_NH1A, position_N1), rotated(keys_NH1A, position_N1)
@@ -146,14 +189,23 @@ class MultiHead(nn.Module):
         """The weights that self-attention projects with: of queries, of keys where the score reads them, of values."""
         return _there(self.query_weight_QQ, self.key_weight_QK, self.value_weight_QK)
 
-    def _project(self, x_BTX: Tensor, weights: list[Tensor]) -> list[Tensor]:
-        """The products with all weights in one, as (B, H, T, A) each; contiguous, because that is faster than products
-        over strides."""
-        together_PX = weights[0] if len(weights) == 1 else torch.cat(weights)
-        batch, time, _ = x_BTX.shape
+    def _by_kernels(self, product_BSP: Tensor, positions: int) -> bool:
+        """Whether training attends by ``sequences``."""
+        if not (self.training and torch.is_grad_enabled() and isinstance(self.core, Together)):
+            return False
+        drops = self.core.dropout.threshold > 0
+        return positions <= longest_by_kernels(drops) and sequences.has_kernels(product_BSP)
+
+    def _product(self, x_BTX: Tensor, weights: list[Tensor]) -> Tensor:
+        """The products with all weights in one, side by side."""
+        return F.linear(x_BTX, weights[0] if len(weights) == 1 else torch.cat(weights))
+
+    def _split(self, product_BTP: Tensor, count: int) -> list[Tensor]:
+        """Each of them as (B, H, T, A); contiguous, because that is faster than products over strides."""
+        batch, time, _ = product_BTP.shape
         if time == 1:
-            return list(F.linear(x_BTX, together_PX).view(batch, len(weights), self.heads, 1, -1).unbind(dim=1))
-        x_BTPHA = F.linear(x_BTX, together_PX).view(batch, time, len(weights), self.heads, -1)
+            return list(product_BTP.view(batch, count, self.heads, 1, -1).unbind(dim=1))
+        x_BTPHA = product_BTP.view(batch, time, count, self.heads, -1)
         return [part_BTHA.transpose(1, 2).contiguous() for part_BTHA in x_BTPHA.unbind(dim=2)]
 
     def _joined(self, attended: HeadsAttended) -> HeadsAttended:
@@ -245,6 +297,22 @@ class Together(nn.Module):
         context_GTA = weights_SGT.permute(1, 2, 0) @ values_GSA
         context_NHTA = _time_to_beams(context_GTA.view(batch, heads, *context_GTA.shape[1:]), rows)
         return HeadsAttended(context_NHTA.transpose(1, 2).flatten(2), weights, ())
+
+    def whole(
+        self, queries_BTX: Tensor, position_BT: Tensor, memory: JointMemory, heads: int, width: int
+    ) -> HeadsAttended:
+        """The same in training by ``sequences``."""
+        batch, time, positions = *queries_BTX.shape[:2], memory.joint_BSY.shape[1]
+        drawn_BHST = None
+        if self.dropout.threshold:
+            drawn_BHST = random_bytes((batch, heads, positions, time), queries_BTX.device)
+        told = Told(heads, width, self.scale, self.causal, memory.is_pad_BS, drawn_BHST, self.dropout.threshold)
+        context_BTQ = sequences.attended(queries_BTX, memory.joint_BSY, told)
+        if not self.handed_out:
+            return HeadsAttended(context_BTQ, partial(context_BTQ.new_empty, (batch, 0, time, positions)), ())
+        query_BHTA = queries_BTX[:, :, : heads * width].reshape(*queries_BTX.shape[:2], heads, width).transpose(1, 2)
+        weights = partial(self._handed_out, query_BHTA, position_BT, memory.apart(heads, width))
+        return HeadsAttended(context_BTQ, weights, ())
 
     def _looked_at(self, query_NHTA: Tensor, position_NT: Tensor, memory: TogetherMemory) -> Tensor:
         """The weights by matrix products, (N, H, T, S)."""

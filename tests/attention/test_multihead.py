@@ -12,9 +12,11 @@ from torch.func import functional_call
 from nmt.attention import multihead
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import Apart, HeadsAttended, MultiHead, Projected, Together
+from nmt.attention.multihead import Apart, HeadsAttended, JointMemory, MultiHead, Projected, Together
 from nmt.attention.registry import SCORES
 from nmt.attention.scores.scaled_dot import ScaledDot
+from nmt.layers import native
+from nmt.layers.native.compiled import compiled
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
 B, T, S = 3, 4, 5
@@ -374,3 +376,41 @@ def test_steps_of_a_search_are_the_same_by_the_fused_kernel_and_by_products(
         found.append([attended.context_BTQ, attended.weights(), step.context_BTQ, step.weights()])
     for fused, product in zip(*found, strict=True):
         torch.testing.assert_close(fused, product, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("beams", [1, 2])
+def test_training_by_kernels_is_training_by_products(
+    dtype: torch.dtype, beams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Self-attention and attention to a memory, with the weights of a head that is handed out; values and gradients."""
+    of_itself, across = (
+        make("scaled_dot", key_size=QUERY, causal=causal).to(dtype).train() for causal in (True, False)
+    )
+    assert across.hand_out([1]) == [1]
+    x_BTQ, states_BSK = torch.randn(3, 5, QUERY, dtype=dtype), torch.randn(3, 7, QUERY, dtype=dtype)
+    is_pad_BS = torch.zeros(3, 7, dtype=torch.bool)
+    is_pad_BS[1, 4:] = True
+    position_BT = torch.arange(5).expand(3, 5)
+    wanted = [x_BTQ.requires_grad_(), states_BSK.requires_grad_(), *of_itself.parameters(), *across.parameters()]
+    count = 0
+
+    def trained() -> list[Tensor]:
+        looked_back_BTQ = of_itself.itself(x_BTQ, position_BT, None).context_BTQ
+        query_NTQ = looked_back_BTQ.repeat_interleave(beams, dim=0)
+        memory = across.memory(states_BSK, is_pad_BS)
+        nonlocal count
+        count += isinstance(memory, JointMemory)
+        found = across(query_NTQ, position_BT.repeat_interleave(beams, dim=0), memory)
+        outcome = [found.context_BTQ, found.weights()] if beams == 1 else [found.context_BTQ]
+        loss = sum((each.float() * torch.arange(each.numel()).view_as(each).cos()).sum() for each in outcome)
+        assert isinstance(loss, Tensor)
+        return [*outcome, *torch.autograd.grad(loss, wanted)]
+
+    found = trained()
+    assert count == (compiled() is not None)
+    monkeypatch.setattr(native, "_kernels", lambda _: None)
+    close = {"atol": 1e-5, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.15, "rtol": 0.05}
+    for one, other in zip(found, trained(), strict=True):
+        torch.testing.assert_close(one, other, **close)
+    assert count <= 1

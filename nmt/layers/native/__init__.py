@@ -10,6 +10,7 @@ Shapes as where they are called; N rows, M of a memory, of which N is a multiple
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from nmt.layers.native.compiled import compiled, multiplies_tiles
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
     "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
+    "attend_all": [*[_POINTER] * 6, *[_COUNT] * 8, _FACTOR, _FLAG],
+    "attend_all_back": [*[_POINTER] * 9, *[_COUNT] * 8, _FACTOR, _FLAG],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
@@ -60,6 +63,51 @@ class Packed(NamedTuple):
         return Packed(
             filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous(), inputs, shift.to(torch.int32)
         )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What ``Kernels.attend_all`` is told of heads."""
+
+    heads: int
+    width: int
+    scale: float
+    causal: bool
+    """A query sees the positions up to its own."""
+    is_pad_BS: Tensor | None
+    drawn_BHST: Tensor | None
+    """Random bytes, of which those below ``threshold`` drop a weight; what is left is scaled as in ``Dropout``."""
+    threshold: int
+
+    def counts(self, queries_BTX: Tensor, memory_BSY: Tensor) -> tuple[int | float, ...]:
+        """The numbers for the kernels."""
+        batch, time, query_row = queries_BTX.shape
+        positions, memory_row = memory_BSY.shape[1:]
+        together = self.heads * self.width
+        assert queries_BTX.dtype == memory_BSY.dtype
+        assert queries_BTX.is_contiguous()
+        assert memory_BSY.is_contiguous()
+        assert len(memory_BSY) == batch
+        assert query_row >= together
+        assert memory_row >= 2 * together
+        assert not self.causal or time == positions
+        for given, shape in (
+            (self.is_pad_BS, (batch, positions)),
+            (self.drawn_BHST, (batch, self.heads, positions, time)),
+        ):
+            assert given is None or (given.shape == shape and given.is_contiguous() and given.element_size() == 1)
+        sizes = (batch, self.heads, time, positions, self.width, query_row, memory_row)
+        return *sizes, self.threshold, self.scale, self.causal
+
+    def places(self, queries_BTX: Tensor, memory_BSY: Tensor) -> tuple[int, int, int]:
+        """Where queries, keys and values begin."""
+        each = self.heads * self.width * queries_BTX.element_size()
+        end = memory_BSY.data_ptr() + memory_BSY.shape[2] * memory_BSY.element_size()
+        return queries_BTX.data_ptr(), end - 2 * each, end - each
+
+    def pointers(self) -> list[int | None]:
+        """To padding and bytes."""
+        return [None if each is None else each.data_ptr() for each in (self.is_pad_BS, self.drawn_BHST)]
 
 
 class Kernels:
@@ -107,6 +155,36 @@ class Kernels:
             scale,
         )
         return context_NQ
+
+    def attend_all(self, queries_BTX: Tensor, memory_BSY: Tensor, told: Told) -> Tensor:
+        """What ``told.heads`` heads get, side by side, (B, T, H x A): softmax(scale q . k) v, weights dropped out.
+
+        A query is the first H x A numbers of its row, keys and values are the last two H x A of theirs; so both may be
+        one tensor."""
+        counts = told.counts(queries_BTX, memory_BSY)
+        context_BTQ = queries_BTX.new_empty(*queries_BTX.shape[:2], told.heads * told.width)
+        query, keys, values = told.places(queries_BTX, memory_BSY)
+        self._attend_all(query, keys, values, context_BTQ.data_ptr(), *told.pointers(), *counts)  # type: ignore[attr-defined]
+        return context_BTQ
+
+    def attend_all_back(
+        self, queries_BTX: Tensor, memory_BSY: Tensor, gradient_BTQ: Tensor, told: Told
+    ) -> tuple[Tensor, Tensor]:
+        """The gradients of what ``attend_all`` is given, from that of the contexts; one tensor twice where it is
+        given one twice."""
+        counts = told.counts(queries_BTX, memory_BSY)
+        gradient_BTQ = gradient_BTQ.to(queries_BTX.dtype).contiguous()
+        assert gradient_BTQ.shape == (*queries_BTX.shape[:2], told.heads * told.width)
+        queries_gradient = torch.empty_like(queries_BTX)
+        memory_gradient = queries_gradient if memory_BSY is queries_BTX else torch.empty_like(memory_BSY)
+        self._attend_all_back(  # type: ignore[attr-defined]
+            *told.places(queries_BTX, memory_BSY),
+            gradient_BTQ.data_ptr(),
+            *told.places(queries_gradient, memory_gradient),
+            *told.pointers(),
+            *counts,
+        )
+        return queries_gradient, memory_gradient
 
     def product(
         self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool

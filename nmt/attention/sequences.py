@@ -1,0 +1,58 @@
+"""Multi-head attention of whole sequences by the kernels, for training.
+
+A sentence's heads are a few products of some twenty rows each. PyTorch's batched products take what is transposed for
+them, and a softmax, a mask and dropout each go once through what is as large as all weights; the kernels read queries,
+keys and values where one projection has left them, keep a head's weights in the cache, and make them once more on the
+way back, which writes the projection's gradient as it is wanted.
+
+Shapes as in ``multihead``; X, Y the widths of rows that hold several projections of H x A numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from nmt.layers import native
+from nmt.layers.native import Told
+
+
+def has_kernels(projected_BTX: Tensor) -> bool:
+    """Whether ``attended`` is for such numbers."""
+    with torch.no_grad():
+        return native.kernels(projected_BTX) is not None
+
+
+def attended(queries_BTX: Tensor, memory_BSY: Tensor, told: Told) -> Tensor:
+    """See ``Kernels.attend_all``; differentiable. For self-attention both tensors are one."""
+    context_BTQ: Tensor
+    if memory_BSY is queries_BTX:
+        context_BTQ = _Attended.apply(queries_BTX, None, told)  # type: ignore[no-untyped-call]
+    else:
+        context_BTQ = _Attended.apply(queries_BTX, memory_BSY, told)  # type: ignore[no-untyped-call]
+    return context_BTQ
+
+
+class _Attended(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, queries_BTX: Tensor, memory_BSY: Tensor | None, told: Told) -> Tensor:
+        ctx.told = told
+        ctx.save_for_backward(*[each for each in (queries_BTX, memory_BSY) if each is not None])
+        return _kernels(queries_BTX).attend_all(queries_BTX, queries_BTX if memory_BSY is None else memory_BSY, told)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient_BTQ: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        saved = ctx.saved_tensors
+        queries_BTX, memory_BSY = saved[0], saved[-1]
+        found = _kernels(queries_BTX).attend_all_back(queries_BTX, memory_BSY, gradient_BTQ, ctx.told)
+        return found[0], found[1] if len(saved) == 2 else None, None
+
+
+def _kernels(x: Tensor) -> native.Kernels:
+    kernels = native.kernels(x)
+    assert kernels is not None
+    return kernels
