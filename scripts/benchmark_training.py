@@ -9,9 +9,10 @@ products with weight matrices only, forward once and backward twice. Seconds of 
 they do not grow while other programs run.
 
 ``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
-own by ``torch.compile``, before and after, and what making them takes. ``--profile`` prints what one update spends its
-time on. ``--until-bleu 39.5`` trains the configuration in a temporary
-run directory until a validation reaches that BLEU, and reports after how many minutes of wall time it did.
+own by ``torch.compile``, before and after, and what making them takes. ``--kernels`` measures each update with our own
+kernels and without, in turn. ``--profile`` prints what one update spends its time on. ``--until-bleu 39.5`` trains the
+configuration in a temporary run directory until a validation reaches that BLEU, and reports after how many minutes of
+wall time it did.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.seed import seed_everything
 from nmt.data.batching import collate, epoch_batches
+from nmt.layers import native
 from nmt.layers.dropout import Dropout
 from nmt.layers.feed_forward import FeedForward
 from nmt.models.feed import TeacherForcing
@@ -63,6 +65,7 @@ def main() -> None:
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--updates", type=int, default=5, help="updates in each of the five runs")
     parser.add_argument("--compile", action="store_true", help="with torch.compile as well")
+    parser.add_argument("--kernels", action="store_true", help="without nmt's own kernels as well")
     parser.add_argument("--profile", action="store_true", help="where one update spends its time")
     parser.add_argument("--until-bleu", type=float, metavar="BLEU", help="minutes of training to a validation BLEU")
     arguments = parser.parse_args()
@@ -104,6 +107,9 @@ def main() -> None:
         return
     if arguments.compile:
         compare_compiled(model, update, arguments.updates, chosen)
+        return
+    if arguments.kernels:
+        compare_kernels(update, RUNS * arguments.updates, chosen)
         return
     speeds, rates, shares, cpu_speeds = [], [], [], []
     source_work, target_work = work_per_token(model)
@@ -161,6 +167,27 @@ def compare_compiled(
     report("training_tokens_per_cpu_second_compiled", compiled, "target tokens/CPU s", chosen)
     report("compiled_over_plain", compiled / plain, "", chosen)
     report("first_compiled_updates", making, "CPU s", chosen)
+    print_table()
+
+
+def compare_kernels(update: Callable[[int], tuple[int, int]], updates: int, chosen: Compute) -> None:
+    """Target tokens per second with nmt's kernels and without; the ratio is the median of those of neighbouring updates
+    on the same batch."""
+    really = native.kernels
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    tokens = 0
+    for index in range(WARM_UP, WARM_UP + updates):
+        for has_kernels in (True, False):
+            native.kernels = really if has_kernels else lambda x: None
+            started = time.perf_counter()
+            count = update(index)[1]
+            seconds[has_kernels].append(time.perf_counter() - started)
+        tokens += count
+    native.kernels = really
+    report("training_tokens_per_second", tokens / sum(seconds[True]), "target tokens/s", chosen)
+    report("training_tokens_per_second_without_kernels", tokens / sum(seconds[False]), "target tokens/s", chosen)
+    ratios = [without / own for own, without in zip(seconds[True], seconds[False], strict=True)]
+    report("with_kernels_over_without", statistics.median(ratios), "", chosen)
     print_table()
 
 

@@ -19,7 +19,7 @@ class InsideTanh:
 
     PyTorch's operations hold B x H x T x S x A numbers at once, and training holds them for all steps. The kernels hold
     none, and in training compute them twice more: each step's way back is to its queries alone, and when all steps
-    have reported, one pass over them gives the gradients of keys and v (see ``DeferredLinear``).
+    have reported, one pass over them gives the gradients of keys and v (see ``DeferredMixture``).
     """
 
     def __init__(self, keys_BHSA: Tensor, v_A: Tensor) -> None:
@@ -92,7 +92,7 @@ class _Scores(torch.autograd.Function):
     def backward(ctx: Any, gradient_BHTS: Tensor) -> tuple[Tensor | None, Tensor, None]:
         query_BHTA, handle = ctx.saved_tensors
         notes = ctx.notes
-        notes.queries.append(query_BHTA)
+        notes.queries.append(query_BHTA.detach())
         notes.gradients.append(gradient_BHTS)
         query_gradient_BHTA = None
         if ctx.needs_input_grad[0]:

@@ -85,9 +85,10 @@ class HeadsAttended(NamedTuple):
 
 
 def longest_by_kernels(drops: bool) -> int:
-    """Up to how many positions training attends by the kernels, as ``scripts/benchmark_attention.py`` measured it with 4
-    heads of 32 in float32 on a CPU with AVX-512: they took 0.57 of the products' time at 8 and 16 positions and 0.40 at
-    128, where the fused kernel takes as long; with dropout, for which that one is slow, 0.65 to 0.70 and 0.42 at 256."""
+    """Up to how many positions training attends by the kernels, as ``scripts/benchmark_attention.py`` measured it
+    with 4 heads of 32 in float32 on a CPU with AVX-512: they took 0.57 of the products' time at 8 and 16 positions and
+    0.40 at 128, where the fused kernel takes as long; with dropout, for which that one is slow, 0.65 to 0.70 and 0.42
+    at 256."""
     return 256 if drops else 128
 
 
@@ -144,7 +145,7 @@ class MultiHead(nn.Module):
         if isinstance(memory, JointMemory):
             assert isinstance(self.core, Together)
             width = product_NTQ.shape[2] // self.heads
-            if len(product_NTQ) == len(memory):
+            if self.training and len(product_NTQ) == len(memory):
                 return self._joined(self.core.whole(product_NTQ, position_NT, memory, self.heads, width))
             memory = memory.apart(self.heads, width)
         (query_NHTA,) = self._split(product_NTQ, 1)
@@ -303,11 +304,11 @@ class Together(nn.Module):
     ) -> HeadsAttended:
         """The same in training by ``sequences``."""
         batch, time, positions = *queries_BTX.shape[:2], memory.joint_BSY.shape[1]
-        drawn_BHST = None
-        if self.dropout.threshold:
-            drawn_BHST = random_bytes((batch, heads, positions, time), queries_BTX.device)
-        told = Told(heads, width, self.scale, self.causal, memory.is_pad_BS, drawn_BHST, self.dropout.threshold)
-        context_BTQ = sequences.attended(queries_BTX, memory.joint_BSY, told)
+        drawn_SBHT = None
+        if self.dropout.threshold:  # in the order in which ``forward`` draws, so that it is the same training
+            drawn_SBHT = random_bytes((positions, batch, heads, time), queries_BTX.device)
+        told = Told(heads, width, self.scale, self.causal, self.dropout.threshold)
+        context_BTQ = sequences.attended(queries_BTX, memory.joint_BSY, memory.is_pad_BS, drawn_SBHT, told)
         if not self.handed_out:
             return HeadsAttended(context_BTQ, partial(context_BTQ.new_empty, (batch, 0, time, positions)), ())
         query_BHTA = queries_BTX[:, :, : heads * width].reshape(*queries_BTX.shape[:2], heads, width).transpose(1, 2)

@@ -26,30 +26,45 @@ def has_kernels(projected_BTX: Tensor) -> bool:
         return native.kernels(projected_BTX) is not None
 
 
-def attended(queries_BTX: Tensor, memory_BSY: Tensor, told: Told) -> Tensor:
-    """See ``Kernels.attend_all``; differentiable. For self-attention both tensors are one."""
-    context_BTQ: Tensor
-    if memory_BSY is queries_BTX:
-        context_BTQ = _Attended.apply(queries_BTX, None, told)  # type: ignore[no-untyped-call]
-    else:
-        context_BTQ = _Attended.apply(queries_BTX, memory_BSY, told)  # type: ignore[no-untyped-call]
+def attended(
+    queries_BTX: Tensor, memory_BSY: Tensor, is_pad_BS: Tensor | None, drawn_SBHT: Tensor | None, told: Told
+) -> Tensor:
+    """See ``Kernels.attend_all``; differentiable. For self-attention queries and memory are one tensor."""
+    memory = None if memory_BSY is queries_BTX else memory_BSY
+    if is_pad_BS is not None:
+        is_pad_BS = is_pad_BS.contiguous()
+    context_BTQ: Tensor = _Attended.apply(queries_BTX, memory, is_pad_BS, drawn_SBHT, told)  # type: ignore[no-untyped-call]
     return context_BTQ
 
 
 class _Attended(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, queries_BTX: Tensor, memory_BSY: Tensor | None, told: Told) -> Tensor:
+    def forward(
+        ctx: Any,
+        queries_BTX: Tensor,
+        memory_BSY: Tensor | None,
+        is_pad_BS: Tensor | None,
+        drawn_SBHT: Tensor | None,
+        told: Told,
+    ) -> Tensor:
         ctx.told = told
-        ctx.save_for_backward(*[each for each in (queries_BTX, memory_BSY) if each is not None])
-        return _kernels(queries_BTX).attend_all(queries_BTX, queries_BTX if memory_BSY is None else memory_BSY, told)
+        ctx.save_for_backward(queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT)
+        memory_BSY = queries_BTX if memory_BSY is None else memory_BSY
+        return _kernels(queries_BTX).attend_all(queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT, told)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient_BTQ: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        saved = ctx.saved_tensors
-        queries_BTX, memory_BSY = saved[0], saved[-1]
-        found = _kernels(queries_BTX).attend_all_back(queries_BTX, memory_BSY, gradient_BTQ, ctx.told)
-        return found[0], found[1] if len(saved) == 2 else None, None
+    def backward(ctx: Any, gradient_BTQ: Tensor) -> tuple[Tensor | None, ...]:
+        queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT = ctx.saved_tensors
+        queries_gradient, memory_gradient = _kernels(queries_BTX).attend_all_back(
+            queries_BTX,
+            queries_BTX if memory_BSY is None else memory_BSY,
+            is_pad_BS,
+            drawn_SBHT,
+            gradient_BTQ,
+            ctx.told,
+        )
+        return queries_gradient, None if memory_BSY is None else memory_gradient, None, None, None
 
 
 def _kernels(x: Tensor) -> native.Kernels:

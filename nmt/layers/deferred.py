@@ -64,7 +64,8 @@ class DeferredMixture:
     """``weights_BTS @ values_BSV`` for each part of a loop over T, with d loss / d values computed once for all.
 
     As ``DeferredLinear``, with the values of each sentence in the place of the weight: each step's own gradient of them
-    would be as large as they are, and have to be added to another as large.
+    would be as large as they are, and have to be added to another as large. A backward pass for some inputs alone must
+    be one for the values too, if they have gradients.
     """
 
     def __init__(self, values_BSV: Tensor) -> None:
@@ -88,12 +89,14 @@ class DeferredSum:
 
     As ``DeferredLinear``, for a loop whose number of steps is known: inputs and gradients are written side by side
     where the one product after the loop reads them, and the gradients are at the same time those of ``known_TBG``. That
-    itself is written to: it must be of use to no one else.
+    itself is written to: it must be of use to no one else. A backward pass for some inputs alone must be one for
+    ``known_TBG`` too, or what it reports is counted in the next.
     """
 
     def __init__(self, known_TBG: Tensor, weight_GX: Tensor) -> None:
-        self._steps = _Steps(known_TBG.detach(), weight_GX.detach().to(known_TBG.dtype))
-        self._handle: Tensor = _CollectSum.apply(weight_GX.to(known_TBG.dtype), known_TBG, self._steps)  # type: ignore[no-untyped-call]
+        weight_GX = weight_GX.to(known_TBG.dtype)
+        self._steps = _Steps(known_TBG.detach(), weight_GX.detach())
+        self._handle: Tensor = _CollectSum.apply(weight_GX, known_TBG, self._steps)  # type: ignore[no-untyped-call]
 
     def terms(self) -> list[Callable[[Sequence[Tensor]], Tensor]]:
         """For each step what gives the sum, (B, G), from the parts of x that stand side by side."""
@@ -111,6 +114,7 @@ class _Steps:
         self.known_TBG, self.weight_GX = known_TBG, weight_GX
         self.x_TBX = known_TBG.new_empty(*known_TBG.shape[:2], weight_GX.shape[1])
         self._gradient_TBG: Tensor | None = None
+        self.added: set[int] = set()
         self._reported: set[int] = set()
 
     def report(self, time: int, gradient_BG: Tensor) -> None:
@@ -170,7 +174,8 @@ class _Apply(torch.autograd.Function):
     def backward(ctx: Any, gradient_BO: Tensor) -> tuple[Tensor | None, Tensor, None]:
         x_BI, handle = ctx.saved_tensors
         notes = ctx.notes
-        notes.inputs.append(x_BI.flatten(0, -2))
+        # detached: notes that held the graph would hold it for good where a pass ends before they are taken
+        notes.inputs.append(x_BI.detach().flatten(0, -2))
         notes.gradients.append(gradient_BO.flatten(0, -2))
         input_gradient = gradient_BO @ notes.shared if ctx.needs_input_grad[0] else None
         return input_gradient, torch.zeros_like(handle), None
@@ -201,7 +206,7 @@ class _Mix(torch.autograd.Function):
     def backward(ctx: Any, gradient_BTV: Tensor) -> tuple[Tensor | None, Tensor, None]:
         weights_BTS, handle = ctx.saved_tensors
         notes = ctx.notes
-        notes.inputs.append(weights_BTS)
+        notes.inputs.append(weights_BTS.detach())
         notes.gradients.append(gradient_BTV)
         weights_gradient = gradient_BTV @ notes.shared.mT if ctx.needs_input_grad[0] else None
         return weights_gradient, torch.zeros_like(handle), None
@@ -215,14 +220,18 @@ class _CollectSum(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, Tensor, None]:
-        gradient_TBG = ctx.steps.taken()
-        return gradient_TBG.flatten(0, 1).T @ ctx.steps.x_TBX.flatten(0, 1), gradient_TBG, None
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        gradient_TBG, weight_gradient = ctx.steps.taken(), None
+        if ctx.needs_input_grad[0]:
+            weight_gradient = gradient_TBG.flatten(0, 1).T @ ctx.steps.x_TBX.flatten(0, 1)
+        return weight_gradient, gradient_TBG, None
 
 
 class _AddProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, handle: Tensor, steps: _Steps, time: int, *parts: Tensor) -> Tensor:
+        assert time not in steps.added, "what is known of a step is written over when its product is added"
+        steps.added.add(time)
         ctx.steps, ctx.time = steps, time
         ctx.widths = [each.shape[1] for each in parts]
         ctx.save_for_backward(handle)

@@ -378,16 +378,51 @@ def test_steps_of_a_search_are_the_same_by_the_fused_kernel_and_by_products(
         torch.testing.assert_close(fused, product, atol=1e-6, rtol=1e-5)
 
 
+def test_a_memory_made_in_training_serves_afterwards() -> None:
+    """Without dropout, and with all weights."""
+    attention = make("scaled_dot", key_size=QUERY).float()
+    assert isinstance(attention.core, Together)
+    attention.core.dropout.threshold = 128
+    query_BTQ, states_BSK = torch.randn(B, T, QUERY), torch.randn(B, S, QUERY)
+    position_BT = torch.arange(T).expand(B, T)
+    expected = attention(query_BTQ, position_BT, attention.memory(states_BSK, IS_PAD_BS))
+    memory = attention.train().memory(states_BSK, IS_PAD_BS)
+    found = attention.eval()(query_BTQ, position_BT, memory)
+    torch.testing.assert_close(found.context_BTQ, expected.context_BTQ)
+    torch.testing.assert_close(found.weights(), expected.weights())
+
+
+@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+def test_what_was_drawn_is_kept_where_checkpoints_can_drop_it() -> None:
+    attention = make("scaled_dot", key_size=QUERY).float().train()
+    assert isinstance(attention.core, Together)
+    attention.core.dropout.threshold = 128
+    kept: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        attention.itself(torch.randn(B, S, QUERY), torch.arange(S)[None], IS_PAD_BS)
+    assert [each.shape for each in kept if each.dtype == torch.uint8] == [(S, B, HEADS, S)]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize("drops", [False, True])
 def test_training_by_kernels_is_training_by_products(
-    dtype: torch.dtype, beams: int, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, beams: int, drops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Self-attention and attention to a memory, with the weights of a head that is handed out; values and gradients."""
+    """Self-attention and attention to a memory, with weights of a head that is handed out; values and gradients; the
+    same weights are dropped."""
     of_itself, across = (
         make("scaled_dot", key_size=QUERY, causal=causal).to(dtype).train() for causal in (True, False)
     )
     assert across.hand_out([1]) == [1]
+    for attention in (of_itself, across):
+        assert isinstance(attention.core, Together)
+        attention.core.dropout.threshold = 77 * drops
     x_BTQ, states_BSK = torch.randn(3, 5, QUERY, dtype=dtype), torch.randn(3, 7, QUERY, dtype=dtype)
     is_pad_BS = torch.zeros(3, 7, dtype=torch.bool)
     is_pad_BS[1, 4:] = True
@@ -396,6 +431,7 @@ def test_training_by_kernels_is_training_by_products(
     count = 0
 
     def trained() -> list[Tensor]:
+        torch.manual_seed(3)
         looked_back_BTQ = of_itself.itself(x_BTQ, position_BT, None).context_BTQ
         query_NTQ = looked_back_BTQ.repeat_interleave(beams, dim=0)
         memory = across.memory(states_BSK, is_pad_BS)

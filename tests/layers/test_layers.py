@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from nmt.attention.inside_tanh import InsideTanh
 from nmt.layers.deferred import DeferredLinear, DeferredMixture
 from nmt.layers.dropout import Dropout, random_bytes
 from nmt.layers.output import OutputLayer
@@ -60,6 +64,37 @@ def test_deferred_mixtures_have_the_gradients_of_plain_ones_in_a_loop() -> None:
         deferred = torch.autograd.grad(mixture, [values, weights], retain_graph=True)
         for one, other in zip(plain, deferred, strict=True):
             torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("kind", ["linear", "mixture", "inside tanh"])
+def test_a_backward_pass_that_is_broken_off_leaves_nothing_behind(kind: str) -> None:
+    """As where memory ran out, and the batch is tried again in parts: steps have noted some of what others hold."""
+    if kind == "linear":
+        apply: Any = DeferredLinear(torch.randn(6, 6, requires_grad=True))
+        x = torch.randn(3, 6, requires_grad=True)
+    elif kind == "mixture":
+        apply, x = DeferredMixture(torch.randn(4, 5, 5, requires_grad=True)), torch.randn(4, 3, 5, requires_grad=True)
+    else:
+        keys, v = torch.randn(4, 1, 5, 5, requires_grad=True), torch.randn(5, requires_grad=True)
+        apply, x = InsideTanh(keys, v), torch.randn(4, 1, 1, 5, requires_grad=True)
+    kept = apply(_Refusing.apply(x)).tanh()  # type: ignore[no-untyped-call]
+    loss = apply(apply(kept).tanh()).sum()
+    is_kept = weakref.ref(kept)
+    with pytest.raises(RuntimeError, match="no more memory"):
+        loss.backward()
+    del kept, loss, apply, x
+    gc.collect()
+    assert is_kept() is None
+
+
+class _Refusing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no more memory")
 
 
 @pytest.mark.parametrize("records", [True, False])

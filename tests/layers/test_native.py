@@ -106,9 +106,10 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
         lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
         lambda: kernels().lstm_back(drawn(3, 4), drawn(3, 1), drawn(2, 1), drawn(3, 1)),
-        lambda: kernels().attend_all(drawn(2, 3, 8), drawn(3, 3, 16), Told(2, 4, 1.0, False, None, None, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 3, 15), Told(2, 4, 1.0, False, None, None, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 4, 16), Told(2, 4, 1.0, True, None, None, 0)),
+        lambda: kernels().attend_all(drawn(2, 3, 8), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
+        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 3, 15), None, None, Told(2, 4, 1.0, False, 0)),
+        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 4, 16), None, None, Told(2, 4, 1.0, True, 0)),
+        lambda: kernels().attend_all(drawn(3, 3, 12), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
         lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
         lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
@@ -162,18 +163,21 @@ def test_the_lstms_way_back(width: int, dtype: torch.dtype) -> None:
         torch.testing.assert_close(one.double(), other, **close(dtype))
 
 
-def plainly_attended(queries_BTX: Tensor, memory_BSY: Tensor, told: Told) -> Tensor:
+def plainly_attended(
+    queries_BTX: Tensor, memory_BSY: Tensor, is_pad_BS: Tensor | None, drawn_SBHT: Tensor | None, told: Told
+) -> Tensor:
     heads, together = told.heads, told.heads * told.width
     parts = queries_BTX[..., :together], memory_BSY[..., -2 * together : -together], memory_BSY[..., -together:]
     query, key, value = (part.unflatten(2, (heads, told.width)) for part in parts)  # type: ignore[no-untyped-call]
     scores_BHTS = told.scale * torch.einsum("btha,bsha->bhts", query, key)
-    if told.is_pad_BS is not None:
-        scores_BHTS = scores_BHTS.masked_fill(told.is_pad_BS[:, None, None], -torch.inf)
+    if is_pad_BS is not None:
+        scores_BHTS = scores_BHTS.masked_fill(is_pad_BS[:, None, None], -torch.inf)
     if told.causal:
         scores_BHTS = scores_BHTS.masked_fill(torch.ones(scores_BHTS.shape[2:]).triu(1).bool(), -torch.inf)
     weights_BHTS = scores_BHTS.softmax(-1)
-    if told.drawn_BHST is not None:
-        weights_BHTS = weights_BHTS * (told.drawn_BHST.mT >= told.threshold) * 256 / (256 - told.threshold)
+    if drawn_SBHT is not None:
+        weights_BHTS = weights_BHTS * (drawn_SBHT.permute(1, 2, 3, 0) >= told.threshold)
+        weights_BHTS = weights_BHTS * 256 / (256 - told.threshold)
     return torch.einsum("bhts,bsha->btha", weights_BHTS, value).flatten(2)
 
 
@@ -187,24 +191,25 @@ def test_attention_of_whole_sequences(time: int, positions: int, width: int, dty
     together = heads * width
     is_pad_BS = torch.zeros(batch, positions, dtype=torch.bool)
     is_pad_BS[1, (positions + 1) // 2 :] = True
-    bytes_BHST = torch.randint(0, 256, (batch, heads, positions, time), dtype=torch.uint8)
+    bytes_SBHT = torch.randint(0, 256, (positions, batch, heads, time), dtype=torch.uint8)
     back_BTQ = drawn(batch, time, together, dtype=dtype, seed=3)
     for is_self in (False, True) if time == positions else (False,):
         queries = drawn(batch, time, (3 if is_self else 1) * together, dtype=dtype)
         memory = queries if is_self else drawn(batch, positions, 2 * together, dtype=dtype, seed=2)
         for causal, hidden, dropped in (
             (False, is_pad_BS, None),
-            (is_self, None, bytes_BHST),
+            (is_self, None, bytes_SBHT),
             (is_self, is_pad_BS, None),
         ):
-            told = Told(heads, width, scale, causal, hidden, dropped, 77 if dropped is not None else 0)
+            told = Told(heads, width, scale, causal, 77 if dropped is not None else 0)
+            given = hidden, dropped
             of = kernels(dtype)
             wide = [each.double().requires_grad_() for each in ([queries] if is_self else [queries, memory])]
-            expected_BTQ = plainly_attended(wide[0], wide[-1], told)
+            expected_BTQ = plainly_attended(wide[0], wide[-1], *given, told)
             expected = torch.autograd.grad(expected_BTQ, wide, back_BTQ.double())
-            found_BTQ = of.attend_all(queries, memory, told)
+            found_BTQ = of.attend_all(queries, memory, *given, told)
             torch.testing.assert_close(found_BTQ.double(), expected_BTQ, **close(dtype))
-            found = of.attend_all_back(queries, memory, back_BTQ, told)
+            found = of.attend_all_back(queries, memory, *given, back_BTQ, told)
             assert (found[0] is found[1]) == is_self
             for one, other in zip(found, expected, strict=False):
                 torch.testing.assert_close(one.double(), other, **close(dtype))
@@ -217,7 +222,7 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     query_NA, keys_MSA, v_A = drawn(rows, width, dtype=dtype), drawn(12, positions, width, dtype=dtype), drawn(width)
     gradient_NS, gates_NG = drawn(rows, positions, dtype=dtype, seed=3), drawn(rows, 4 * width, dtype=dtype, seed=4)
     given = (query_NA, keys_MSA, v_A.to(dtype))
-    told = Told(5, 40, 0.3, False, None, None, 0)
+    told = Told(5, 40, 0.3, causal=False, threshold=0)
     queries_BTX, back_BTQ = drawn(36, 9, 200, dtype=dtype, seed=5), drawn(36, 9, 200, dtype=dtype, seed=6)
     memory_BSY = drawn(36, 7, 400, dtype=dtype, seed=7)
 
@@ -229,8 +234,8 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
             *of.additive_to_memory(*given, gradient_NS),
             *of.lstm(gates_NG, query_NA),
             *of.lstm_back(gates_NG, query_NA, query_NA, query_NA),
-            of.attend_all(queries_BTX, memory_BSY, told),
-            *of.attend_all_back(queries_BTX, memory_BSY, back_BTQ, told),
+            of.attend_all(queries_BTX, memory_BSY, None, None, told),
+            *of.attend_all_back(queries_BTX, memory_BSY, None, None, back_BTQ, told),
         ]
 
     threads = torch.get_num_threads()

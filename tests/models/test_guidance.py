@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmt.attention import multihead
 from nmt.attention.multihead import MultiHead
+from nmt.layers import native
 from nmt.layers.recompute import recomputing
 from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.guidance import FLOOR, Guide
@@ -70,13 +71,19 @@ def guided(model: Seq2Seq[Any, Any], guide: Guide, feed: Feed | None = None, **s
     return guided_loss(model, padded(SOURCES), padded(TARGETS), feed or TeacherForcing(), guide, **settings)
 
 
-@pytest.mark.parametrize("fused", [False, True], ids=["products", "fused"])
+def choose(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How heads of dot products attend in training."""
+    monkeypatch.setattr(multihead, "fused_from", lambda *_: 1 if way == "fused" else 1000)
+    if way != "kernels":
+        monkeypatch.setattr(native, "_kernels", lambda _: None)
+
+
+@pytest.mark.parametrize("way", ["products", "fused", "kernels"])
 @pytest.mark.parametrize(("kind", "pattern"), CASES)
 def test_loss_and_gradient_equal_plain_loops(
-    kind: str, pattern: str, fused: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, pattern: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if fused:
-        monkeypatch.setattr(multihead, "fused_from", lambda *_: 1)
+    choose(way, monkeypatch)
     model = model_of(kind)
     parameters = list(model.parameters())
     expected = by_loops(model.eval(), pattern)
@@ -110,8 +117,8 @@ def test_the_gradient_is_that_of_finite_differences(kind: str) -> None:
     assert (values[0] - values[1]) / (2 * step) == pytest.approx(gradient.flatten()[place].item(), rel=1e-2)
 
 
-@pytest.mark.parametrize("fused", [False, True], ids=["products", "fused"])
-def test_only_the_guided_heads_hand_out_weights(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["products", "fused", "kernels"])
+def test_only_the_guided_heads_hand_out_weights(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others stay as they are without guidance, and so does what is learnt from words, to the bit."""
     calls = []
     kernel = torch.nn.functional.scaled_dot_product_attention
@@ -121,7 +128,7 @@ def test_only_the_guided_heads_hand_out_weights(fused: bool, monkeypatch: pytest
         return kernel(*arguments, **settings)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
-    monkeypatch.setattr(multihead, "fused_from", lambda *_: 1 if fused else 1000)
+    choose(way, monkeypatch)
     found = []
     for pattern in (None, "layer2.head2"):
         model = make({**MODELS["transformer"], "dropout": NO_DROPOUT}).train()
@@ -130,7 +137,7 @@ def test_only_the_guided_heads_hand_out_weights(fused: bool, monkeypatch: pytest
         calls.clear()
         decoded = model.forced(padded(TARGETS), model.encode(padded(SOURCES)))
         assert decoded.weights_BHTS.shape[1] == (pattern is not None)
-        assert len(calls) == (6 if fused else 0)
+        assert len(calls) == (6 if way == "fused" else 0)
         loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
         found.append((loss.objective, *torch.autograd.grad(loss.objective, list(model.parameters()))))
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))

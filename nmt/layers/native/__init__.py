@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -65,37 +65,33 @@ class Packed(NamedTuple):
         )
 
 
+_Given: TypeAlias = "tuple[Tensor | None, Tensor | None]"
+
+
 @dataclass(frozen=True)
 class Told:
-    """What ``Kernels.attend_all`` is told of heads."""
+    """What ``Kernels.attend_all`` is told of heads and of dropout."""
 
     heads: int
     width: int
     scale: float
     causal: bool
     """A query sees the positions up to its own."""
-    is_pad_BS: Tensor | None
-    drawn_BHST: Tensor | None
-    """Random bytes, of which those below ``threshold`` drop a weight; what is left is scaled as in ``Dropout``."""
     threshold: int
+    """Random bytes below it drop a weight; what is left is scaled as in ``Dropout``."""
 
     def counts(self, queries_BTX: Tensor, memory_BSY: Tensor) -> tuple[int | float, ...]:
         """The numbers for the kernels."""
         batch, time, query_row = queries_BTX.shape
         positions, memory_row = memory_BSY.shape[1:]
-        together = self.heads * self.width
+        together, is_one = self.heads * self.width, memory_BSY is queries_BTX
         assert queries_BTX.dtype == memory_BSY.dtype
         assert queries_BTX.is_contiguous()
         assert memory_BSY.is_contiguous()
         assert len(memory_BSY) == batch
-        assert query_row >= together
-        assert memory_row >= 2 * together
+        assert query_row == (3 if is_one else 1) * together
+        assert memory_row == (3 if is_one else 2) * together
         assert not self.causal or time == positions
-        for given, shape in (
-            (self.is_pad_BS, (batch, positions)),
-            (self.drawn_BHST, (batch, self.heads, positions, time)),
-        ):
-            assert given is None or (given.shape == shape and given.is_contiguous() and given.element_size() == 1)
         sizes = (batch, self.heads, time, positions, self.width, query_row, memory_row)
         return *sizes, self.threshold, self.scale, self.causal
 
@@ -105,9 +101,12 @@ class Told:
         end = memory_BSY.data_ptr() + memory_BSY.shape[2] * memory_BSY.element_size()
         return queries_BTX.data_ptr(), end - 2 * each, end - each
 
-    def pointers(self) -> list[int | None]:
+    def pointers(self, queries_BTX: Tensor, memory_BSY: Tensor, given: _Given) -> list[int | None]:
         """To padding and bytes."""
-        return [None if each is None else each.data_ptr() for each in (self.is_pad_BS, self.drawn_BHST)]
+        (batch, time, _), positions = queries_BTX.shape, memory_BSY.shape[1]
+        for each, shape in zip(given, ((batch, positions), (positions, batch, self.heads, time)), strict=True):
+            assert each is None or (each.shape == shape and each.is_contiguous() and each.element_size() == 1)
+        return [None if each is None else each.data_ptr() for each in given]
 
 
 class Kernels:
@@ -156,21 +155,35 @@ class Kernels:
         )
         return context_NQ
 
-    def attend_all(self, queries_BTX: Tensor, memory_BSY: Tensor, told: Told) -> Tensor:
-        """What ``told.heads`` heads get, side by side, (B, T, H x A): softmax(scale q . k) v, weights dropped out.
+    def attend_all(
+        self, queries_BTX: Tensor, memory_BSY: Tensor, is_pad_BS: Tensor | None, drawn_SBHT: Tensor | None, told: Told
+    ) -> Tensor:
+        """What ``told.heads`` heads get, side by side, (B, T, H x A): softmax(scale q . k) v, weights dropped out by
+        random bytes ``drawn_SBHT``.
 
-        A query is the first H x A numbers of its row, keys and values are the last two H x A of theirs; so both may be
-        one tensor."""
+        Queries, or queries, keys and values, are the rows of ``queries_BTX``, which then is ``memory_BSY`` too; else
+        that has rows of keys and values.
+        """
         counts = told.counts(queries_BTX, memory_BSY)
         context_BTQ = queries_BTX.new_empty(*queries_BTX.shape[:2], told.heads * told.width)
-        query, keys, values = told.places(queries_BTX, memory_BSY)
-        self._attend_all(query, keys, values, context_BTQ.data_ptr(), *told.pointers(), *counts)  # type: ignore[attr-defined]
+        self._attend_all(  # type: ignore[attr-defined]
+            *told.places(queries_BTX, memory_BSY),
+            context_BTQ.data_ptr(),
+            *told.pointers(queries_BTX, memory_BSY, (is_pad_BS, drawn_SBHT)),
+            *counts,
+        )
         return context_BTQ
 
     def attend_all_back(
-        self, queries_BTX: Tensor, memory_BSY: Tensor, gradient_BTQ: Tensor, told: Told
+        self,
+        queries_BTX: Tensor,
+        memory_BSY: Tensor,
+        is_pad_BS: Tensor | None,
+        drawn_SBHT: Tensor | None,
+        gradient_BTQ: Tensor,
+        told: Told,
     ) -> tuple[Tensor, Tensor]:
-        """The gradients of what ``attend_all`` is given, from that of the contexts; one tensor twice where it is
+        """The gradients of queries and memory, from that of what ``attend_all`` gives; one tensor twice where it is
         given one twice."""
         counts = told.counts(queries_BTX, memory_BSY)
         gradient_BTQ = gradient_BTQ.to(queries_BTX.dtype).contiguous()
@@ -181,7 +194,7 @@ class Kernels:
             *told.places(queries_BTX, memory_BSY),
             gradient_BTQ.data_ptr(),
             *told.places(queries_gradient, memory_gradient),
-            *told.pointers(),
+            *told.pointers(queries_BTX, memory_BSY, (is_pad_BS, drawn_SBHT)),
             *counts,
         )
         return queries_gradient, memory_gradient
@@ -352,6 +365,7 @@ def kernels(x: Tensor) -> Kernels | None:
     compiler of our own."""
     if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu" or torch.compiler.is_compiling():
         return None
+    torch.get_num_threads()  # a thread asks OpenMP for as many as PyTorch may use only when PyTorch has told it
     return _kernels(x.dtype)
 
 

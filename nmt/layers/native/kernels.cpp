@@ -38,11 +38,11 @@ namespace {
 // Of numbers that tanh or exp is taken of: fewer are done before other threads have been woken.
 constexpr int64_t WORTH_SHARING = 1 << 14;
 
-// f(rows, ...) for threads' shares of `count` rows, each of so many numbers.
 struct Rows {
     int64_t start, end;
 };
 
+// f(rows) for each thread's share of `count` rows, of so many numbers each.
 template <typename F>
 void shared_out(int64_t count, int64_t numbers, const F& f) {
 #if defined(__linux__)
@@ -554,8 +554,8 @@ inline int64_t whole_lanes(int64_t count) { return (count + LANES - 1) / LANES *
 struct Heads {
     int64_t heads, queries, positions, width, query_row, memory_row;
     const uint8_t* hidden;  // (B, S) or none
-    const uint8_t* drawn;   // (B, H, S, T), count of them, or none: a weight is dropped where it is below threshold
-    int64_t count, threshold;
+    const uint8_t* drawn;   // (S, B, H, T) or none: a weight is dropped where it is below threshold
+    int64_t batch, threshold;
     float scale;
     bool causal;
 };
@@ -649,20 +649,22 @@ struct Head {
                 for (int64_t l = 0; l < LANES; ++l) weights[s * row + start + l] *= sum[l];
             }
         }
-        if (of.drawn) drop(of, (sentence * of.heads + head) * positions * queries);
+        if (of.drawn) drop(of, sentence * of.heads + head);
     }
 
-    void drop(const Heads& of, int64_t before) const {
+    void drop(const Heads& of, int64_t number) const {
         const float kept = 256.0f / static_cast<float>(256 - of.threshold);
         const int32_t threshold = static_cast<int32_t>(of.threshold);
         float* const factors = this->factors;
-        const int64_t row = wide_queries, queries = this->queries, positions = this->positions, count = of.count;
+        const int64_t row = wide_queries, queries = this->queries, positions = this->positions;
+        const int64_t together = of.batch * of.heads, end = positions * together * queries;
         for (int64_t s = 0; s < positions; ++s) {
-            const uint8_t* const drawn = of.drawn + before + s * queries;
+            const int64_t start = (s * together + number) * queries;
+            const uint8_t* const drawn = of.drawn + start;
             float* const factor = factors + s * row;
             // a vector's last factors are of no query, but are read where something was drawn there
             int64_t t = 0;
-            for (; t < queries && before + s * queries + t + LANES <= count; t += LANES) {
+            for (; t < queries && start + t + LANES <= end; t += LANES) {
 #pragma omp simd
                 for (int32_t l = 0; l < LANES; ++l) factor[t + l] = drawn[t + l] >= threshold ? kept : 0.0f;
             }
@@ -693,8 +695,8 @@ void attend_all(Rows sentences, const T* query, const T* keys, const T* values, 
     }
 }
 
-// The way back of attend_all: the weights w are made once more. With f dropout's factors and d the gradient of w f, that of a
-// score is w (d f - sum of w d f).
+// The way back of attend_all: the weights w are made once more. With f dropout's factors and d the gradient of w f, that
+// of a score is w (d f - sum of w d f).
 template <typename T>
 void attend_all_back(Rows sentences, const T* query, const T* keys, const T* values, const T* gradient,
                      T* query_gradient, T* keys_gradient, T* values_gradient, Heads of) {
@@ -901,7 +903,7 @@ SHARED_FOR_BOTH(additive_to_memory, ADDITIVE_TO_MEMORY, memories, beams * positi
      int64_t memory_row, int64_t threshold, float scale, int causal)
 #define TOLD_APART \
     Heads {                                                                                               \
-        heads, queries, positions, width, query_row, memory_row, hidden, drawn, batch* heads* positions* queries, \
+        heads, queries, positions, width, query_row, memory_row, hidden, drawn, batch, \
             threshold, scale, causal != 0                                                                 \
     }
 SHARED_FOR_BOTH(attend_all, HEADS, batch, heads* queries* positions, query, keys, values, context, TOLD_APART)
