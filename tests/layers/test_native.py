@@ -440,6 +440,18 @@ def test_they_are_compiled_once(tmp_path: Path) -> None:
     assert tried(tmp_path) == (True, "")
 
 
+@needs_kernels
+def test_a_damaged_library_is_made_anew(tmp_path: Path) -> None:
+    """Empty, as a file is whose writing was followed by a power cut."""
+    assert tried(tmp_path)[0]
+    (library,) = (tmp_path / "nmt").iterdir()
+    library.write_bytes(b"")
+    made, said = tried(tmp_path)
+    assert made
+    assert "is damaged" in said
+    assert tried(tmp_path) == (True, "")
+
+
 def test_they_can_be_turned_off(tmp_path: Path) -> None:
     made, said = tried(tmp_path, NMT_KERNELS="off")
     assert not made

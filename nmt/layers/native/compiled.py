@@ -38,8 +38,12 @@ def compiled() -> ctypes.CDLL | None:
         return None
     try:
         path = _folder() / f"kernels-{_fingerprint(compiler)}.so"
-        if not path.exists():
-            _compile(compiler, path)
+        if path.exists():
+            try:
+                return ctypes.CDLL(str(path))
+            except OSError:
+                log.detail(f"kernels: {path} is damaged")
+        _compile(compiler, path)
         return ctypes.CDLL(str(path))
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         reason = " ".join(str(getattr(error, "stderr", None) or error).split())
