@@ -128,6 +128,9 @@ class LSTM(SummingCell):
     def gated(gates_BG: Tensor, state: CellState) -> CellState:
         """See ``SummingCell``."""
         assert state.cell_BD is not None
+        kernels = native.kernels(gates_BG)  # a search need not go through autograd
+        if kernels is not None and gates_BG.dtype == state.cell_BD.dtype:
+            return CellState(*kernels.lstm(gates_BG, state.cell_BD))
         hidden_BD, cell_BD = _LSTMPointwise.apply(gates_BG, state.cell_BD)  # type: ignore[no-untyped-call]
         return CellState(hidden_BD, cell_BD)
 
