@@ -434,8 +434,8 @@ MUTANTS = (
     Mutant(
         "the weight gradient of a loop is that of its last step",
         "nmt/layers/deferred.py",
-        "torch.cat(self.inputs, dim), torch.cat(self.gradients, dim)",
-        "self.inputs[0], self.gradients[0]",
+        "torch.cat([each.flatten(0, -2) for each in several])",
+        "several[0].flatten(0, -2)",
         contract("gradients_are_those", "lstm-1-current"),
     ),
     Mutant(

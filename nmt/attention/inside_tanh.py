@@ -5,13 +5,13 @@ Shapes as in ``mechanism``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nmt.layers import native
+from nmt.layers.deferred import DeferredSteps, recorded
 
 
 class InsideTanh:
@@ -24,82 +24,42 @@ class InsideTanh:
 
     def __init__(self, keys_BHSA: Tensor, v_A: Tensor) -> None:
         self._keys_BHSA, self._v_A = keys_BHSA, v_A
-        self._notes: _Notes | None = None
-        with torch.no_grad():
-            if keys_BHSA.shape[1] == 1 and native.kernels(keys_BHSA) is not None:
-                self._notes = _Notes(keys_BHSA.detach()[:, 0].contiguous(), v_A.detach().contiguous())
-        self._handle: Tensor | None = None
-        if self._notes is not None and torch.is_grad_enabled() and (keys_BHSA.requires_grad or v_A.requires_grad):
-            self._handle = _Collect.apply(keys_BHSA, v_A, self._notes)  # type: ignore[no-untyped-call]
+        self._recorded: Callable[[Tensor], Tensor] | None = None
+        if torch.is_grad_enabled() and (keys_BHSA.requires_grad or v_A.requires_grad):
+            with torch.no_grad():
+                has_kernels = keys_BHSA.shape[1] == 1 and native.kernels(keys_BHSA) is not None
+            if has_kernels:
+                steps = _Steps(keys_BHSA.detach()[:, 0].contiguous(), v_A.detach().contiguous())
+                self._recorded = recorded(steps, keys_BHSA, v_A)
 
     def __call__(self, query_BHTA: Tensor) -> Tensor:
         """(B, H, T, S)."""
-        if self._notes is not None and not torch.is_grad_enabled():
-            return self._notes.scores(query_BHTA)
-        if self._notes is not None and self._handle is not None:
-            scores_BHTS: Tensor = _Scores.apply(query_BHTA, self._handle, self._notes)  # type: ignore[no-untyped-call]
-            return scores_BHTS
+        if self._recorded is not None:
+            return self._recorded(query_BHTA)
+        if self._keys_BHSA.shape[1] == 1 and native.kernels(self._keys_BHSA) is not None:
+            return _scores(query_BHTA, self._keys_BHSA[:, 0].contiguous(), self._v_A.contiguous())
         return (query_BHTA.unsqueeze(3) + self._keys_BHSA.unsqueeze(2)).tanh_() @ self._v_A
 
 
-class _Notes:
-    """What steps leave for the gradients of what they share."""
-
+class _Steps(DeferredSteps):
     def __init__(self, keys_BSA: Tensor, v_A: Tensor) -> None:
-        self.keys_BSA, self.v_A = keys_BSA, v_A
-        self.queries: list[Tensor] = []
-        self.gradients: list[Tensor] = []
+        super().__init__()
+        self._shared = keys_BSA, v_A
 
-    @property
-    def kernels(self) -> native.Kernels:
-        kernels = native.kernels(self.keys_BSA)
-        assert kernels is not None
-        return kernels
+    def forth(self, x: Tensor) -> Tensor:
+        return _scores(x, *self._shared)
 
-    def scores(self, query_BHTA: Tensor) -> Tensor:
-        scores_NS = self.kernels.additive(_rows(query_BHTA), self.keys_BSA, self.v_A)
-        return scores_NS.view(*query_BHTA.shape[:3], -1)
+    def to_input(self, x: Tensor, gradient: Tensor) -> Tensor:
+        return native.expected(x).additive_to_query(_rows(x), *self._shared, _rows(gradient)).view_as(x)
 
-
-class _Collect(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, keys_BHSA: Tensor, v_A: Tensor, notes: _Notes) -> Tensor:
-        ctx.notes = notes
-        return keys_BHSA.new_zeros(())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, Tensor, None]:
-        notes = ctx.notes
-        query_BHTA, gradient_BHTS = torch.cat(notes.queries, dim=2), torch.cat(notes.gradients, dim=2)
-        notes.queries.clear()
-        notes.gradients.clear()
-        keys_gradient_BSA, v_gradient_A = notes.kernels.additive_to_memory(
-            _rows(query_BHTA), notes.keys_BSA, notes.v_A, _rows(gradient_BHTS)
-        )
-        return keys_gradient_BSA[:, None], v_gradient_A, None
+    def to_shared(self, inputs: list[Tensor], gradients: list[Tensor]) -> tuple[Tensor, Tensor]:
+        query_NA, gradient_NS = (_rows(torch.cat(several, dim=2)) for several in (inputs, gradients))
+        found = native.expected(query_NA).additive_to_memory(query_NA, *self._shared, gradient_NS)
+        return found[0][:, None], found[1]
 
 
-class _Scores(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, query_BHTA: Tensor, handle: Tensor, notes: _Notes) -> Tensor:
-        ctx.notes = notes
-        ctx.save_for_backward(query_BHTA, handle)
-        return notes.scores(query_BHTA)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient_BHTS: Tensor) -> tuple[Tensor | None, Tensor, None]:
-        query_BHTA, handle = ctx.saved_tensors
-        notes = ctx.notes
-        notes.queries.append(query_BHTA.detach())
-        notes.gradients.append(gradient_BHTS)
-        query_gradient_BHTA = None
-        if ctx.needs_input_grad[0]:
-            query_gradient_BHTA = notes.kernels.additive_to_query(
-                _rows(query_BHTA), notes.keys_BSA, notes.v_A, _rows(gradient_BHTS)
-            ).view_as(query_BHTA)
-        return query_gradient_BHTA, torch.zeros_like(handle), None
+def _scores(query_BHTA: Tensor, keys_BSA: Tensor, v_A: Tensor) -> Tensor:
+    return native.expected(keys_BSA).additive(_rows(query_BHTA), keys_BSA, v_A).view(*query_BHTA.shape[:3], -1)
 
 
 def _rows(x_BHTX: Tensor) -> Tensor:

@@ -50,13 +50,13 @@ class _Attended(torch.autograd.Function):
         ctx.told = told
         ctx.save_for_backward(queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT)
         memory_BSY = queries_BTX if memory_BSY is None else memory_BSY
-        return _kernels(queries_BTX).attend_all(queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT, told)
+        return native.expected(queries_BTX).attend_all(queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT, told)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient_BTQ: Tensor) -> tuple[Tensor | None, ...]:
         queries_BTX, memory_BSY, is_pad_BS, drawn_SBHT = ctx.saved_tensors
-        queries_gradient, memory_gradient = _kernels(queries_BTX).attend_all_back(
+        queries_gradient, memory_gradient = native.expected(queries_BTX).attend_all_back(
             queries_BTX,
             queries_BTX if memory_BSY is None else memory_BSY,
             is_pad_BS,
@@ -65,9 +65,3 @@ class _Attended(torch.autograd.Function):
             ctx.told,
         )
         return queries_gradient, None if memory_BSY is None else memory_gradient, None, None, None
-
-
-def _kernels(x: Tensor) -> native.Kernels:
-    kernels = native.kernels(x)
-    assert kernels is not None
-    return kernels

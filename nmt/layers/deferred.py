@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +14,66 @@ from torch.nn import functional as F
 
 from nmt.layers.precision import compute_dtype
 from nmt.layers.quantized import Int8Weight, add_product
+
+
+class DeferredSteps(ABC):
+    """A function of an input and of what all steps of a loop share, whose gradient by the latter is formed once after
+    the loop: each step's backward pass notes its input and the gradient of its outcome. See ``recorded``."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Tensor] = []
+        self.gradients: list[Tensor] = []
+
+    @abstractmethod
+    def forth(self, x: Tensor) -> Tensor:
+        """The function itself."""
+
+    @abstractmethod
+    def to_input(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """A step's gradient by its input."""
+
+    @abstractmethod
+    def to_shared(self, inputs: list[Tensor], gradients: list[Tensor]) -> tuple[Tensor, ...]:
+        """All steps' gradient by what they share."""
+
+
+def recorded(steps: DeferredSteps, *shared: Tensor) -> Callable[[Tensor], Tensor]:
+    """``steps.forth`` with gradients by its input and by ``shared``."""
+    # not in ``steps``, which the graph refers to: what refers to its graph is never freed
+    handle = _Collect.apply(steps, *shared)  # type: ignore[no-untyped-call]
+    return lambda x: _Step.apply(x, handle, steps)  # type: ignore[no-untyped-call]
+
+
+class _Collect(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, steps: DeferredSteps, *shared: Tensor) -> Tensor:
+        ctx.steps = steps
+        return shared[0].new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, ...]:
+        found = ctx.steps.to_shared(ctx.steps.inputs, ctx.steps.gradients)
+        ctx.steps.inputs.clear()
+        ctx.steps.gradients.clear()
+        return None, *found
+
+
+class _Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, handle: Tensor, steps: DeferredSteps) -> Tensor:
+        ctx.steps = steps
+        ctx.save_for_backward(x, handle)
+        return steps.forth(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        x, handle = ctx.saved_tensors
+        # detached: notes that held the graph would hold it for good where a pass ends before they are taken
+        ctx.steps.inputs.append(x.detach())
+        ctx.steps.gradients.append(gradient)
+        return ctx.steps.to_input(x, gradient) if ctx.needs_input_grad[0] else None, torch.zeros_like(handle), None
 
 
 class DeferredLinear:
@@ -29,9 +90,8 @@ class DeferredLinear:
 
     def __init__(self, weight_OI: Tensor) -> None:
         weight_OI = weight_OI.to(compute_dtype(weight_OI))
-        self._notes = _Notes(weight_OI.detach())
-        recording = torch.is_grad_enabled() and weight_OI.requires_grad
-        self._handle: Tensor | None = _Collect.apply(weight_OI, self._notes) if recording else None  # type: ignore[no-untyped-call]
+        is_recorded = torch.is_grad_enabled() and weight_OI.requires_grad
+        self._recorded = recorded(_LinearSteps(weight_OI.detach()), weight_OI) if is_recorded else None
         self._weight = weight_OI
 
     def __call__(self, x_BI: Tensor, bias_O: Tensor | None = None) -> Tensor:
@@ -40,9 +100,9 @@ class DeferredLinear:
         x_BI = x_BI.to(self._weight.dtype)
         if bias_O is not None:
             bias_O = bias_O.to(x_BI.dtype)
-        if self._handle is None:
+        if self._recorded is None:
             return F.linear(x_BI, self._weight, bias_O)
-        product: Tensor = _Apply.apply(x_BI, self._handle, self._notes)  # type: ignore[no-untyped-call]
+        product = self._recorded(x_BI)
         return product if bias_O is None else product + bias_O
 
     def onto(self, sum_BO: Tensor, x_BI: Tensor, bias_O: Tensor | None = None) -> Tensor:
@@ -70,18 +130,14 @@ class DeferredMixture:
 
     def __init__(self, values_BSV: Tensor) -> None:
         values_BSV = values_BSV.to(compute_dtype(values_BSV))
-        self._notes = _Notes(values_BSV.detach())
-        recording = torch.is_grad_enabled() and values_BSV.requires_grad
-        self._handle: Tensor | None = _CollectMixture.apply(values_BSV, self._notes) if recording else None  # type: ignore[no-untyped-call]
+        is_recorded = torch.is_grad_enabled() and values_BSV.requires_grad
+        self._recorded = recorded(_MixtureSteps(values_BSV.detach()), values_BSV) if is_recorded else None
         self._values = values_BSV
 
     def __call__(self, weights_BTS: Tensor) -> Tensor:
         """(B, T, V), in the values' precision."""
         weights_BTS = weights_BTS.to(self._values.dtype)
-        if self._handle is None:
-            return weights_BTS @ self._values
-        mixed_BTV: Tensor = _Mix.apply(weights_BTS, self._handle, self._notes)  # type: ignore[no-untyped-call]
-        return mixed_BTV
+        return weights_BTS @ self._values if self._recorded is None else self._recorded(weights_BTS)
 
 
 class DeferredSum:
@@ -133,83 +189,35 @@ class _Steps:
         return gradient_TBG
 
 
-class _Notes:
-    """What steps leave for the gradient of what they share."""
+class _LinearSteps(DeferredSteps):
+    def __init__(self, weight_OI: Tensor) -> None:
+        super().__init__()
+        self._weight_OI = weight_OI
 
-    def __init__(self, shared: Tensor) -> None:
-        self.shared = shared
-        self.inputs: list[Tensor] = []
-        self.gradients: list[Tensor] = []
+    def forth(self, x: Tensor) -> Tensor:
+        return F.linear(x, self._weight_OI)
 
-    def taken(self, dim: int) -> tuple[Tensor, Tensor]:
-        """All inputs and all gradients, joined; then there are none."""
-        joined = torch.cat(self.inputs, dim), torch.cat(self.gradients, dim)
-        self.inputs.clear()
-        self.gradients.clear()
-        return joined
+    def to_input(self, x: Tensor, gradient: Tensor) -> Tensor:
+        return gradient @ self._weight_OI
 
-
-class _Collect(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weight_OI: Tensor, notes: _Notes) -> Tensor:
-        ctx.notes = notes
-        return weight_OI.new_zeros(())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, None]:
-        x_NI, gradient_NO = ctx.notes.taken(0)
-        return gradient_NO.T @ x_NI, None
+    def to_shared(self, inputs: list[Tensor], gradients: list[Tensor]) -> tuple[Tensor]:
+        x_NI, gradient_NO = (torch.cat([each.flatten(0, -2) for each in several]) for several in (inputs, gradients))
+        return (gradient_NO.T @ x_NI,)
 
 
-class _Apply(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x_BI: Tensor, handle: Tensor, notes: _Notes) -> Tensor:
-        ctx.notes = notes
-        ctx.save_for_backward(x_BI, handle)
-        return F.linear(x_BI, notes.shared)
+class _MixtureSteps(DeferredSteps):
+    def __init__(self, values_BSV: Tensor) -> None:
+        super().__init__()
+        self._values_BSV = values_BSV
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient_BO: Tensor) -> tuple[Tensor | None, Tensor, None]:
-        x_BI, handle = ctx.saved_tensors
-        notes = ctx.notes
-        # detached: notes that held the graph would hold it for good where a pass ends before they are taken
-        notes.inputs.append(x_BI.detach().flatten(0, -2))
-        notes.gradients.append(gradient_BO.flatten(0, -2))
-        input_gradient = gradient_BO @ notes.shared if ctx.needs_input_grad[0] else None
-        return input_gradient, torch.zeros_like(handle), None
+    def forth(self, x: Tensor) -> Tensor:
+        return x @ self._values_BSV
 
+    def to_input(self, x: Tensor, gradient: Tensor) -> Tensor:
+        return gradient @ self._values_BSV.mT
 
-class _CollectMixture(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values_BSV: Tensor, notes: _Notes) -> Tensor:
-        ctx.notes = notes
-        return values_BSV.new_zeros(())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, None]:
-        weights_BTS, gradient_BTV = ctx.notes.taken(1)
-        return weights_BTS.mT @ gradient_BTV, None
-
-
-class _Mix(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weights_BTS: Tensor, handle: Tensor, notes: _Notes) -> Tensor:
-        ctx.notes = notes
-        ctx.save_for_backward(weights_BTS, handle)
-        return weights_BTS @ notes.shared
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient_BTV: Tensor) -> tuple[Tensor | None, Tensor, None]:
-        weights_BTS, handle = ctx.saved_tensors
-        notes = ctx.notes
-        notes.inputs.append(weights_BTS.detach())
-        notes.gradients.append(gradient_BTV)
-        weights_gradient = gradient_BTV @ notes.shared.mT if ctx.needs_input_grad[0] else None
-        return weights_gradient, torch.zeros_like(handle), None
+    def to_shared(self, inputs: list[Tensor], gradients: list[Tensor]) -> tuple[Tensor]:
+        return (torch.cat(inputs, dim=1).mT @ torch.cat(gradients, dim=1),)
 
 
 class _CollectSum(torch.autograd.Function):

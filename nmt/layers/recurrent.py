@@ -163,9 +163,7 @@ class _LSTMPointwise(torch.autograd.Function):
     def backward(ctx: Any, hidden_gradient_BD: Tensor, cell_gradient_BD: Tensor) -> tuple[Tensor, Tensor]:
         if ctx.is_native:
             gates_BG, cell_BD = ctx.saved_tensors
-            kernels = native.kernels(gates_BG)
-            assert kernels is not None
-            return kernels.lstm_back(gates_BG, cell_BD, hidden_gradient_BD, cell_gradient_BD)
+            return native.expected(gates_BG).lstm_back(gates_BG, cell_BD, hidden_gradient_BD, cell_gradient_BD)
         gates_BG, cell_BD, tanh_BD = ctx.saved_tensors
         width = cell_BD.shape[1]
         i, f, g, o = gates_BG.chunk(4, dim=1)

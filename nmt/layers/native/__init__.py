@@ -369,6 +369,13 @@ def kernels(x: Tensor) -> Kernels | None:
     return _kernels(x.dtype)
 
 
+def expected(x: Tensor) -> Kernels:
+    """The same where it is known that there are some."""
+    found = kernels(x)
+    assert found is not None
+    return found
+
+
 @cache
 def _kernels(dtype: torch.dtype) -> Kernels | None:
     names = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
