@@ -78,6 +78,13 @@ def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Ten
     return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
 
 
+def listed(
+    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, wanted: native.Wanted
+) -> Tensor:
+    """See ``Kernels.listed_bytes``."""
+    return kernels.listed_bytes(x_NI, weight_OI.values_OI, weight_OI.packed().shift, weight_OI.scale_O, bias_O, wanted)
+
+
 def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
     kernels = native.kernels(x)
     x_NI = x.reshape(-1, x.shape[-1])

@@ -1,7 +1,10 @@
 """A model that chooses among some tokens of its vocabulary: the output layer computes no other (Jean et al. 2015, "On
 Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2).
 
-Shapes as in ``seq2seq``; U tokens to choose among.
+What all sentences have is one matrix product; for what each has of its own see ``nmt.layers.listed``.
+
+Shapes as in ``seq2seq``; X tokens that a sentence chooses among, C of them common to all sentences, L its own, U those
+of all sentences together.
 """
 
 from __future__ import annotations
@@ -9,11 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.core.record import BatchRecord
+from nmt.layers.listed import ListedLogits, Lists
 from nmt.models.seq2seq import Seq2Seq, Step
 
 M = TypeVar("M", bound=BatchRecord)
@@ -22,12 +28,40 @@ S = TypeVar("S", bound=BatchRecord)
 
 @dataclass(frozen=True)
 class Choices:
-    """What the sentences of a batch choose among."""
+    """What the sentences of a batch choose among: to a search a sentence's tokens are 0, 1, 2, ..., the common ones
+    first."""
 
-    token_U: Tensor
-    """The tokens of all sentences together, in rising order. To a search they are 0, 1, 2, ..."""
-    is_absent_BU: Tensor
-    """Those that are not for a sentence: so its result does not depend on those that share its batch."""
+    common_C: Tensor
+    """The tokens that all sentences have, in rising order."""
+    own_U: Tensor
+    """Those that some have, in rising order."""
+    lists: Lists
+    """Those of each."""
+
+    @classmethod
+    def of(cls, common_C: npt.NDArray[np.int64], is_own_BV: npt.NDArray[np.bool_], device: torch.device) -> Choices:
+        """From the common tokens, in rising order, and which others each sentence has."""
+        row_E, token_E = np.divmod(np.flatnonzero(is_own_BV), is_own_BV.shape[1])
+        length_B = np.bincount(row_E, minlength=len(is_own_BV))
+        column_E = np.arange(len(row_E)) - np.repeat(np.cumsum(length_B) - length_B, length_B)
+        is_any_V = np.bincount(token_E, minlength=is_own_BV.shape[1]) > 0
+        place_V = np.cumsum(is_any_V) - 1
+        token_BL = np.zeros((len(is_own_BV), length_B.max(initial=0)), dtype=np.int64)
+        place_BL = np.zeros_like(token_BL)
+        token_BL[row_E, column_E], place_BL[row_E, column_E] = token_E, place_V[token_E]
+        own_U = np.flatnonzero(is_any_V)
+        common, own, token, place, length = (
+            torch.from_numpy(each).to(device) for each in (common_C, own_U, token_BL, place_BL, length_B)
+        )
+        return cls(common, own, Lists(token, place, length))
+
+    def tokens(self) -> list[list[int]]:
+        """What the numbers of each sentence mean."""
+        common = self.common_C.tolist()
+        return [
+            common + own[:length]
+            for own, length in zip(self.lists.token_BL.tolist(), self.lists.length_B.tolist(), strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -35,7 +69,9 @@ class AmongMemory(BatchRecord, Generic[M]):
     """The memory of a batch of sentences, and what each chooses among."""
 
     memory: M
-    is_absent_BU: Tensor
+    token_BX: Tensor
+    """The token of each number."""
+    lists: Lists
 
 
 @final
@@ -50,11 +86,14 @@ class Among(Generic[M, S]):
         self.pad = model.pad
         self._model = model
         self._choices = choices
-        self._weight_UD, self._bias_U = model.output.rows(choices.token_U)
+        self._weight_CD, self._bias_C = model.output.rows(choices.common_C)
+        self._of_lists = ListedLogits(model.output, choices.own_U)
 
     def encode(self, source_BS: Tensor) -> AmongMemory[M]:
         """See ``Searchable``."""
-        return AmongMemory(self._model.encode(source_BS), self._choices.is_absent_BU)
+        lists, common_C = self._choices.lists, self._choices.common_C
+        token_BX = torch.cat([common_C.expand(len(lists), -1), lists.token_BL], dim=1)
+        return AmongMemory(self._model.encode(source_BS), token_BX, lists)
 
     def start(self, memory: AmongMemory[M]) -> S:
         """See ``Searchable``."""
@@ -62,17 +101,20 @@ class Among(Generic[M, S]):
 
     def step(self, token_N: Tensor, memory: AmongMemory[M], state: S) -> Step[S]:
         """See ``Searchable``; -inf for what is not among a sentence's tokens."""
-        step = self._model.decoder.step(self._choices.token_U[token_N], memory.memory, state)
-        is_absent_BU = memory.is_absent_BU
-        sentence_N = torch.arange(len(token_N), device=token_N.device) // (len(token_N) // len(is_absent_BU))
+        token_BX, lists = memory.token_BX, memory.lists
+        beams = len(token_N) // len(token_BX)
+        token_N = token_BX.gather(1, token_N.view(-1, beams)).flatten()
+        step = self._model.decoder.step(token_N, memory.memory, state)
 
         def logits(rows: slice) -> Tensor:
-            logits_NU = F.linear(step.readout_NR[rows], self._weight_UD, self._bias_U)
-            return logits_NU.masked_fill_(is_absent_BU[sentence_N[rows]], -torch.inf)
+            readout_ND = step.readout_NR[rows]
+            common_NC = F.linear(readout_ND, self._weight_CD, self._bias_C)
+            first, _, _ = rows.indices(len(token_N))
+            return torch.cat([common_NC, self._of_lists(readout_ND, lists, first, beams)], dim=1)
 
-        return Step(len(self._choices.token_U), logits, step.weights, step.state)
+        return Step(token_BX.shape[1], logits, step.weights, step.state)
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """See ``Searchable``."""
         first_N = self._model.first_token(rows, device)
-        return torch.searchsorted(self._choices.token_U, first_N)
+        return torch.searchsorted(self._choices.common_C, first_N)

@@ -62,31 +62,28 @@ def decode(
         if phrases is not None:
             max_length_B = max_length_B + torch.tensor([sum(map(len, each)) for each in phrases])
         searched: Searchable[Any, Any] = model
-        token_U: list[int] | None = None
+        tokens: list[list[int]] | None = None
         if shortlist is not None:
             narrow = _narrowed(shortlist, [sources[row] for row in rows], given, phrases, compute)
-            searched, token_U, given, phrases = (
-                model.among(narrow.choices),
-                narrow.token_U,
-                narrow.prefixes,
-                narrow.phrases,
-            )
+            searched, tokens = model.among(narrow.choices), narrow.tokens
+            given, phrases = narrow.prefixes, narrow.phrases
         rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
         with compute.autocast():
             best = search_of(config, phrases, scored=scored)(
                 searched, torch.from_numpy(padded).to(compute.device), rules
             )
-        for row, each in zip(rows, best, strict=True):
-            found[row] = each if token_U is None else tuple(_renumbered(one, token_U) for one in each)
+        for place, (row, each) in enumerate(zip(rows, best, strict=True)):
+            found[row] = each if tokens is None else tuple(_renumbered(one, tokens[place]) for one in each)
     return [each for each in found if each is not None]
 
 
 @dataclass(frozen=True)
 class _Narrow:
-    """A batch whose target tokens are numbered by their place among the choices."""
+    """A batch in which each sentence's target tokens are numbered by their place among its choices."""
 
     choices: Choices
-    token_U: list[int]
+    tokens: list[list[int]]
+    """What the numbers of each sentence mean."""
     prefixes: list[Sequence[int]] | None
     phrases: tuple[tuple[Phrase, ...], ...] | None
 
@@ -102,22 +99,29 @@ def _narrowed(
     for more, each in zip(further, phrases or (), strict=False):
         more += chain.from_iterable(each)
     choices = shortlist.choices(sources, further, compute.device)
-    token_U = choices.token_U.tolist()
-    place = {token: number for number, token in enumerate(token_U)}
+    tokens = choices.tokens()
     # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
-    assert token_U[: EOS + 1] == list(range(EOS + 1))
+    assert choices.common_C[: EOS + 1].tolist() == list(range(EOS + 1))
+    if prefixes is None and phrases is None:
+        return _Narrow(choices, tokens, None, None)
+    number_of = [{token: number for number, token in enumerate(each)} for each in tokens]
     return _Narrow(
         choices,
-        token_U,
-        None if prefixes is None else [[place[token] for token in prefix] for prefix in prefixes],
+        tokens,
+        None
+        if prefixes is None
+        else [[of[token] for token in prefix] for of, prefix in zip(number_of, prefixes, strict=True)],
         None
         if phrases is None
-        else tuple(tuple(tuple(place[token] for token in phrase) for phrase in each) for each in phrases),
+        else tuple(
+            tuple(tuple(of[token] for token in phrase) for phrase in each)
+            for of, each in zip(number_of, phrases, strict=True)
+        ),
     )
 
 
-def _renumbered(hypothesis: Hypothesis, token_U: list[int]) -> Hypothesis:
-    return replace(hypothesis, tokens=tuple(token_U[token] for token in hypothesis.tokens))
+def _renumbered(hypothesis: Hypothesis, tokens: list[int]) -> Hypothesis:
+    return replace(hypothesis, tokens=tuple(tokens[number] for number in hypothesis.tokens))
 
 
 def paths_of(config: SearchConfig) -> int:

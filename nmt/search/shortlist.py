@@ -2,8 +2,8 @@
 
 Of each source token the targets that it is most often translated by, and for every sentence the most frequent ones
 (Jean et al. 2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3). The output
-layer then has hundreds of rows instead of the whole vocabulary's. Probabilities are those among the tokens of the
-list.
+layer then computes hundreds of logits instead of the whole vocabulary's. Probabilities are those among the tokens of
+the list.
 """
 
 from __future__ import annotations
@@ -36,19 +36,18 @@ class Shortlist:
         self, sources: Sequence[Sequence[int]], further: Sequence[Sequence[int]], device: torch.device
     ) -> Choices:
         """What a batch of sentences chooses among, with ``further`` tokens of each."""
-        allowed_BV = np.zeros((len(sources), self.vocabulary), dtype=bool)
-        allowed_BV[:, self.always_A] = True
-        for allowed_V, more in zip(allowed_BV, further, strict=True):
-            allowed_V[list(more)] = True
+        is_own_BV = np.zeros((len(sources), self.vocabulary), dtype=bool)
+        for is_own_V, more in zip(is_own_BV, further, strict=True):
+            is_own_V[list(more)] = True
         # the targets of all source tokens in a row, and whose each is
         source_Y = np.fromiter(chain.from_iterable(sources), dtype=np.int64)
         row_Y = np.repeat(np.arange(len(sources)), [len(source) for source in sources])
         first_Y = self.offsets_X1[source_Y]
         count_Y = self.offsets_X1[source_Y + 1] - first_Y
         place_E = np.arange(count_Y.sum()) + np.repeat(first_Y - (np.cumsum(count_Y) - count_Y), count_Y)
-        allowed_BV[np.repeat(row_Y, count_Y), self.targets_T[place_E]] = True
-        token_U = np.flatnonzero(allowed_BV.any(axis=0))
-        return Choices(torch.from_numpy(token_U).to(device), torch.from_numpy(~allowed_BV[:, token_U]).to(device))
+        is_own_BV[np.repeat(row_Y, count_Y), self.targets_T[place_E]] = True
+        is_own_BV[:, self.always_A] = False
+        return Choices.of(np.unique(self.always_A), is_own_BV, device)
 
     def fits(self, source_tokens: int) -> bool:
         """Whether it is a shortlist for that many source tokens."""
@@ -67,4 +66,4 @@ class Shortlist:
 
     def size(self, source: Sequence[int]) -> int:
         """How many tokens a sentence chooses among."""
-        return self.choices([source], [()], torch.device("cpu")).token_U.numel()
+        return len(self.choices([source], [()], torch.device("cpu")).tokens()[0])

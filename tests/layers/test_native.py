@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from nmt.layers import native
-from nmt.layers.native import FEW_THREADS, Kernels, Told
+from nmt.layers.native import FEW_THREADS, Kernels, Told, Wanted
 from nmt.layers.native.compiled import compiled
-from nmt.layers.quantized import Int8Weight, add_product
+from nmt.layers.quantized import Int8Weight, add_product, listed
 from nmt.search.best import log_normalizer
 from tests.models.variants import TRANSFORMER, make, tree
 
@@ -97,6 +97,7 @@ def test_a_row_that_is_lost_takes_no_other_with_it() -> None:
 @needs_kernels
 def test_what_does_not_go_together_is_refused() -> None:
     weight, memory = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 2, 5, 8)
+    lists = torch.zeros(2, 3, dtype=torch.int64)
     calls: list[Callable[[], object]] = [
         lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
         lambda: kernels().product(drawn(2, 8), weight.packed(), weight.scale_O, None, drawn(2, 5), onto=False),
@@ -113,6 +114,10 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
         lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
         lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), Wanted(lists, lists[:, 0], 0, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[:, 0], 1, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[0], 0, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists.int(), lists[:, 0].int(), 0, 2)),
     ]
     for call in calls:
         with pytest.raises(AssertionError):
@@ -327,6 +332,39 @@ def test_products_in_integers_are_those_without_kernels(
     close_to = {"atol": 1e-5, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 0.25, "rtol": 1e-2}
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, **close_to)
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("in_bytes", [False, True], ids=["numbers", "bytes"])
+@pytest.mark.parametrize("beams", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("inputs", [1, 16, 63, 130])
+@torch.no_grad()
+def test_outputs_on_a_list_are_those_of_the_whole_product(
+    inputs: int, beams: int, in_bytes: bool, dtype: torch.dtype
+) -> None:
+    if in_bytes and not kernels(dtype)._has_product:
+        pytest.skip("this CPU has none for bytes, or better ones")
+    outputs, columns, lengths = 70, 11, [0, 1, 11, 6]
+    output_BL = torch.randint(outputs, (len(lengths), columns), generator=torch.Generator().manual_seed(1))
+    length_B = torch.tensor(lengths)
+    x_NI, bias_O = drawn(len(lengths) * beams, inputs, dtype=dtype), drawn(outputs, dtype=dtype, seed=2)
+    weight_OI = drawn(outputs, inputs, dtype=dtype, seed=3)
+    weight = Int8Weight.of(weight_OI, dtype) if in_bytes else weight_OI
+    expected = torch.nn.functional.linear(x_NI, weight, bias_O).tolist()
+    for first, last in ((0, len(x_NI)), (1, len(x_NI) - 1), (beams, 3 * beams)):
+        wanted = Wanted(output_BL, length_B, first, beams)
+        if isinstance(weight, Int8Weight):
+            found_NL = listed(kernels(dtype), x_NI[first:last], weight, bias_O, wanted)
+        else:
+            found_NL = kernels(dtype).listed(x_NI[first:last], weight, bias_O, wanted)
+        for row, found in enumerate(found_NL.tolist(), first):
+            sentence = row // beams
+            names = output_BL[sentence, : lengths[sentence]].tolist()
+            assert found[: len(names)] == pytest.approx([expected[row][each] for each in names], abs=0.05, rel=0.01)
+            assert found[len(names) :] == [-math.inf] * (columns - len(names))
+            if dtype == torch.float32:
+                assert found[: len(names)] == pytest.approx([expected[row][each] for each in names], abs=1e-4)
 
 
 @needs_kernels

@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
+from nmt.layers import native
+from nmt.layers.native.compiled import compiled
 from nmt.layers.quantized import Int8Weight
 from nmt.models.ensemble import Ensemble
+from nmt.models.quantize import quantize
+from nmt.search import best
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.decode import decode
 from nmt.search.shortlist import Shortlist
@@ -23,6 +28,7 @@ TOKENS = 12
 MODELS = {
     "rnn": lambda: make(tree(), tokens=TOKENS),
     "transformer": lambda: make(tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER), tokens=TOKENS),
+    "bytes": lambda: in_bytes(make(tree(), tokens=TOKENS)),
     "both": lambda: Ensemble([make(tree(), seed=1, tokens=TOKENS), make(tree(), seed=2, tokens=TOKENS)]),
 }
 SEARCHES = {
@@ -32,6 +38,22 @@ SEARCHES = {
     "no repeat": SearchConfig(beam=2, no_repeat=1, min_length=2),
     "draws": SearchConfig(n_best=3, sampling=SamplingConfig(seed=3)),
 }
+
+
+def in_bytes(model: nn.Module) -> nn.Module:
+    quantize(model, torch.float32)
+    return model
+
+
+@pytest.fixture(params=["looked up", "together"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By kernels, and without any; the logits of few rows at a time."""
+    monkeypatch.setattr(best, "TOGETHER", 16)
+    if request.param == "together":
+        monkeypatch.setattr(native, "_kernels", lambda _: None)
+    elif compiled() is None:
+        pytest.skip("no C++ compiler")
+
 
 each_model = pytest.mark.parametrize("name", list(MODELS))
 each_search = pytest.mark.parametrize("search", list(SEARCHES.values()), ids=list(SEARCHES))
@@ -96,8 +118,8 @@ def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
     model, search = MODELS[name](), SearchConfig(beam=4)
     prefixes = [[10, 5], [], [7], []]
     found = decode(model, SOURCES, search, COMPUTE, prefixes=prefixes, shortlist=NARROW)
-    for prefix, (best, *_) in zip(prefixes, found, strict=True):
-        assert list(best.tokens[: len(prefix)]) == prefix
+    for prefix, (first, *_) in zip(prefixes, found, strict=True):
+        assert list(first.tokens[: len(prefix)]) == prefix
     phrases = [((10, 7),), (), ((5,), (7,)), ()]
     found = decode(model, SOURCES, search, COMPUTE, constraints=phrases, shortlist=NARROW)
     assert (10, 7) in list(zip(found[0][0].tokens, found[0][0].tokens[1:], strict=False))

@@ -33,6 +33,8 @@ _SIGNATURES = {
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "additive_to_query": [*[_POINTER] * 5, *[_COUNT] * 4],
     "additive_to_memory": [*[_POINTER] * 6, *[_COUNT] * 4],
+    "listed": [*[_POINTER] * 6, *[_COUNT] * 5],
+    "listed_bytes": [*[_POINTER] * 8, *[_COUNT] * 5],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
     "argmax": [*[_POINTER] * 2, *[_COUNT] * 2],
     "largest_together": [*[_POINTER] * 4, *[_COUNT] * 4],
@@ -107,6 +109,33 @@ class Told:
         for each, shape in zip(given, ((batch, positions), (positions, batch, self.heads, time)), strict=True):
             assert each is None or (each.shape == shape and each.is_contiguous() and each.element_size() == 1)
         return [None if each is None else each.data_ptr() for each in given]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which outputs are wanted of each row: those on its sentence's list."""
+
+    output_BL: Tensor
+    length_B: Tensor
+    first: int
+    """The first row's number among those of all sentences,"""
+    beams: int
+    """which have so many each."""
+
+    def pointers(self) -> tuple[int, int]:
+        """Of the lists and their lengths."""
+        assert self.output_BL.dtype == self.length_B.dtype == torch.int64
+        assert self.output_BL.is_contiguous()
+        assert self.length_B.is_contiguous()
+        assert self.length_B.shape == self.output_BL.shape[:1]
+        return self.output_BL.data_ptr(), self.length_B.data_ptr()
+
+    def counts(self, x_NI: Tensor) -> tuple[int, int, int, int, int]:
+        """First, rows, beams, places of a list and inputs."""
+        assert x_NI.is_contiguous()
+        assert self.first >= 0
+        assert self.first + len(x_NI) <= len(self.length_B) * self.beams
+        return self.first, len(x_NI), self.beams, self.output_BL.shape[1], x_NI.shape[1]
 
 
 class Kernels:
@@ -245,6 +274,32 @@ class Kernels:
             product_NO.data_ptr(), scale_N.data_ptr(), scale_O.data_ptr(), bias, out_NO.data_ptr(), onto, *out_NO.shape
         )
         return out_NO
+
+    def listed(self, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor, wanted: Wanted) -> Tensor:
+        """Of w x + b the outputs on the list of each row's sentence, (N, L), -inf behind its end."""
+        assert weight_OI.dtype == bias_O.dtype == x_NI.dtype
+        assert weight_OI.is_contiguous()
+        assert weight_OI.shape == (len(bias_O), x_NI.shape[1])
+        out_NL = x_NI.new_empty(len(x_NI), wanted.output_BL.shape[1])
+        pointers = (weight_OI.data_ptr(), bias_O.data_ptr(), *wanted.pointers(), out_NL.data_ptr())
+        self._listed(x_NI.data_ptr(), *pointers, *wanted.counts(x_NI))  # type: ignore[attr-defined]
+        return out_NL
+
+    def listed_bytes(
+        self, x_NI: Tensor, values_OI: Tensor, shift_O: Tensor, scale_O: Tensor, bias_O: Tensor, wanted: Wanted
+    ) -> Tensor:
+        """The same of what ``product`` gives; ``values_OI`` are not packed. Where ``has_product``."""
+        assert self._has_product
+        assert values_OI.dtype == torch.int8
+        assert values_OI.is_contiguous()
+        assert values_OI.shape == (len(scale_O), x_NI.shape[1])
+        assert len(shift_O) >= len(scale_O) == len(bias_O)
+        assert bias_O.dtype == x_NI.dtype
+        out_NL = x_NI.new_empty(len(x_NI), wanted.output_BL.shape[1])
+        weight = (each.data_ptr() for each in (values_OI, shift_O, scale_O, bias_O))
+        pointers = (*weight, *wanted.pointers(), out_NL.data_ptr())
+        self._listed_bytes(x_NI.data_ptr(), *pointers, *wanted.counts(x_NI))  # type: ignore[attr-defined]
+        return out_NL
 
     def lstm(self, gates_NG: Tensor, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
         """The next hidden state and memory from the pre-activations i, f, g, o."""

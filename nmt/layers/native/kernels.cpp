@@ -135,6 +135,26 @@ inline float tanh_of(float x) {
 // Loops over positions run to a multiple of it: the rest of a vector takes longer than a vector.
 constexpr int64_t LANES = 16;
 
+// As many numbers as a register holds, or a few of them.
+typedef float Lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+inline Lanes lanes(const float* from) {
+    Lanes value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+inline Lanes lanes(const bfloat16* from) {
+    typedef uint16_t Halves __attribute__((vector_size(LANES * sizeof(uint16_t))));
+    typedef uint32_t Wholes __attribute__((vector_size(LANES * sizeof(uint32_t))));
+    Halves bits;
+    std::memcpy(&bits, from, sizeof bits);
+    const Wholes wide_bits = __builtin_convertvector(bits, Wholes) << 16;
+    Lanes value;
+    std::memcpy(&value, &wide_bits, sizeof value);
+    return value;
+}
+
 // In place, over a multiple of LANES; seen is 1 or, for what shall get a weight of exactly 0, 0.
 inline void softmax(float* scores, const float* seen, int64_t positions) {
     float most = -INFINITY, sum = 0.0f;
@@ -229,19 +249,44 @@ void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t in
     }
 }
 
-// The product of integers with the scaling of its outcome, where the CPU adds up four products of bytes at once. Those
-// are of an unsigned and a signed byte: rows are raised by 128, and sums start at `shift`, which takes that off again.
+// Products of bytes are of an unsigned and a signed one, as CPUs add up four of them at once: rows are raised by 128, and
+// sums start at `shift`, which takes that off again.
+struct Raised {
+    int64_t stride;
+    std::vector<uint8_t> values;
+    std::vector<float> scale;
+
+    // The same as quantize, and zeros up to the stride.
+    template <typename T>
+    void read(const T* x, int64_t rows, int64_t inputs, int64_t new_stride) {
+        stride = new_stride;
+        values.resize(rows * stride);
+        scale.resize(rows);
+        for (int64_t n = 0; n < rows; ++n) {
+            uint8_t* const to = values.data() + n * stride;
+            const T* const from = x + n * inputs;
+            const float inverse = 1.0f / (scale[n] = step(from, inputs));
+#pragma omp simd
+            for (int64_t i = 0; i < inputs; ++i) {
+                to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(wide(from[i]) * inverse)) + 128);
+            }
+            for (int64_t i = inputs; i < new_stride; ++i) to[i] = 0;
+        }
+    }
+};
+
+// The product of integers with the scaling of its outcome.
 //
 // A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the
 // quad of every output; missing inputs and outputs are 0, in shift too.
 constexpr int64_t BLOCK = 64, QUAD = 4;
 
-#if HAS_PRODUCT
-constexpr int64_t VECTORS = BLOCK / LANES;
-
 // Sums stay in registers only if nothing refers to them by a number that is not known.
 #define UNROLLED _Pragma("GCC unroll 8")
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
+
+#if HAS_PRODUCT
+constexpr int64_t VECTORS = BLOCK / LANES;
 
 // What becomes of the sums of one block of outputs.
 template <typename T>
@@ -324,19 +369,10 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     constexpr int64_t TILE = 6;  // with four vectors of sums for each row: 24 of the 32 registers
     constexpr int64_t TOGETHER = 8 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
     const int64_t quads = (inputs + QUAD - 1) / QUAD, stride = quads * QUAD;
-    static thread_local std::vector<uint8_t> values;
-    static thread_local std::vector<float> scale;
-    values.resize(rows * stride);
-    scale.resize(rows);
-    for (int64_t n = 0; n < rows; ++n) {
-        uint8_t* const to = values.data() + n * stride;
-        const float inverse = 1.0f / (scale[n] = step(x + n * inputs, inputs));
-#pragma omp simd
-        for (int64_t i = 0; i < inputs; ++i) {
-            to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(wide(x[n * inputs + i]) * inverse)) + 128);
-        }
-        for (int64_t i = inputs; i < stride; ++i) to[i] = 0;
-    }
+    static thread_local Raised raised;
+    raised.read(x, rows, inputs, stride);
+    const uint8_t* const values = raised.values.data();
+    const float* const scale = raised.scale.data();
     const int64_t blocks = (outputs + BLOCK - 1) / BLOCK;
     for (int64_t start = 0; start < rows; start += TOGETHER) {
         const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
@@ -345,7 +381,7 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
             const Block<T> block = {output_scale + first, bias ? bias + first : nullptr, onto,
                                     outputs - first < BLOCK ? outputs - first : BLOCK};
             const auto run = [&](auto of_rows, int64_t n) {
-                tile<decltype(of_rows)::value>(values.data() + n * stride, scale.data() + n, stride,
+                tile<decltype(of_rows)::value>(values + n * stride, scale + n, stride,
                                                weight + first * stride, shift + first, quads, block,
                                                out + n * outputs + first, outputs);
             };
@@ -365,6 +401,120 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
 #else
 template <typename T>
 void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
+#endif
+
+// Products with rows of a weight that each sentence has a list of, -inf beyond the end of that. The first row is the
+// `first` of a batch in which each sentence has `beams`. dots(rows, tokens, found) fills in those of so many rows and
+// TOKENS tokens, given by their numbers: together, since a sum by itself waits for each of its terms.
+constexpr int TOKENS = 4, MOST_ROWS = 5;
+
+struct Lists {
+    const int64_t *tokens, *lengths;
+    int64_t first, rows, beams, columns;
+};
+
+template <typename T, typename F>
+void of_lists(const Lists of, T* out, const F& dots) {
+    for (int64_t start = 0, end; start < of.rows; start = end) {
+        const int64_t sentence = (of.first + start) / of.beams, next = (sentence + 1) * of.beams - of.first;
+        end = next < of.rows ? next : of.rows;
+        const int64_t* const list = of.tokens + sentence * of.columns;
+        const int64_t length = of.lengths[sentence];
+        for (int64_t l = 0; l < length; l += TOKENS) {
+            const int64_t tokens_left = length - l < TOKENS ? length - l : TOKENS;
+            int64_t tokens[TOKENS];
+            for (int64_t t = 0; t < TOKENS; ++t) tokens[t] = list[t < tokens_left ? l + t : l];
+            const auto run = [&](auto together, int64_t n, int64_t rows_left) {
+                constexpr int ROWS = decltype(together)::value;
+                int64_t rows[ROWS];
+                float found[ROWS][TOKENS];
+                for (int64_t r = 0; r < ROWS; ++r) rows[r] = r < rows_left ? n + r : n;
+                dots(rows, tokens, found);
+                for (int64_t r = 0; r < rows_left && r < ROWS; ++r) {
+                    for (int64_t t = 0; t < tokens_left; ++t) narrow(found[r][t], out[rows[r] * of.columns + l + t]);
+                }
+            };
+            int64_t n = start;
+            for (; end - n > 2; n += MOST_ROWS) run(std::integral_constant<int, MOST_ROWS>(), n, end - n);
+            for (; n < end; ++n) run(std::integral_constant<int, 1>(), n, 1);
+        }
+        for (int64_t n = start; n < end; ++n) {
+            for (int64_t l = length; l < of.columns; ++l) narrow(-INFINITY, out[n * of.columns + l]);
+        }
+    }
+}
+
+inline float sum_of(Lanes x) {
+    float each[LANES];
+    std::memcpy(each, &x, sizeof x);
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < LANES; ++i) sum += each[i];
+    return sum;
+}
+
+template <typename T>
+void listed(const Lists of, const T* x, const T* weight, const T* bias, T* out, int64_t inputs) {
+    const int64_t whole = inputs / LANES * LANES;
+    of_lists(of, out, [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+        constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
+        Lanes sums[ROWS][TOKENS] = {};
+        for (int64_t i = 0; i < whole; i += LANES) {
+            Lanes weights[TOKENS];
+            UNROLLED for (int t = 0; t < TOKENS; ++t) weights[t] = lanes(weight + tokens[t] * inputs + i);
+            UNROLLED for (int r = 0; r < ROWS; ++r) {
+                const Lanes row = lanes(x + rows[r] * inputs + i);
+                UNROLLED for (int t = 0; t < TOKENS; ++t) sums[r][t] += row * weights[t];
+            }
+        }
+        UNROLLED for (int r = 0; r < ROWS; ++r) {
+            UNROLLED for (int t = 0; t < TOKENS; ++t) {
+                float sum = sum_of(sums[r][t]);
+                for (int64_t i = whole; i < inputs; ++i) {
+                    sum += wide(x[rows[r] * inputs + i]) * wide(weight[tokens[t] * inputs + i]);
+                }
+                found[r][t] = sum + wide(bias[tokens[t]]);
+            }
+        }
+    });
+}
+
+#if HAS_PRODUCT
+template <typename T>
+void listed_bytes(const Lists of, const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale,
+                  const T* bias, T* out, int64_t inputs) {
+    static thread_local Raised raised;
+    raised.read(x, of.rows, inputs, inputs);
+    const uint8_t* const values = raised.values.data();
+    const float* const scale = raised.scale.data();
+    of_lists(of, out, [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+        constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
+        __m512i sums[ROWS][TOKENS] = {};
+        for (int64_t i = 0; i < inputs; i += 64) {
+            const __mmask64 there = inputs - i < 64 ? (1ull << (inputs - i)) - 1 : ~0ull;
+            __m512i weights[TOKENS];
+            UNROLLED for (int t = 0; t < TOKENS; ++t) {
+                weights[t] = _mm512_maskz_loadu_epi8(there, weight + tokens[t] * inputs + i);
+            }
+            UNROLLED for (int r = 0; r < ROWS; ++r) {
+                const __m512i row = _mm512_maskz_loadu_epi8(there, values + rows[r] * inputs + i);
+                UNROLLED for (int t = 0; t < TOKENS; ++t) {
+                    sums[r][t] = _mm512_dpbusd_epi32(sums[r][t], row, weights[t]);
+                }
+            }
+        }
+        UNROLLED for (int r = 0; r < ROWS; ++r) {
+            UNROLLED for (int t = 0; t < TOKENS; ++t) {
+                const int32_t sum = _mm512_reduce_add_epi32(sums[r][t]) + shift[tokens[t]];
+                const float by = scale[rows[r]] * output_scale[tokens[t]];
+                found[r][t] = static_cast<float>(sum) * by + wide(bias[tokens[t]]);
+            }
+        }
+    });
+}
+#else
+template <typename T>
+void listed_bytes(const Lists, const T*, const int8_t*, const int32_t*, const float*, const T*, T*, int64_t) {}
 #endif
 
 template <typename T>
@@ -490,15 +640,6 @@ void additive_to_memory(Rows memories, const T* query, const T* keys, const T* v
 }
 
 // ---- attention of whole sequences, for training
-
-// As many numbers as a register holds, or a few of them.
-typedef float Lanes __attribute__((vector_size(LANES * sizeof(float))));
-
-inline Lanes lanes(const float* from) {
-    Lanes value;
-    std::memcpy(&value, from, sizeof value);
-    return value;
-}
 
 template <int ROWS, int COLUMNS>
 inline void multiply_tile(const float* a, int64_t a_row, int64_t a_column, const float* b, int64_t b_row, float* c,
@@ -915,6 +1056,18 @@ SHARED_FOR_BOTH(attend_all, HEADS, batch, heads* queries* positions, query, keys
      float scale, int causal)
 SHARED_FOR_BOTH(attend_all_back, HEADS_BACK, batch, heads* queries* positions, query, keys, values, gradient,
                 query_gradient, keys_gradient, values_gradient, TOLD_APART)
+
+#define LISTED(T)                                                                                                  \
+    (const T* x, const T* weight, const T* bias, const int64_t* lists, const int64_t* lengths, T* out, int64_t first, \
+     int64_t rows, int64_t beams, int64_t columns, int64_t inputs)
+#define LISTS Lists{lists, lengths, first, rows, beams, columns}
+FOR_BOTH(listed, LISTED, LISTS, x, weight, bias, out, inputs)
+
+#define LISTED_BYTES(T)                                                                                         \
+    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,          \
+     const int64_t* lists, const int64_t* lengths, T* out, int64_t first, int64_t rows, int64_t beams,          \
+     int64_t columns, int64_t inputs)
+FOR_BOTH(listed_bytes, LISTED_BYTES, LISTS, x, weight, shift, output_scale, bias, out, inputs)
 
 #define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
 FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
