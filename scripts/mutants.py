@@ -320,6 +320,13 @@ MUTANTS = (
         ("tests/search/test_shortlist.py",),
     ),
     Mutant(
+        "a beam looks back at the past of the row that it stands in",
+        "nmt/layers/native/kernels.cpp",
+        "steps[s] + trail[n * positions + s] * step_row",
+        "steps[s] + n * step_row",
+        ("tests/models/test_transformer.py",),
+    ),
+    Mutant(
         "a kernel leaves the end of a list open",
         "nmt/layers/native/kernels.cpp",
         "for (int64_t l = length; l < of.columns; ++l) narrow(-INFINITY, out[n * of.columns + l]);",

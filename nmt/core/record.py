@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="BatchRecord")
 
 _SHAPE = re.compile("_[A-Z0-9]+$")
+_SHARED = "shared"
 
 
 @dataclass(frozen=True)
 class BatchRecord:
     """A frozen dataclass of tensors, all with the batch as dimension 0.
 
-    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. So choosing rows (a beam that follows
+    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``; ``shared()`` fields are none of the
+    record's tensors, and stay as they are. So choosing rows (a beam that follows
     its parents, a batch whose finished sentences leave) and repeating them is written here once, and a record that
     gains a field cannot forget to carry it along.
     """
@@ -72,14 +74,23 @@ class BatchRecord:
         return tuple(".".join(parts) for parts in _names(self))
 
     def _map(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = {name: getattr(self, name) for name in _own_names(self)}
         return dataclasses.replace(self, **{name: _apply(function, value) for name, value in fields.items()})
+
+
+def shared() -> Any:
+    """A field of a ``BatchRecord`` that all rows have in common."""
+    return dataclasses.field(metadata={_SHARED: True})
+
+
+def _own_names(record: BatchRecord) -> list[str]:
+    return [field.name for field in dataclasses.fields(record) if _SHARED not in field.metadata]
 
 
 def _names(value: Any) -> Iterator[tuple[str, ...]]:
     inner: list[tuple[str, Any]] = []
     if isinstance(value, BatchRecord):
-        inner = [(_SHAPE.sub("", field.name), getattr(value, field.name)) for field in dataclasses.fields(value)]
+        inner = [(_SHAPE.sub("", name), getattr(value, name)) for name in _own_names(value)]
     elif isinstance(value, tuple):
         inner = [(str(number), each) for number, each in enumerate(value)]
     elif value is not None:

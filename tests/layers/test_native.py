@@ -69,6 +69,31 @@ def test_attention_of_one_query(positions: int, beams: int, width: int, dtype: t
 
 
 @needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 7, 32, 64, 65])
+@pytest.mark.parametrize("positions", [1, 5, 16, 37])
+def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.dtype) -> None:
+    rows, heads = 5, 2
+    # earlier steps have had more rows; before keys and values there is a query, or there is none
+    for parts in (2, 3):
+        steps = [drawn(rows + positions - s, parts * heads * width, dtype=dtype, seed=s) for s in range(positions)]
+        trail_NT = torch.stack(
+            [
+                torch.randint(len(step), (rows,), generator=torch.Generator().manual_seed(s))
+                for s, step in enumerate(steps)
+            ],
+            dim=1,
+        )
+        query_NHA = drawn(rows, 3, heads, width, dtype=dtype)[:, 1]
+        found_NQ = kernels(dtype).attend_behind(query_NHA, steps, trail_NT, 0.3)
+        past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, trail_NT.T, strict=True)], dim=1)
+        keys, values = past_NTX.double().view(rows, positions, parts, heads, width)[:, :, -2:].unbind(dim=2)
+        weights_NHS = (0.3 * torch.einsum("nha,nsha->nhs", query_NHA.double(), keys)).softmax(dim=-1)
+        expected = torch.einsum("nhs,nsha->nha", weights_NHS, values).flatten(1)
+        torch.testing.assert_close(found_NQ.double(), expected, **close(dtype))
+
+
+@needs_kernels
 def test_what_is_hidden_has_exactly_no_weight() -> None:
     query_NHA, memory = drawn(1, 1, 32).abs(), drawn(1, 1, 5, 32, seed=2)
     is_pad_BS = torch.tensor([[False, False, True, True, True]])
@@ -105,6 +130,10 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend(drawn(4, 2, 8), memory, memory, None, 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
+        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(3, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
+        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
         lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
         lambda: kernels().lstm_back(drawn(3, 4), drawn(3, 1), drawn(2, 1), drawn(3, 1)),
         lambda: kernels().attend_all(drawn(2, 3, 8), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),

@@ -400,6 +400,41 @@ def test_a_settled_model_makes_the_same_steps(options: dict[str, Any], precision
 
 
 @every_way_to_step
+@torch.no_grad()
+def test_settled_steps_follow_rows_that_change_places_and_leave(options: dict[str, Any]) -> None:
+    """By the same model that keeps all of a row's past in the row."""
+    found = []
+    for settled in (True, False):
+        model = for_inference(make(settings(**options)), Compute(torch.device("cpu"), "float32"))
+        if settled:
+            model.settle()
+        memory, generator = model.encode(SOURCE_BS), torch.Generator().manual_seed(7)
+        state, logits = model.start(memory).repeat(BEAMS), []
+        for time in range(12):
+            step = model.step(torch.randint(6, (len(memory) * BEAMS,), generator=generator), memory, state)
+            logits.append(step.logits_NV)
+            parent_BK = torch.randint(BEAMS, (len(memory), BEAMS), generator=generator)
+            row_N = (parent_BK + BEAMS * torch.arange(len(memory))[:, None]).flatten()
+            if time in (3, 8):  # the first sentence leaves
+                memory, row_N = memory.select(torch.arange(1, len(memory))), row_N[BEAMS:]
+            state = step.state.select(row_N)
+        found.append(torch.cat(logits))
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_a_settled_model_can_step_twice_from_one_state() -> None:
+    model = for_inference(make(settings()), Compute(torch.device("cpu"), "float32"))
+    model.settle()
+    memory = model.encode(SOURCE_BS)
+    state = model.step(torch.tensor([4, 5, 1]), memory, model.start(memory)).state
+    one = model.step(torch.tensor([4, 4, 4]), memory, state)
+    expected_NV = model.step(torch.tensor([1, 5, 4]), memory, one.state).logits_NV
+    model.step(torch.tensor([5, 5, 5]), memory, state)
+    assert torch.equal(model.step(torch.tensor([1, 5, 4]), memory, one.state).logits_NV, expected_NV)
+
+
+@every_way_to_step
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_a_settled_model_errs_no_more_in_bfloat16(
     options: dict[str, Any], precision: str, monkeypatch: pytest.MonkeyPatch

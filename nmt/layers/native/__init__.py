@@ -10,6 +10,7 @@ Shapes as where they are called; N rows, M of a memory, of which N is a multiple
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -23,6 +24,7 @@ from nmt.layers.native.compiled import compiled, multiplies_tiles
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
     "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
+    "attend_behind": [_POINTER, _COUNT, _POINTER, _COUNT, *[_POINTER] * 2, *[_COUNT] * 4, _FACTOR],
     "attend_all": [*[_POINTER] * 6, *[_COUNT] * 8, _FACTOR, _FLAG],
     "attend_all_back": [*[_POINTER] * 9, *[_COUNT] * 8, _FACTOR, _FLAG],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
@@ -179,6 +181,35 @@ class Kernels:
             rows // max(memories, 1),
             heads,
             positions,
+            width,
+            scale,
+        )
+        return context_NQ
+
+    def attend_behind(self, query_NHA: Tensor, steps: Sequence[Tensor], trail_NT: Tensor, scale: float) -> Tensor:
+        """The same over the steps that are behind each row, (N, H x A). ``trail_NT`` says which row of a step it was;
+        keys and values of all heads are the end of that. They are not looked at for whether they are of one kind: a
+        search has as many calls as layers and steps."""
+        rows, heads, width = query_NHA.shape
+        assert query_NHA.stride()[1:] == (width, 1)
+        assert trail_NT.dtype == torch.int64
+        assert trail_NT.is_contiguous()
+        assert trail_NT.shape == (rows, len(steps))
+        assert steps[-1].dtype == query_NHA.dtype
+        assert steps[-1].shape[1] in (2 * heads * width, 3 * heads * width)
+        assert steps[-1].is_contiguous()
+        context_NQ = query_NHA.new_empty(rows, heads * width)
+        pointers = (ctypes.c_void_p * len(steps))(*[step.data_ptr() for step in steps])
+        self._attend_behind(  # type: ignore[attr-defined]
+            query_NHA.data_ptr(),
+            query_NHA.stride(0),
+            pointers,
+            steps[-1].shape[1],
+            trail_NT.data_ptr(),
+            context_NQ.data_ptr(),
+            rows,
+            heads,
+            len(steps),
             width,
             scale,
         )

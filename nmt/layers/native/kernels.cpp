@@ -173,7 +173,30 @@ inline void softmax(float* scores, const float* seen, int64_t positions) {
     for (int64_t s = 0; s < positions; ++s) scores[s] = seen[s] > 0.0f ? scores[s] * scale : 0.0f;
 }
 
-// WIDTH is the width where the compiler shall know it, or 0.
+// What one head of one query gets; key(s) and value(s) point to those of a position. WIDTH is the width where the
+// compiler shall know it, or 0.
+template <int64_t WIDTH, typename T, typename Key, typename Value>
+inline void look(const T* q, const Key& key, const Value& value, const float* seen, float* scores, float* sums,
+                 T* context, int64_t positions, int64_t any_width, float scale) {
+    const int64_t width = WIDTH ? WIDTH : any_width;
+    for (int64_t s = 0; s < positions; ++s) {
+        const T* const k = key(s);
+        float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t a = 0; a < width; ++a) sum += wide(q[a]) * wide(k[a]);
+        scores[s] = sum * scale;
+    }
+    softmax(scores, seen, (positions + LANES - 1) / LANES * LANES);
+    for (int64_t a = 0; a < width; ++a) sums[a] = 0.0f;
+    for (int64_t s = 0; s < positions; ++s) {
+        const T* const v = value(s);
+        const float weight = scores[s];
+#pragma omp simd
+        for (int64_t a = 0; a < width; ++a) sums[a] += weight * wide(v[a]);
+    }
+    for (int64_t a = 0; a < width; ++a) narrow(sums[a], context[a]);
+}
+
 template <int64_t WIDTH, typename T>
 void attend_with(const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values,
                  int64_t memory_row, int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context,
@@ -189,25 +212,36 @@ void attend_with(const T* query, int64_t query_row, int64_t query_head, const T*
             for (int64_t s = 0; s < positions; ++s) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
         }
         for (int64_t h = 0; h < heads; ++h) {
-            const T* const q = query + n * query_row + h * query_head;
             const int64_t start = sentence * memory_row + h * memory_head;
-            for (int64_t s = 0; s < positions; ++s) {
-                const T* const k = keys + start + s * memory_position;
-                float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-                for (int64_t a = 0; a < width; ++a) sum += wide(q[a]) * wide(k[a]);
-                scores[s] = sum * scale;
-            }
-            softmax(scores, seen, padded);
-            for (int64_t a = 0; a < width; ++a) sums[a] = 0.0f;
-            for (int64_t s = 0; s < positions; ++s) {
-                const T* const v = values + start + s * memory_position;
-                const float weight = scores[s];
-#pragma omp simd
-                for (int64_t a = 0; a < width; ++a) sums[a] += weight * wide(v[a]);
-            }
-            T* const c = context + (n * heads + h) * width;
-            for (int64_t a = 0; a < width; ++a) narrow(sums[a], c[a]);
+            look<WIDTH>(
+                query + n * query_row + h * query_head, [=](int64_t s) { return keys + start + s * memory_position; },
+                [=](int64_t s) { return values + start + s * memory_position; }, seen, scores, sums,
+                context + (n * heads + h) * width, positions, width, scale);
+        }
+    }
+}
+
+// The positions are the steps that are behind each row, which was row `trail` of each of them. A row of a step holds
+// keys and then values at its end, those of each head side by side.
+template <int64_t WIDTH, typename T>
+void attend_behind_with(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
+                        const int64_t* trail, T* context, int64_t rows, int64_t heads, int64_t positions,
+                        int64_t any_width, float scale) {
+    const int64_t width = WIDTH ? WIDTH : any_width;
+    const int64_t padded = (positions + LANES - 1) / LANES * LANES, of_values = step_row - heads * width;
+    const int64_t of_keys = of_values - heads * width;
+    std::vector<float> buffer(2 * padded + width);
+    std::vector<const T*> places(positions);
+    float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
+    const T** const place = places.data();
+    for (int64_t s = 0; s < positions; ++s) seen[s] = 1.0f;
+    for (int64_t n = 0; n < rows; ++n) {
+        for (int64_t s = 0; s < positions; ++s) place[s] = steps[s] + trail[n * positions + s] * step_row;
+        for (int64_t h = 0; h < heads; ++h) {
+            look<WIDTH>(
+                query + n * query_row + h * width, [=](int64_t s) { return place[s] + of_keys + h * width; },
+                [=](int64_t s) { return place[s] + of_values + h * width; }, seen, scores, sums,
+                context + (n * heads + h) * width, positions, width, scale);
         }
     }
 }
@@ -218,6 +252,15 @@ void attend(int64_t width, const T* query, Others... others) {
         case 32: return attend_with<32>(query, others...);
         case 64: return attend_with<64>(query, others...);
         default: return attend_with<0>(query, others...);
+    }
+}
+
+template <typename T, typename... Others>
+void attend_behind(int64_t width, const T* query, Others... others) {
+    switch (width) {
+        case 32: return attend_behind_with<32>(query, others...);
+        case 64: return attend_behind_with<64>(query, others...);
+        default: return attend_behind_with<0>(query, others...);
     }
 }
 
@@ -998,6 +1041,12 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
      int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale)
 FOR_BOTH(attend, ATTEND, width, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position,
          hidden, context, rows, beams, heads, positions, width, scale)
+
+#define ATTEND_BEHIND(T)                                                                                              \
+    (const T* query, int64_t query_row, const T* const* steps, int64_t step_row, const int64_t* trail, T* context,    \
+     int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale)
+FOR_BOTH(attend_behind, ATTEND_BEHIND, width, query, query_row, steps, step_row, trail, context, rows, heads, positions,
+         width, scale)
 
 #define QUANTIZE(T) (const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs)
 FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)

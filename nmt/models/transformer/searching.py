@@ -11,16 +11,19 @@ values alone where the score reads no keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.multihead import HeadsAttended, MultiHead, Projected
-from nmt.core.record import BatchRecord
+from nmt.attention.multihead import HeadsAttended, MultiHead, Projected, Together
+from nmt.core.record import BatchRecord, shared
+from nmt.layers import native
 from nmt.layers.embedding import Embedding
 from nmt.layers.feed_forward import FeedForward
 from nmt.layers.positions import Angles, Unchanged, turned
@@ -31,11 +34,105 @@ from nmt.models.transformer.block import Entrance, Residual
 
 
 @dataclass(frozen=True)
-class SearchState(BatchRecord):
+class SearchState(BatchRecord, ABC):
     """What goes from step to step of a search, all of whose rows have as many steps behind them."""
 
+    @property
+    @abstractmethod
+    def time(self) -> int:
+        """How many steps are behind."""
+
+    @abstractmethod
+    def pasts(self) -> list[_Past]:
+        """What each layer looks back at, bottom first."""
+
+    @abstractmethod
+    def after(self, pasts: Sequence[_Past]) -> SearchState:
+        """The state after a step, which its ``pasts`` have kept."""
+
+
+@dataclass(frozen=True)
+class CopiedState(SearchState):
+    """Keys and values of each row, which each step and each change of rows copies."""
+
     kept_NPHTA: tuple[Tensor, ...]
-    """Of all steps so far, of each layer, bottom first."""
+    """Of all steps so far, of each layer."""
+
+    @property
+    def time(self) -> int:
+        """See ``SearchState``."""
+        return self.kept_NPHTA[0].shape[3]
+
+    def pasts(self) -> list[_Past]:
+        """See ``SearchState``."""
+        return [_Copied(kept) for kept in self.kept_NPHTA]
+
+    def after(self, pasts: Sequence[_Past]) -> SearchState:
+        """See ``SearchState``."""
+        return CopiedState(tuple(past.kept for past in pasts))
+
+
+@dataclass(frozen=True)
+class TrailState(SearchState):
+    """The same where a kernel follows each row's trail: what a step has projected stays where it is."""
+
+    trail_NT: Tensor
+    """Which row of a step each row was."""
+    kept_NX: tuple[tuple[Tensor, ...], ...] = shared()
+    """Of each layer, what each step has projected: keys and values are the end of it."""
+
+    @property
+    def time(self) -> int:
+        """See ``SearchState``."""
+        return self.trail_NT.shape[1]
+
+    def pasts(self) -> list[_Past]:
+        """See ``SearchState``."""
+        now_N1 = torch.arange(len(self.trail_NT))[:, None]
+        trail_NT = torch.cat([self.trail_NT, now_N1], dim=1)
+        return [_Trail(trail_NT, kept) for kept in self.kept_NX]
+
+    def after(self, pasts: Sequence[_Past]) -> SearchState:
+        """See ``SearchState``."""
+        first = pasts[0]
+        assert isinstance(first, _Trail)
+        return TrailState(first.trail_NT, tuple(past.kept for past in pasts))
+
+
+class _Past(ABC):
+    """What a layer looks back at in a step."""
+
+    kept: Any
+    """What a state keeps of it."""
+
+    @abstractmethod
+    def look(self, core: nn.Module, query_NH1A: Tensor, now_NX: Tensor, at: _Time) -> Tensor:
+        """What the heads get of all steps and the one that is now, (N, H x A); keeps that. ``now_NX`` ends with its
+        keys and values."""
+
+
+class _Copied(_Past):
+    def __init__(self, kept_NPHTA: Tensor) -> None:
+        self.kept = kept_NPHTA
+
+    def look(self, core: nn.Module, query_NH1A: Tensor, now_NX: Tensor, at: _Time) -> Tensor:
+        rows, parts, heads, _, width = self.kept.shape
+        now_NPH1A = now_NX[:, -parts * heads * width :].view(rows, parts, heads, 1, width)
+        self.kept = torch.cat([self.kept, now_NPH1A], dim=3)
+        memory: BatchRecord = core.memory(Projected(self.kept[:, 0], self.kept[:, -1]), None)  # type: ignore[operator]
+        return _attended(core, query_NH1A, at, memory).context_BTQ.view(rows, -1)
+
+
+class _Trail(_Past):
+    def __init__(self, trail_NT: Tensor, kept_NX: tuple[Tensor, ...]) -> None:
+        self.trail_NT = trail_NT
+        self.kept = kept_NX
+
+    def look(self, core: nn.Module, query_NH1A: Tensor, now_NX: Tensor, at: _Time) -> Tensor:
+        assert isinstance(core, Together)
+        self.kept = (*self.kept, now_NX)
+        query_NHA = query_NH1A[:, :, 0]
+        return native.expected(query_NHA).attend_behind(query_NHA, self.kept, self.trail_NT, core.scale)
 
 
 class SearchSteps:
@@ -46,31 +143,32 @@ class SearchSteps:
     ) -> None:
         self._enter = _Enter(embedding, entrance)
         self._layers = [_Layer(layer) for layer in layers]
+        self._has_trails = all(layer.has_trail() for layer in self._layers)
         self._norm = _norm(norm)
         self._read = Product.of(readout) if isinstance(readout, nn.Linear) else None
 
     def start(self, rows: int, like: Tensor) -> SearchState:
         """The state before the first step, in the type of ``like``."""
-        return SearchState(tuple(layer.nothing(rows, like) for layer in self._layers))
+        if self._has_trails and native.kernels(like) is not None:
+            return TrailState(like.new_empty(rows, 0, dtype=torch.int64), ((),) * len(self._layers))
+        return CopiedState(tuple(layer.nothing(rows, like) for layer in self._layers))
 
     def __call__(
         self, token_N: Tensor, memories: tuple[BatchRecord, ...], state: SearchState
     ) -> DecoderStep[SearchState]:
         """One step over the layers' memories; see ``Decoder.step``."""
-        time = state.kept_NPHTA[0].shape[3]
+        time = state.time
         at = _Time(token_N.new_full((len(token_N), 1), time))
         x_ND = self._enter(token_N, time)
-        seen: list[Callable[[], Tensor]] = []
-        kept: list[Tensor] = []
-        for layer, memory, past in zip(self._layers, memories, state.kept_NPHTA, strict=True):
-            x_ND, now, weights = layer(x_ND, at, memory, past)
-            kept.append(now)
+        pasts, seen = state.pasts(), list[Callable[[], Tensor]]()
+        for layer, memory, past in zip(self._layers, memories, pasts, strict=True):
+            x_ND, weights = layer(x_ND, at, memory, past)
             seen.append(weights)
         x_ND = self._norm(x_ND)
         return DecoderStep(
             x_ND if self._read is None else self._read(x_ND),
             lambda: torch.cat([weights() for weights in seen], dim=1)[:, :, 0],
-            SearchState(tuple(kept)),
+            state.after(pasts),
         )
 
 
@@ -131,18 +229,22 @@ class _Layer:
         """What is kept before the first step."""
         return self._itself.nothing(rows, like)
 
+    def has_trail(self) -> bool:
+        """Whether the kernel attends as the layer does to itself."""
+        return self._itself.has_trail()
+
     def __call__(
-        self, x_ND: Tensor, at: _Time, memory: BatchRecord, past_NPHTA: Tensor
-    ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
-        """The next states, in place of ``x_ND``, what is kept, and what forms the weights (N, H, 1, S)."""
+        self, x_ND: Tensor, at: _Time, memory: BatchRecord, past: _Past
+    ) -> tuple[Tensor, Callable[[], Tensor]]:
+        """The next states, in place of ``x_ND``, and what forms the weights (N, H, 1, S); ``past`` keeps this step."""
         of_itself, of_source, of_inside = self._norms
         is_first = self._is_first
-        x_ND, kept = self._itself(x_ND, of_itself(x_ND) if is_first else x_ND, at, past_NPHTA)
+        x_ND = self._itself(x_ND, of_itself(x_ND) if is_first else x_ND, at, past)
         x_ND = x_ND if is_first else of_itself(x_ND)
         x_ND, weights = self._source(x_ND, of_source(x_ND) if is_first else x_ND, at, memory)
         x_ND = x_ND if is_first else of_source(x_ND)
         x_ND = self._inside(x_ND, of_inside(x_ND) if is_first else x_ND)
-        return x_ND if is_first else of_inside(x_ND), kept, weights
+        return x_ND if is_first else of_inside(x_ND), weights
 
 
 class _Self:
@@ -160,18 +262,18 @@ class _Self:
     def nothing(self, rows: int, like: Tensor) -> Tensor:
         return like.new_empty(rows, self._parts - 1, self._heads, 0, self._width)
 
-    def __call__(self, x_ND: Tensor, read_ND: Tensor, at: _Time, past_NPHTA: Tensor) -> tuple[Tensor, Tensor]:
+    def has_trail(self) -> bool:
+        return isinstance(self._core, Together)
+
+    def __call__(self, x_ND: Tensor, read_ND: Tensor, at: _Time, past: _Past) -> Tensor:
         rows = len(x_ND)
-        parts_NXH1A = self._project(read_ND).view(rows, self._parts, self._heads, 1, self._width)
+        now_NX = self._project(read_ND)
+        parts_NXH1A = now_NX.view(rows, self._parts, self._heads, 1, self._width)
+        query_NH1A = parts_NXH1A[:, 0]
         if self._rotary:
             both_NXH1A = at.turned(parts_NXH1A[:, :2])
-            query_NH1A, now_NPH1A = both_NXH1A[:, 0], torch.cat([both_NXH1A[:, 1:], parts_NXH1A[:, 2:]], dim=1)
-        else:
-            query_NH1A, now_NPH1A = parts_NXH1A[:, 0], parts_NXH1A[:, 1:]
-        kept_NPHTA = torch.cat([past_NPHTA, now_NPH1A], dim=3)
-        memory = self._core.memory(Projected(kept_NPHTA[:, 0], kept_NPHTA[:, -1]), None)
-        context_ND = _attended(self._core, query_NH1A, at, memory).context_BTQ.view(rows, -1)
-        return self._out.onto(x_ND, context_ND), kept_NPHTA
+            query_NH1A, now_NX = both_NXH1A[:, 0], torch.cat([both_NXH1A[:, 1:], parts_NXH1A[:, 2:]], dim=1).flatten(1)
+        return self._out.onto(x_ND, past.look(self._core, query_NH1A, now_NX, at))
 
 
 class _Source:
