@@ -131,12 +131,13 @@ def test_states_follow_their_rows(config: dict[str, Any], settled: bool) -> None
     memory = model.encode(SOURCE_BS)
     state = model.step(TARGET_BT[:, 0], memory, model.start(memory)).state
     rows = torch.tensor([2, 0, 2])
-    expected = model.step(TARGET_BT[:, 1], memory, state)
-    chosen = model.step(TARGET_BT[rows, 1], memory.select(rows), state.select(rows))
-    torch.testing.assert_close(chosen.logits_NV, expected.logits_NV[rows])
-    for one, other in zip(chosen.state.tensors(), expected.state.select(rows).tensors(), strict=True):
-        torch.testing.assert_close(one, other)
-    assert len(state.select(rows)) == len(memory.select(rows)) == 3
+    own, chosen = memory.select(rows), state.select(rows)
+    assert len(chosen) == len(own) == 3
+    for token_B in TARGET_BT.T[1:]:  # a state is what follows from it
+        expected_step, step = model.step(token_B, memory, state), model.step(token_B[rows], own, chosen)
+        torch.testing.assert_close(step.logits_NV, expected_step.logits_NV[rows])
+        torch.testing.assert_close(step.weights_NHS, expected_step.weights_NHS[rows])
+        state, chosen = expected_step.state, step.state
 
 
 @every_model
