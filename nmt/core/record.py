@@ -1,4 +1,4 @@
-"""Records whose every tensor has the batch as dimension 0."""
+"""Records of tensors that have the batch as dimension 0."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SHARED = "shared"
 class BatchRecord:
     """A frozen dataclass of tensors, all with the batch as dimension 0.
 
-    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``; ``shared()`` fields are none of the
-    record's tensors, and stay as they are. So choosing rows (a beam that follows
+    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. So choosing rows (a beam that follows
     its parents, a batch whose finished sentences leave) and repeating them is written here once, and a record that
-    gains a field cannot forget to carry it along.
+    gains a field cannot forget to carry it along. What ``shared()`` fields hold is none of the record's tensors and
+    goes along as it is.
     """
 
     def select(self: Self, rows_N: Tensor) -> Self:
@@ -47,9 +47,12 @@ class BatchRecord:
 
     @classmethod
     def joined(cls: type[Self], parts: Sequence[Self]) -> Self:
-        """The rows of all parts, of which there is at least one, part after part."""
+        """The rows of all parts, of which there is at least one, part after part; what they share is the same."""
         import torch
 
+        first = list(_shared_by(parts[0]))
+        for part in parts:
+            assert all(one is other for one, other in zip(first, _shared_by(part), strict=True))
         columns = zip(*(part.tensors() for part in parts), strict=True)
         return parts[0].with_tensors([torch.cat(column) for column in columns])
 
@@ -79,8 +82,19 @@ class BatchRecord:
 
 
 def shared() -> Any:
-    """A field of a ``BatchRecord`` that all rows have in common."""
+    """A field of a ``BatchRecord`` that its rows have in common."""
     return dataclasses.field(metadata={_SHARED: True})
+
+
+def _shared_by(value: Any) -> Iterator[Any]:
+    """What the shared fields of a record and of those inside of it hold."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _shared_by(each)
+    elif isinstance(value, BatchRecord):
+        for field in dataclasses.fields(value):
+            held = getattr(value, field.name)
+            yield from [held] if _SHARED in field.metadata else _shared_by(held)
 
 
 def _own_names(record: BatchRecord) -> list[str]:

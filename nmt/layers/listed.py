@@ -25,7 +25,7 @@ from nmt.layers.quantized import Int8Weight, listed
 
 @dataclass(frozen=True)
 class Lists(BatchRecord):
-    """What stands on the list of each sentence, filled up with any token."""
+    """What stands on the list of each sentence, filled up with token 0."""
 
     token_BL: Tensor
     place_BL: Tensor

@@ -31,13 +31,20 @@ class Int8Weight(Tensor):
     values_OI: Tensor
     scale_O: Tensor
     _packed: native.Packed | None
+    _shift_O: Tensor | None
 
     @staticmethod
     def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
         made: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
         made.values_OI, made.scale_O = values_OI, scale_O
-        made._packed = None
+        made._packed = made._shift_O = None
         return made
+
+    def shift(self) -> Tensor:
+        """As kernels read it that look outputs up, (O,), made once."""
+        if self._shift_O is None:
+            self._shift_O = native.shift(self.values_OI)
+        return self._shift_O
 
     def packed(self) -> native.Packed:
         """As a kernel reads it, made once."""
@@ -82,7 +89,7 @@ def listed(
     kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, wanted: native.Wanted
 ) -> Tensor:
     """See ``Kernels.listed_bytes``."""
-    return kernels.listed_bytes(x_NI, weight_OI.values_OI, weight_OI.packed().shift, weight_OI.scale_O, bias_O, wanted)
+    return kernels.listed_bytes(x_NI, weight_OI.values_OI, weight_OI.shift(), weight_OI.scale_O, bias_O, wanted)
 
 
 def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:

@@ -10,6 +10,7 @@ of all sentences together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar, final
 
 import numpy as np
@@ -37,6 +38,8 @@ class Choices:
     """Those that some have, in rising order."""
     lists: Lists
     """Those of each."""
+    vocabulary: int
+    """The number of tokens that there are."""
 
     @classmethod
     def of(cls, common_C: npt.NDArray[np.int64], is_own_BV: npt.NDArray[np.bool_], device: torch.device) -> Choices:
@@ -53,15 +56,12 @@ class Choices:
         common, own, token, place, length = (
             torch.from_numpy(each).to(device) for each in (common_C, own_U, token_BL, place_BL, length_B)
         )
-        return cls(common, own, Lists(token, place, length))
+        return cls(common, own, Lists(token, place, length), is_own_BV.shape[1])
 
-    def tokens(self) -> list[list[int]]:
-        """What the numbers of each sentence mean."""
-        common = self.common_C.tolist()
-        return [
-            common + own[:length]
-            for own, length in zip(self.lists.token_BL.tolist(), self.lists.length_B.tolist(), strict=True)
-        ]
+    @cached_property
+    def token_BX(self) -> Tensor:
+        """The token that each number of a sentence means, and 0 behind the end of its list."""
+        return torch.cat([self.common_C.expand(len(self.lists), -1), self.lists.token_BL], dim=1)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class AmongMemory(BatchRecord, Generic[M]):
 
     memory: M
     token_BX: Tensor
-    """The token of each number."""
+    """See ``Choices``."""
     lists: Lists
 
 
@@ -83,6 +83,7 @@ class Among(Generic[M, S]):
     def __init__(self, model: Seq2Seq[M, S], choices: Choices) -> None:
         """``choices`` are those of the sentences that will be encoded, row by row."""
         assert not model.training
+        assert choices.vocabulary == model.output.vocabulary  # which kernels do not look after
         self.pad = model.pad
         self._model = model
         self._choices = choices
@@ -91,9 +92,8 @@ class Among(Generic[M, S]):
 
     def encode(self, source_BS: Tensor) -> AmongMemory[M]:
         """See ``Searchable``."""
-        lists, common_C = self._choices.lists, self._choices.common_C
-        token_BX = torch.cat([common_C.expand(len(lists), -1), lists.token_BL], dim=1)
-        return AmongMemory(self._model.encode(source_BS), token_BX, lists)
+        choices = self._choices
+        return AmongMemory(self._model.encode(source_BS), choices.token_BX, choices.lists)
 
     def start(self, memory: AmongMemory[M]) -> S:
         """See ``Searchable``."""

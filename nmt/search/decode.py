@@ -83,7 +83,7 @@ class _Narrow:
 
     choices: Choices
     tokens: list[list[int]]
-    """What the numbers of each sentence mean."""
+    """What the numbers of each sentence mean: ``Choices.token_BX``."""
     prefixes: list[Sequence[int]] | None
     phrases: tuple[tuple[Phrase, ...], ...] | None
 
@@ -99,12 +99,13 @@ def _narrowed(
     for more, each in zip(further, phrases or (), strict=False):
         more += chain.from_iterable(each)
     choices = shortlist.choices(sources, further, compute.device)
-    tokens = choices.tokens()
+    tokens = choices.token_BX.tolist()
     # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
     assert choices.common_C[: EOS + 1].tolist() == list(range(EOS + 1))
     if prefixes is None and phrases is None:
         return _Narrow(choices, tokens, None, None)
-    number_of = [{token: number for number, token in enumerate(each)} for each in tokens]
+    # what fills a list up has the number of the token itself, which comes before
+    number_of = [{each[number]: number for number in reversed(range(len(each)))} for each in tokens]
     return _Narrow(
         choices,
         tokens,

@@ -66,4 +66,4 @@ class Shortlist:
 
     def size(self, source: Sequence[int]) -> int:
         """How many tokens a sentence chooses among."""
-        return len(self.choices([source], [()], torch.device("cpu")).tokens()[0])
+        return self.choices([source], [()], torch.device("cpu")).token_BX.shape[1]

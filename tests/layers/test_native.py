@@ -259,6 +259,9 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     told = Told(5, 40, 0.3, causal=False, threshold=0)
     queries_BTX, back_BTQ = drawn(36, 9, 200, dtype=dtype, seed=5), drawn(36, 9, 200, dtype=dtype, seed=6)
     memory_BSY = drawn(36, 7, 400, dtype=dtype, seed=7)
+    weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
+    output_BL = torch.arange(12 * 300).view(12, 300) % 900
+    wanted = Wanted(output_BL, torch.arange(289, 301), 0, beams)
 
     def all_of_them() -> list[Tensor]:
         of = kernels(dtype)
@@ -270,6 +273,8 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
             *of.lstm_back(gates_NG, query_NA, query_NA, query_NA),
             of.attend_all(queries_BTX, memory_BSY, None, None, told),
             *of.attend_all_back(queries_BTX, memory_BSY, None, None, back_BTQ, told),
+            of.listed(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, wanted),
+            *([listed(of, query_NA, weight, bias_O, wanted)] if of._has_product else []),
         ]
 
     threads = torch.get_num_threads()

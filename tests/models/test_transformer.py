@@ -26,7 +26,7 @@ from nmt.models.transformer.block import Entrance
 from nmt.models.transformer.config import ROTATING, TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
-from nmt.models.transformer.searching import SearchState
+from nmt.models.transformer.searching import SearchState, TrailState
 from nmt.workflows.loading import for_inference
 from tests.attention.oracles import attention_config, softmax
 from tests.models import torch_transformer
@@ -432,6 +432,19 @@ def test_a_settled_model_can_step_twice_from_one_state() -> None:
     expected_NV = model.step(torch.tensor([1, 5, 4]), memory, one.state).logits_NV
     model.step(torch.tensor([5, 5, 5]), memory, state)
     assert torch.equal(model.step(torch.tensor([1, 5, 4]), memory, one.state).logits_NV, expected_NV)
+
+
+@torch.no_grad()
+def test_states_of_two_searches_are_not_joined() -> None:
+    """Rows of either know their past by where it stands in their own search."""
+    model = for_inference(make(settings()), Compute(torch.device("cpu"), "float32"))
+    model.settle()
+    memory, token_B = model.encode(SOURCE_BS), torch.tensor([4, 5, 1])
+    one, other = (model.step(token_B, memory, model.start(memory)).state for _ in range(2))
+    if isinstance(one, TrailState):
+        assert len(TrailState.joined([one, one])) == 2 * len(one)
+        with pytest.raises(AssertionError):
+            TrailState.joined([one, other])
 
 
 @every_way_to_step

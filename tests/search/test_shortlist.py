@@ -126,6 +126,14 @@ def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
     assert {5, 7} <= set(found[2][0].tokens)
 
 
+def test_where_nothing_is_allowed_a_short_list_has_an_answer_too() -> None:
+    """Two subwords, none of them twice, and no end before nine: of a draw among nothing some number comes out."""
+    search = SearchConfig(n_best=2, sampling=SamplingConfig(seed=3), min_length=9, no_repeat=1)
+    found = decode(MODELS["rnn"](), SOURCES, search, COMPUTE, shortlist=shortlist({4: [4], 5: [5], 6: [6, 7, 8]}))
+    assert [len(each) for each in found] == [2] * len(SOURCES)
+    assert all(0 <= token < TOKENS for each in found for one in each for token in one.tokens)
+
+
 def test_weights_of_eight_bits_have_rows() -> None:
     weight_OI = torch.randn(7, 5, generator=torch.Generator().manual_seed(2))
     chosen = torch.tensor([0, 3, 6])

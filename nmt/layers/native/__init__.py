@@ -49,13 +49,18 @@ BLOCK, QUAD = 64, 4
 """As in ``kernels.cpp``."""
 
 
+def shift(values_OI: Tensor) -> Tensor:
+    """What the sum of each output starts at, because rows are raised by 128 to be without a sign: (O,)."""
+    return (-128 * values_OI.sum(dim=1, dtype=torch.int32)).to(torch.int32)
+
+
 class Packed(NamedTuple):
     """A weight of 8-bit integers as ``Kernels.product`` reads it."""
 
     values: Tensor
     inputs: int
     shift: Tensor
-    """What each sum starts at: rows are raised by 128 to be without a sign."""
+    """See ``shift``; filled up with zeros."""
 
     @staticmethod
     def of(values_OI: Tensor) -> Packed:
@@ -63,10 +68,8 @@ class Packed(NamedTuple):
         outputs, inputs = values_OI.shape
         blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
         filled = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
-        shift = -128 * filled.sum(dim=1, dtype=torch.int32)
-        return Packed(
-            filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous(), inputs, shift.to(torch.int32)
-        )
+        packed = filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous()
+        return Packed(packed, inputs, shift(filled))
 
 
 _Given: TypeAlias = "tuple[Tensor | None, Tensor | None]"
@@ -324,7 +327,7 @@ class Kernels:
         assert values_OI.dtype == torch.int8
         assert values_OI.is_contiguous()
         assert values_OI.shape == (len(scale_O), x_NI.shape[1])
-        assert len(shift_O) >= len(scale_O) == len(bias_O)
+        assert shift_O.shape == scale_O.shape == bias_O.shape
         assert bias_O.dtype == x_NI.dtype
         out_NL = x_NI.new_empty(len(x_NI), wanted.output_BL.shape[1])
         weight = (each.data_ptr() for each in (values_OI, shift_O, scale_O, bias_O))

@@ -22,7 +22,7 @@ FLAGS = (
     *("-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"),
 )
 SECONDS = 120
-"""That a compiler may take; two are usual."""
+"""That a compiler may take; ten are usual."""
 
 
 @cache

@@ -35,7 +35,7 @@ int omp_get_thread_num() __attribute__((weak));
 
 namespace {
 
-// Of numbers that tanh or exp is taken of: fewer are done before other threads have been woken.
+// Of numbers that tanh or exp is taken of, or as much work: fewer are done before other threads have been woken.
 constexpr int64_t WORTH_SHARING = 1 << 14;
 
 struct Rows {
@@ -457,10 +457,10 @@ struct Lists {
 };
 
 template <typename T, typename F>
-void of_lists(const Lists of, T* out, const F& dots) {
-    for (int64_t start = 0, end; start < of.rows; start = end) {
+void of_lists(Rows own, const Lists of, T* out, const F& dots) {
+    for (int64_t start = own.start, end; start < own.end; start = end) {
         const int64_t sentence = (of.first + start) / of.beams, next = (sentence + 1) * of.beams - of.first;
-        end = next < of.rows ? next : of.rows;
+        end = next < own.end ? next : own.end;
         const int64_t* const list = of.tokens + sentence * of.columns;
         const int64_t length = of.lengths[sentence];
         for (int64_t l = 0; l < length; l += TOKENS) {
@@ -499,7 +499,7 @@ inline float sum_of(Lanes x) {
 template <typename T>
 void listed(const Lists of, const T* x, const T* weight, const T* bias, T* out, int64_t inputs) {
     const int64_t whole = inputs / LANES * LANES;
-    of_lists(of, out, [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
         constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
         Lanes sums[ROWS][TOKENS] = {};
         for (int64_t i = 0; i < whole; i += LANES) {
@@ -519,7 +519,8 @@ void listed(const Lists of, const T* x, const T* weight, const T* bias, T* out, 
                 found[r][t] = sum + wide(bias[tokens[t]]);
             }
         }
-    });
+    };
+    shared_out(of.rows, of.columns * inputs / LANES, [=](Rows own) { of_lists(own, of, out, dots); });
 }
 
 #if HAS_PRODUCT
@@ -530,7 +531,7 @@ void listed_bytes(const Lists of, const T* x, const int8_t* weight, const int32_
     raised.read(x, of.rows, inputs, inputs);
     const uint8_t* const values = raised.values.data();
     const float* const scale = raised.scale.data();
-    of_lists(of, out, [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
         constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
         __m512i sums[ROWS][TOKENS] = {};
         for (int64_t i = 0; i < inputs; i += 64) {
@@ -553,7 +554,8 @@ void listed_bytes(const Lists of, const T* x, const int8_t* weight, const int32_
                 found[r][t] = static_cast<float>(sum) * by + wide(bias[tokens[t]]);
             }
         }
-    });
+    };
+    shared_out(of.rows, of.columns * inputs / (4 * LANES), [=](Rows own) { of_lists(own, of, out, dots); });
 }
 #else
 template <typename T>
