@@ -245,8 +245,8 @@ MUTANTS = (
     Mutant(
         "a product of bytes begins where rows were not raised",
         "nmt/layers/native/__init__.py",
-        "shift = -128 * filled",
-        "shift = 0 * filled",
+        "(-128 * values_OI.sum",
+        "(0 * values_OI.sum",
         (NATIVE, "-k", "integers"),
     ),
     Mutant(
