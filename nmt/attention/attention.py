@@ -5,7 +5,7 @@ Shapes as in ``mechanism``; V is the width of a value, N = B x beams rows, the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,9 +16,12 @@ from torch.nn import functional as F
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import Asked, Parameter, Projections, Score, Sizes
 from nmt.attention.reinforce import Choice
+from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
+from nmt.layers import native
 from nmt.layers.deferred import DeferredLinear, DeferredMixture
 from nmt.layers.dropout import Dropout
+from nmt.layers.quantized import Int8Weight
 from nmt.layers.recompute import recomputed
 
 CELLS = 1 << 25
@@ -32,6 +35,11 @@ class AttentionMemory(BatchRecord):
     keys_BHSA: Tensor
     values_BSV: Tensor
     is_pad_BS: Tensor
+
+
+class RaisedMemory(AttentionMemory):
+    """One for soft attention by v . tanh(query + key) where no gradients are recorded: ``native.raised(keys)`` are in
+    the place of the keys, for a kernel that makes score, weights and context in one pass."""
 
 
 class Attended(NamedTuple):
@@ -79,18 +87,28 @@ class Attention(nn.Module):
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
         keys_BSA = keys_BSK if self.key_weight_AK is None else F.linear(keys_BSK, self.key_weight_AK)
+        if self.glances and native.kernels(keys_BSA) is not None and keys_BSA.dtype == values_BSV.dtype:
+            # 16 bits are as good beside weights of 8, and a search reads all of it at each step
+            dtype = torch.bfloat16 if isinstance(self.key_weight_AK, Int8Weight) else keys_BSA.dtype
+            return RaisedMemory(native.raised(keys_BSA).unsqueeze(1).to(dtype), values_BSV.to(dtype), is_pad_BS)
         return AttentionMemory(self.score.prepared(keys_BSA.unsqueeze(1)), values_BSV, is_pad_BS)
 
-    def loop(self, memory: AttentionMemory) -> AttentionLoop:
-        """Attention to one memory from many steps; make one for each loop."""
-        return AttentionLoop(self, memory)
+    @property
+    def glances(self) -> bool:
+        """Whether there is a kernel for what is done with each query, if not recorded."""
+        is_one = self.fusion_VF is None and not self.causal and not (self.training and self.dropout.threshold > 0)
+        return is_one and self.score.inside_tanh and isinstance(self.weighting, Softmax)
+
+    def loop(self, memory: AttentionMemory) -> Callable[[Tensor, Tensor], Attended]:
+        """Attention to one memory from many steps; make one for each loop. See ``AttentionLoop.__call__``."""
+        return Glances(self, memory) if isinstance(memory, RaisedMemory) else AttentionLoop(self, memory)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
         """Attends from T positions at once; in parts where a score would need more than ``CELLS`` numbers at once."""
         attend = self.loop(memory)
         time = query_NTQ.shape[1]
         part = max(1, CELLS // max(1, query_NTQ.shape[0] * memory.keys_BHSA[0].numel()))
-        if part >= time:
+        if part >= time or isinstance(memory, RaisedMemory):
             return attend(query_NTQ, position_NT)
         parts = [
             attend(query_NTQ[:, start : start + part], position_NT[:, start : start + part])
@@ -150,6 +168,30 @@ class AttentionLoop:
             return self._mix(weights_BHTS[:, 0])
         contexts_BHTV = self._mix(weights_BHTS.flatten(1, 2)).view(*weights_BHTS.shape[:3], -1)
         return self._fuse(contexts_BHTV.transpose(1, 2).flatten(2)).tanh()
+
+
+class Glances:
+    """The same as ``AttentionLoop`` to a ``RaisedMemory``."""
+
+    def __init__(self, attention: Attention, memory: RaisedMemory) -> None:
+        assert attention.query_weight_AQ is not None
+        self._memory = memory
+        self._project_query = DeferredLinear(attention.query_weight_AQ)
+        self._v_A = attention.score_parameters["v_A"]
+
+    def __call__(self, query_NTQ: Tensor, position_NT: Tensor) -> Attended:
+        """See ``AttentionLoop``."""
+        memory = self._memory
+        query_NTA = self._project_query(query_NTQ).contiguous()
+        rows, time, width = query_NTA.shape
+        context_MV, weights_MS = native.expected(query_NTA).glance(
+            query_NTA.view(-1, width),
+            memory.keys_BHSA[:, 0].contiguous(),
+            self._v_A.to(query_NTA.dtype).contiguous(),
+            memory.values_BSV.contiguous(),
+            memory.is_pad_BS.contiguous(),
+        )
+        return Attended(context_MV.view(rows, time, -1), weights_MS.view(rows, 1, time, -1), None)
 
 
 def _rows(weights_BHTS: Tensor, beams: int, time: int) -> Tensor:

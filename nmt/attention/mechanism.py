@@ -79,6 +79,8 @@ class Score(Mechanism):
 
     reads_keys: ClassVar[bool] = True
     """Whether more of the keys counts than how many there are."""
+    inside_tanh: ClassVar[bool] = False
+    """Whether it is v . tanh(query + key) of projections, v being its one parameter ``v_A``."""
 
     @abstractmethod
     def projections(self, sizes: Sizes) -> Projections:

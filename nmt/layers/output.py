@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from nmt.layers.precision import compute_dtype
+from nmt.layers.quantized import Int8Weight, largest_output
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ class OutputLayer(nn.Module):
     def forward(self, readout_ND: Tensor) -> Tensor:
         """The logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
+
+    def most_probable(self, readout_ND: Tensor) -> Tensor | None:
+        """The token with the largest logit of each row, (N,), where logits need not be formed for that, else None."""
+        weight_VD: Tensor = self.weight_VD
+        return largest_output(readout_ND, weight_VD, self.bias_V) if isinstance(weight_VD, Int8Weight) else None
 
     def rows(self, token_U: Tensor) -> tuple[Tensor, Tensor]:
         """What the logits of some tokens are computed with: W's rows (U, D) and b's entries (U,)."""

@@ -85,6 +85,14 @@ def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Ten
     return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
 
 
+def largest_output(x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor) -> Tensor | None:
+    """Where the largest output of each row is, (N,), by a kernel that keeps none of them; None where there is none."""
+    kernels = native.kernels(x_NI)
+    if kernels is None or not kernels.has_product():
+        return None
+    return kernels.largest_output(x_NI.contiguous(), weight_OI.packed(), weight_OI.scale_O, bias_O.to(x_NI.dtype))
+
+
 def listed(
     kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, wanted: native.Wanted
 ) -> Tensor:
@@ -96,7 +104,7 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
     kernels = native.kernels(x)
     x_NI = x.reshape(-1, x.shape[-1])
     if kernels is not None:
-        return _by_kernels(kernels, x_NI, weight_OI, bias_O).view(*x.shape[:-1], len(weight_OI.scale_O))
+        return _by_kernels(kernels, x_NI, weight_OI, bias_O).view(*x.shape[:-1], weight_OI.scale_O.shape[0])
     x_NI = x_NI.float()
     scale_N1 = _scale(x_NI)
     values_NI = (x_NI / scale_N1).round_().to(torch.int8)
@@ -104,7 +112,7 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
     product_NO.mul_(weight_OI.scale_O).mul_(scale_N1)
     if bias_O is not None:
         product_NO += bias_O
-    return product_NO.to(x.dtype).view(*x.shape[:-1], len(weight_OI.scale_O))
+    return product_NO.to(x.dtype).view(*x.shape[:-1], weight_OI.scale_O.shape[0])
 
 
 def _by_kernels(
@@ -114,7 +122,7 @@ def _by_kernels(
     bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
     scale_O, onto = weight_OI.scale_O, sum_NO is not None
     if kernels.has_product():
-        out_NO = x_NI.new_empty(len(x_NI), len(scale_O)) if sum_NO is None else sum_NO
+        out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
         return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
     values_NI, scale_N = kernels.quantized(x_NI)
     product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)

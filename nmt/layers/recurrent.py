@@ -23,6 +23,9 @@ from nmt.layers.dropout import Dropout
 from nmt.layers.precision import compute_dtype
 from nmt.layers.recompute import recomputed
 
+KNOWN_ROWS = 256
+"""Of what is known of steps before they are taken, so many rows are formed at a time: they stay in the cache."""
+
 CellKind: TypeAlias = Literal["elman", "gru", "lstm"]
 
 
@@ -251,11 +254,13 @@ class RecurrentStack(nn.Module):
             zeros_BD = input_BTE.new_zeros(input_BTE.shape[0], self.size)
             state = self.start([zeros_BD] * self.layers)
         step = self.stepper(fed=0)
-        states_TBD = []
-        for known in step.known(input_BTE):
-            state = step(known, [], state, [None] * (self.layers - 1))
-            states_TBD.append(state.top_BD)
-        return torch.stack(states_TBD, dim=1)
+        rows, time, _ = input_BTE.shape
+        states_BTD = input_BTE.new_empty(rows, time, self.size)
+        for start in range(0, time, together := max(KNOWN_ROWS // rows, 1)):
+            for place, known in enumerate(step.known(input_BTE[:, start : start + together]), start):
+                state = step(known, [], state, [None] * (self.layers - 1))
+                states_BTD[:, place] = state.top_BD
+        return states_BTD
 
     def start(self, hidden: Sequence[Tensor]) -> StackState:
         """The state before the first step, from the layers' hidden states; the LSTM's memory starts at 0."""
@@ -330,8 +335,10 @@ class _Apart(Stepper):
         ]
 
     def known(self, known_BTE: Tensor) -> Sequence[Known]:
-        """See ``Stepper``. Where no gradients are recorded a step writes to what is known of it."""
-        return [partial(self._onto, each_BG) for each_BG in self._known(known_BTE, self._biases_G[0]).unbind(dim=1)]
+        """See ``Stepper``. Where no gradients are recorded a step writes to what is known of it, so that is rows of its
+        own, side by side."""
+        known_TBG = self._known(known_BTE.transpose(0, 1), self._biases_G[0])
+        return [partial(self._onto, each_BG) for each_BG in known_TBG]
 
     def _onto(self, known_BG: Tensor, fed: Sequence[Tensor]) -> Tensor:
         if self._fed is None:

@@ -132,6 +132,10 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         """Says how many updates of training are done, for what is annealed."""
 
 
+def _not_known() -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Step(Generic[S]):
     """One step of a model.
@@ -147,6 +151,8 @@ class Step(Generic[S]):
     weights: Callable[[], Tensor]
     """Forms ``weights_NHS``."""
     state: S
+    most_probable: Callable[[], Tensor | None] = _not_known
+    """The token with the largest logit of each row, (N,), where that is found without logits; else None."""
 
     @property
     def weights_NHS(self) -> Tensor:
@@ -189,7 +195,10 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         def logits(rows: slice) -> Tensor:
             return self.output(step.readout_NR[rows])  # type: ignore[no-any-return]
 
-        return Step(self.output.vocabulary, logits, step.weights, step.state)
+        def most_probable() -> Tensor | None:
+            return self.output.most_probable(step.readout_NR)
+
+        return Step(self.output.vocabulary, logits, step.weights, step.state, most_probable)
 
     def forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.searchable import Searchable
+from nmt.models.seq2seq import Step
 from nmt.search.best import log_normalizer, most_probable, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
@@ -31,6 +32,10 @@ class Chooser(ABC):
         """The tokens at step ``time``, (N,), of rows that are numbered as at the start: row b x K + k is the k-th path
         of sentence b. What is not allowed has the logit -inf."""
 
+    def choose_unseen(self, step: Step[Any]) -> Tensor | None:
+        """The tokens of all rows without a look at their logits, if none is ruled out; None where that is not known."""
+        return None
+
 
 class MostProbable(Chooser):
     """Greedy search."""
@@ -38,6 +43,10 @@ class MostProbable(Chooser):
     def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """See ``Chooser``."""
         return most_probable(logits_NV)
+
+    def choose_unseen(self, step: Step[Any]) -> Tensor | None:
+        """See ``Chooser``."""
+        return step.most_probable()
 
 
 @torch.no_grad()
@@ -59,24 +68,29 @@ def paths(
     state = model.start(memory).repeat(count)
     device, rows = source_BS.device, len(source_BS) * count
     tokens_NT = torch.full((rows, int(rules.max_length_B.max())), eos, device=device)
-    log_prob_N = torch.zeros(rows, device=device)
+    log_prob_N = torch.full((rows,), 0.0 if scored else math.nan, device=device)
     attended_NS = torch.zeros(rows, source_BS.shape[1], device=device) if ranking.coverage else None
     row_N = torch.arange(rows, device=device)  # the number at the start of each row still in the batch
     token_N = model.first_token(rows, device)
     at_work_N = torch.ones_like(row_N, dtype=torch.bool)
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
-        state, before_NT = step.state, tokens_NT[row_N, :time]
-        token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_full((len(row_N),), math.nan)
-        for part in parts(len(row_N), step.vocabulary, device):
-            logits_NV = step.logits(part)
-            if scored:
-                chosen_N[part] = -log_normalizer(logits_NV.float())
-            rules.apply(logits_NV, before_NT[part], row_N[part] // count)
-            token_N[part] = chooser.choose(logits_NV, time, row_N[part])
-            if scored:
-                chosen_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
-        log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
+        state = step.state
+        unseen_N = None if scored or rules.has_bans else chooser.choose_unseen(step)
+        if unseen_N is not None:
+            token_N = rules.applied(unseen_N, time, row_N // count)
+        else:
+            before_NT = tokens_NT[row_N, :time]
+            token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_full((row_N.shape[0],), math.nan)
+            for part in parts(row_N.shape[0], step.vocabulary, device):
+                logits_NV = step.logits(part)
+                if scored:
+                    chosen_N[part] = -log_normalizer(logits_NV.float())
+                rules.apply(logits_NV, before_NT[part], row_N[part] // count)
+                token_N[part] = chooser.choose(logits_NV, time, row_N[part])
+                if scored:
+                    chosen_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
+            log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
         tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
         if attended_NS is not None:
             attended_NS[row_N] += step.weights_NHS.mean(dim=1).masked_fill(~at_work_N[:, None], 0.0)

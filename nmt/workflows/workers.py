@@ -19,6 +19,7 @@ from types import TracebackType
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.memory import keep
 from nmt.workflows.answering import Answer, Wanted, Window
 from nmt.workflows.translator import Translator, load
 
@@ -138,6 +139,7 @@ def _begin(loading: Loading, wanted: Wanted) -> None:
         ),
         wanted,
     )
+    keep()
 
 
 def _answer(window: Window) -> Answer:

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attended, Attention, AttentionLoop, AttentionMemory
+from nmt.attention.attention import Attended, Attention, AttentionLoop, AttentionMemory, RaisedMemory
 from nmt.attention.inside_tanh import InsideTanh
 from nmt.attention.mechanism import Projections, Sizes
 from nmt.attention.registry import SCORES
+from nmt.layers.native.compiled import compiled
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
 B, T, S = 2, 3, 5
@@ -171,6 +172,53 @@ def test_attending_in_parts_changes_nothing(score: str, monkeypatch: pytest.Monk
     assert seen == [2, 1]
     torch.testing.assert_close(in_parts.context_BTV, whole.context_BTV)
     torch.testing.assert_close(in_parts.weights_BHTS, whole.weights_BHTS)
+
+
+@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+@pytest.mark.parametrize("score", ["additive", "concat"])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_glance_is_what_the_steps_apart_come_to(score: str, beams: int) -> None:
+    """Where no gradients are recorded, there is one pass over a memory."""
+    sizes = SIZES["different"]
+    attention = make(score, sizes).float()
+    query_BTQ, keys_BSK, values_BSV = (each.float() for each in inputs(sizes))
+    query_NTQ, position_NT = (each.repeat_interleave(beams, dim=0) for each in (query_BTQ, POSITION_BT))
+    query_NTQ = query_NTQ + torch.randn_like(query_NTQ)
+    apart = attention(query_NTQ, position_NT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    with torch.no_grad():
+        memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+        assert isinstance(memory, RaisedMemory)
+        at_once = attention(query_NTQ, position_NT, memory)
+        step = attention.loop(memory)(query_NTQ[:, 1:2], position_NT[:, 1:2])
+    torch.testing.assert_close(at_once.context_BTV, apart.context_BTV.detach(), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(at_once.weights_BHTS, apart.weights_BHTS.detach(), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(step.context_BTV, apart.context_BTV[:, 1:2].detach(), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(step.weights_BHTS, apart.weights_BHTS[:, :, 1:2].detach(), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+@torch.no_grad()
+def test_what_is_more_than_a_glance_is_done_apart() -> None:
+    """Another score or weighting, dropout in training, positions that a query may not see."""
+    sizes = SIZES["different"]
+    _, keys_BSK, values_BSV = (each.float() for each in inputs(sizes))
+
+    def made(score: str, weights: str = "softmax", *, dropout: float = 0.0, causal: bool = False) -> Attention:
+        query, key, value = sizes
+        of_sizes = {"query_size": query, "key_size": key, "value_size": value}
+        return Attention(attention_config(score, weights), **of_sizes, dropout=dropout, causal=causal)
+
+    others = [
+        made("general"),
+        made("additive", "sparsemax"),
+        made("additive", "hard"),
+        made("additive", "{kind: local_m, width: 1}"),
+        made("additive", dropout=0.5).train(),
+        made("additive", causal=True),
+    ]
+    for attention in others:
+        assert type(attention.memory(keys_BSK, values_BSV, IS_PAD_BS)) is AttentionMemory
+    assert type(made("additive", dropout=0.5).eval().memory(keys_BSK, values_BSV, IS_PAD_BS)) is not AttentionMemory
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)

@@ -122,7 +122,7 @@ def test_a_row_that_is_lost_takes_no_other_with_it() -> None:
 @needs_kernels
 def test_what_does_not_go_together_is_refused() -> None:
     weight, memory = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 2, 5, 8)
-    lists = torch.zeros(2, 3, dtype=torch.int64)
+    lists, no_pad_MS = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(3, 5, dtype=torch.bool)
     calls: list[Callable[[], object]] = [
         lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
         lambda: kernels().product(drawn(2, 8), weight.packed(), weight.scale_O, None, drawn(2, 5), onto=False),
@@ -141,6 +141,13 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 4, 16), None, None, Told(2, 4, 1.0, True, 0)),
         lambda: kernels().attend_all(drawn(3, 3, 12), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
+        lambda: kernels().glance(drawn(2, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS),
+        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4, 2), no_pad_MS),
+        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2).bfloat16(), no_pad_MS),
+        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8).double(), drawn(8), drawn(3, 5, 2).double(), no_pad_MS),
+        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS.int()),
+        lambda: kernels().largest_output(drawn(2, 9), weight.packed(), weight.scale_O, drawn(6)),
+        lambda: kernels().largest_output(drawn(2, 8), weight.packed(), weight.scale_O, drawn(5)),
         lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
         lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
         lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), Wanted(lists, lists[:, 0], 0, 2)),
@@ -267,6 +274,7 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
         of = kernels(dtype)
         return [
             of.additive(*given),
+            *of.glance(*given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)),
             of.additive_to_query(*given, gradient_NS),
             *of.additive_to_memory(*given, gradient_NS),
             *of.lstm(gates_NG, query_NA),
@@ -311,6 +319,93 @@ def test_the_additive_score(width: int, dtype: torch.dtype) -> None:
     torch.testing.assert_close(
         found_NS.double(), expected_NS, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-5 * width
     )
+
+
+def plainly_glanced(
+    query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
+) -> tuple[Tensor, Tensor]:
+    """In float64, row by row."""
+    beams = len(query_NA) // len(keys_MSA)
+    contexts, weights = [], []
+    for number, query_A in enumerate(query_NA.double()):
+        memory = number // beams
+        score_S = (query_A + keys_MSA[memory].double()).tanh() @ v_A.double()
+        weights.append(score_S.masked_fill(is_pad_MS[memory], -torch.inf).softmax(0))
+        contexts.append(weights[-1] @ values_MSV[memory].double())
+    return torch.stack(contexts), torch.stack(weights)
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("beams", [1, 2, 5, 12])
+@pytest.mark.parametrize(("positions", "width", "value_width"), [(1, 1, 1), (5, 50, 37), (20, 64, 130), (17, 32, 16)])
+def test_attention_at_one_glance(beams: int, positions: int, width: int, value_width: int, dtype: torch.dtype) -> None:
+    memories, sharp = 3, 3.0 / math.sqrt(width)
+    query_NA, v_A = drawn(memories * beams, width, dtype=dtype), drawn(width, dtype=dtype, seed=2, scale=sharp)
+    keys_MSA = drawn(memories, positions, width, seed=3)
+    values_MSV = drawn(memories, positions, value_width, seed=4)
+    is_pad_MS = torch.zeros(memories, positions, dtype=torch.bool)
+    is_pad_MS[1, (positions + 1) // 2 :] = True
+    for narrow in {dtype, torch.bfloat16}:
+        keys, values = keys_MSA.to(dtype), values_MSV.to(narrow)
+        raised = native.raised(keys).to(narrow)
+        context_NV, weights_NS = kernels(dtype).glance(query_NA, raised, v_A, values, is_pad_MS)
+        # of what was rounded: the memory's own precision is no fault of the kernel
+        expected_NV, expected_NS = plainly_glanced(query_NA, raised.double().log() / 2, v_A, values, is_pad_MS)
+        assert (weights_NS.dtype, context_NV.dtype) == (torch.float32, dtype)
+        torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-5)
+        torch.testing.assert_close(context_NV.double(), expected_NV, **close(dtype))
+        assert (weights_NS.view(memories, beams, positions)[1, :, (positions + 1) // 2 :] == 0.0).all()
+
+
+@needs_kernels
+def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
+    """Sums of query and key far beyond where tanh is 1, near 0 from large parts, and next to nothing."""
+    query_NA = torch.tensor([[-43.0], [-41.0], [-9.0], [-1e-3], [0.0], [1e-6], [9.0], [41.0], [43.0]])
+    keys_MSA = query_NA.flatten().expand(9, 9)[:, :, None].contiguous()
+    for v in (1.0, -30.0):
+        given = torch.tensor([v]), keys_MSA, torch.zeros(9, 9, dtype=torch.bool)
+        _, weights_NS = kernels().glance(query_NA, native.raised(keys_MSA), *given)
+        _, expected_NS = plainly_glanced(query_NA, keys_MSA, *given)
+        torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-4)
+
+
+@needs_kernels
+@each_type
+def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
+    query_NA, v_A, memory_MSA = drawn(6, 40, dtype=dtype), drawn(40, dtype=dtype), drawn(2, 3, 40, dtype=dtype)
+    no_pad_MS = torch.zeros(2, 3, dtype=torch.bool)
+    raised = native.raised(memory_MSA)
+    before, _ = kernels(dtype).glance(query_NA, raised, v_A, memory_MSA, no_pad_MS)
+    query_NA[4, 17] = math.nan
+    after, _ = kernels(dtype).glance(query_NA, raised, v_A, memory_MSA, no_pad_MS)
+    assert after[4].isnan().all()
+    assert torch.equal(after[[0, 1, 2, 3, 5]], before[[0, 1, 2, 3, 5]])
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize(("inputs", "outputs"), [(8, 6), (50, 64), (256, 1000), (33, 130)])
+def test_the_largest_output_is_that_of_the_product(inputs: int, outputs: int, dtype: torch.dtype) -> None:
+    of = kernels(dtype)
+    if not of._has_product:
+        pytest.skip("the CPU has no products of bytes")
+    weight_OI, bias_O = drawn(outputs, inputs), drawn(outputs, dtype=dtype, seed=2, scale=3.0)
+    weight_OI[outputs // 2 :] = weight_OI[: outputs - outputs // 2]  # so that there are several
+    bias_O[outputs // 2 :] = bias_O[: outputs - outputs // 2]
+    weight = Int8Weight.of(weight_OI, dtype)
+    x_NI = drawn(23, inputs, dtype=dtype, seed=3)
+    x_NI[5] = 0.0
+    x_NI[7, inputs // 2] = math.nan
+    for bias in (
+        bias_O,
+        torch.full_like(bias_O, -torch.inf),
+        bias_O.clone().index_fill_(0, torch.tensor([3]), math.nan),
+    ):
+        out_NO = of.product(x_NI, weight.packed(), weight.scale_O, bias, x_NI.new_empty(23, outputs), onto=False)
+        found_N = of.largest_output(x_NI, weight.packed(), weight.scale_O, bias)
+        assert found_N.tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
+    assert len(set(found_N.tolist())) < 3  # NaN is more than any number
 
 
 @needs_kernels

@@ -13,7 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.layers.native import expected
+from nmt.layers.native.compiled import compiled
+from nmt.layers.output import OutputLayer
 from nmt.models.ensemble import Ensemble
+from nmt.models.quantize import quantize
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search import beam as beam_search
 from nmt.search import best as largest_entries
@@ -287,6 +291,37 @@ def test_greedy_search_finds_the_same_without_scores(
         assert all(math.isnan(each.score) and math.isnan(each.log_prob) for each in unscored)
         tokens.add(tuple(each.tokens for each in scored))
     assert len(tokens) > 3
+
+
+@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+@torch.no_grad()
+def test_greedy_search_of_integers_finds_the_same_without_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no bans are, which want to see them; limits and prefixes count all the same."""
+    if not expected(torch.zeros(1)).has_product():
+        pytest.skip("the CPU has no products of bytes")
+    model = make(tree(), tokens=200)
+    quantize(model, torch.float32)
+    sources = [[4, 5, 1, 4, 3], [5, 3], [9, 5, 4, 3], *([token, 3] for token in range(10, 40))]
+    limit_B = torch.tensor([7, 4, 6] * 11)
+    formed: list[int] = []
+    forward = OutputLayer.forward
+
+    def counted(self: OutputLayer, readout_ND: Tensor) -> Tensor:
+        formed.append(len(readout_ND))
+        return forward(self, readout_ND)
+
+    monkeypatch.setattr(OutputLayer, "forward", counted)
+    found = set()
+    for bans, prefixes in itertools.product(([], [NoRepeat(1)]), (None, [[5], [], [4, 4]] * 11)):
+        rules = Rules(limit_B, eos=EOS, bans=bans, prefixes=prefixes)
+        scored = [each.tokens for (each,) in Greedy(EOS, Ranking(1.0))(model, padded(sources), rules)]
+        formed.clear()
+        unscored = [each.tokens for (each,) in Greedy(EOS, Ranking(1.0), False)(model, padded(sources), rules)]
+        assert unscored == scored
+        assert bool(formed) == bool(bans)
+        assert all(len(each) < limit for each, limit in zip(scored, limit_B.tolist(), strict=True))
+        found |= set(scored)
+    assert len(found) > 30
 
 
 def test_little_heat_and_one_choice_are_greedy_search() -> None:

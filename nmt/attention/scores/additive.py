@@ -26,6 +26,7 @@ class Additive(Score):
 
     formula: ClassVar[str] = "v·tanh(W q + U k)"
     source: ClassVar[str] = "Bahdanau et al. 2015"
+    inside_tanh: ClassVar[bool] = True
 
     kind: Literal["additive"] = "additive"
     size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None

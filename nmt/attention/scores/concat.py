@@ -27,6 +27,7 @@ class Concat(Score):
 
     formula: ClassVar[str] = "v·tanh(W [q; k])"
     source: ClassVar[str] = "Luong et al. 2015"
+    inside_tanh: ClassVar[bool] = True
 
     kind: Literal["concat"] = "concat"
     size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None

@@ -29,12 +29,15 @@ _SIGNATURES = {
     "attend_all_back": [*[_POINTER] * 9, *[_COUNT] * 8, _FACTOR, _FLAG],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
+    "largest_output": [*[_POINTER] * 6, *[_COUNT] * 3],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "lstm_back": [*[_POINTER] * 6, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "additive_to_query": [*[_POINTER] * 5, *[_COUNT] * 4],
     "additive_to_memory": [*[_POINTER] * 6, *[_COUNT] * 4],
+    "glance": [*[_POINTER] * 7, *[_COUNT] * 5],
+    "glance_narrow": [*[_POINTER] * 7, *[_COUNT] * 5],
     "listed": [*[_POINTER] * 6, *[_COUNT] * 5],
     "listed_bytes": [*[_POINTER] * 8, *[_COUNT] * 5],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
@@ -47,6 +50,11 @@ FEW_THREADS = 4
 
 BLOCK, QUAD = 64, 4
 """As in ``kernels.cpp``."""
+
+
+def raised(keys: Tensor) -> Tensor:
+    """e^2k, as ``Kernels.glance`` reads keys; it stays finite."""
+    return (2.0 * keys.float()).clamp_(-87.0, 88.0).exp_().to(keys.dtype)
 
 
 def shift(values_OI: Tensor) -> Tensor:
@@ -139,8 +147,8 @@ class Wanted:
         """First, rows, beams, places of a list and inputs."""
         assert x_NI.is_contiguous()
         assert self.first >= 0
-        assert self.first + len(x_NI) <= len(self.length_B) * self.beams
-        return self.first, len(x_NI), self.beams, self.output_BL.shape[1], x_NI.shape[1]
+        assert self.first + x_NI.shape[0] <= len(self.length_B) * self.beams
+        return self.first, x_NI.shape[0], self.beams, self.output_BL.shape[1], x_NI.shape[1]
 
 
 class Kernels:
@@ -270,7 +278,7 @@ class Kernels:
         assert x_NI.dtype == out_NO.dtype
         assert bias_O is None or (bias_O.dtype == x_NI.dtype and bias_O.shape == scale_O.shape)
         assert x_NI.shape[1] == packed.inputs
-        assert out_NO.shape == (len(x_NI), len(scale_O))
+        assert out_NO.shape == (x_NI.shape[0], scale_O.shape[0])
         assert x_NI.is_contiguous()
         assert out_NO.is_contiguous()
         self._product(  # type: ignore[attr-defined]
@@ -282,9 +290,21 @@ class Kernels:
             out_NO.data_ptr(),
             onto,
             *x_NI.shape,
-            len(scale_O),
+            scale_O.shape[0],
         )
         return out_NO
+
+    def largest_output(self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor) -> Tensor:
+        """The first of the largest of what ``product`` gives, which is not kept, of each row: (N,)."""
+        assert self._has_product
+        assert bias_O.dtype == x_NI.dtype
+        assert bias_O.shape == scale_O.shape
+        assert x_NI.shape[1] == packed.inputs
+        assert x_NI.is_contiguous()
+        place_N = x_NI.new_empty(x_NI.shape[0], dtype=torch.int64)
+        given = (x_NI, packed.values, packed.shift, scale_O, bias_O, place_N)
+        self._largest_output(*(each.data_ptr() for each in given), *x_NI.shape, scale_O.shape[0])  # type: ignore[attr-defined]
+        return place_N
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
         """Rows as 8-bit integers, and the scale (N,) of each: see ``quantized``."""
@@ -300,7 +320,7 @@ class Kernels:
     ) -> Tensor:
         """The product of such integers times both scales and plus the bias, in ``out_NO`` or added to it; that may be
         the product's own memory."""
-        assert product_NO.shape == out_NO.shape == (len(scale_N), len(scale_O))
+        assert product_NO.shape == out_NO.shape == (scale_N.shape[0], scale_O.shape[0])
         assert product_NO.is_contiguous()
         assert out_NO.is_contiguous()
         bias = None if bias_O is None else bias_O.data_ptr()
@@ -313,8 +333,8 @@ class Kernels:
         """Of w x + b the outputs on the list of each row's sentence, (N, L), -inf behind its end."""
         assert weight_OI.dtype == bias_O.dtype == x_NI.dtype
         assert weight_OI.is_contiguous()
-        assert weight_OI.shape == (len(bias_O), x_NI.shape[1])
-        out_NL = x_NI.new_empty(len(x_NI), wanted.output_BL.shape[1])
+        assert weight_OI.shape == (bias_O.shape[0], x_NI.shape[1])
+        out_NL = x_NI.new_empty(x_NI.shape[0], wanted.output_BL.shape[1])
         pointers = (weight_OI.data_ptr(), bias_O.data_ptr(), *wanted.pointers(), out_NL.data_ptr())
         self._listed(x_NI.data_ptr(), *pointers, *wanted.counts(x_NI))  # type: ignore[attr-defined]
         return out_NL
@@ -326,10 +346,10 @@ class Kernels:
         assert self._has_product
         assert values_OI.dtype == torch.int8
         assert values_OI.is_contiguous()
-        assert values_OI.shape == (len(scale_O), x_NI.shape[1])
+        assert values_OI.shape == (scale_O.shape[0], x_NI.shape[1])
         assert shift_O.shape == scale_O.shape == bias_O.shape
         assert bias_O.dtype == x_NI.dtype
-        out_NL = x_NI.new_empty(len(x_NI), wanted.output_BL.shape[1])
+        out_NL = x_NI.new_empty(x_NI.shape[0], wanted.output_BL.shape[1])
         weight = (each.data_ptr() for each in (values_OI, shift_O, scale_O, bias_O))
         pointers = (*weight, *wanted.pointers(), out_NL.data_ptr())
         self._listed_bytes(x_NI.data_ptr(), *pointers, *wanted.counts(x_NI))  # type: ignore[attr-defined]
@@ -338,7 +358,7 @@ class Kernels:
     def lstm(self, gates_NG: Tensor, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
         """The next hidden state and memory from the pre-activations i, f, g, o."""
         assert gates_NG.dtype == cell_ND.dtype
-        assert gates_NG.shape == (len(cell_ND), 4 * cell_ND.shape[1])
+        assert gates_NG.shape == (cell_ND.shape[0], 4 * cell_ND.shape[1])
         gates_NG, cell_ND = gates_NG.contiguous(), cell_ND.contiguous()
         hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
         self._lstm(  # type: ignore[attr-defined]
@@ -353,7 +373,7 @@ class Kernels:
         tensors = [each.contiguous() for each in (gates_NG, cell_ND, hidden_gradient_ND, new_gradient_ND)]
         assert len({each.dtype for each in tensors}) == 1
         assert cell_ND.shape == hidden_gradient_ND.shape == new_gradient_ND.shape
-        assert gates_NG.shape == (len(cell_ND), 4 * cell_ND.shape[1])
+        assert gates_NG.shape == (cell_ND.shape[0], 4 * cell_ND.shape[1])
         gradients = torch.empty_like(tensors[0]), torch.empty_like(tensors[1])
         self._lstm_back(  # type: ignore[attr-defined]
             *(each.data_ptr() for each in (*tensors, *gradients)), *cell_ND.shape
@@ -363,20 +383,20 @@ class Kernels:
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
         """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
         positions, counts = _additive(query_NA, keys_MSA, v_A)
-        scores_NS = query_NA.new_empty(len(query_NA), positions)
+        scores_NS = query_NA.new_empty(query_NA.shape[0], positions)
         self._additive(  # type: ignore[attr-defined]
-            query_NA.data_ptr(), keys_MSA.data_ptr(), v_A.data_ptr(), scores_NS.data_ptr(), len(query_NA), *counts
+            query_NA.data_ptr(), keys_MSA.data_ptr(), v_A.data_ptr(), scores_NS.data_ptr(), query_NA.shape[0], *counts
         )
         return scores_NS
 
     def additive_to_query(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, gradient_NS: Tensor) -> Tensor:
         """The gradient of ``additive``'s queries, (N, A), from that of its scores."""
         positions, counts = _additive(query_NA, keys_MSA, v_A)
-        assert gradient_NS.shape == (len(query_NA), positions)
+        assert gradient_NS.shape == (query_NA.shape[0], positions)
         given = (query_NA, keys_MSA, v_A, gradient_NS.to(query_NA.dtype).contiguous())
         query_gradient_NA = torch.empty_like(query_NA)
         self._additive_to_query(  # type: ignore[attr-defined]
-            *(each.data_ptr() for each in (*given, query_gradient_NA)), len(query_NA), *counts
+            *(each.data_ptr() for each in (*given, query_gradient_NA)), query_NA.shape[0], *counts
         )
         return query_gradient_NA
 
@@ -385,26 +405,49 @@ class Kernels:
     ) -> tuple[Tensor, Tensor]:
         """The gradients of ``additive``'s keys, (M, S, A), and of its vector, (A,), from that of its scores."""
         positions, counts = _additive(query_NA, keys_MSA, v_A)
-        assert gradient_NS.shape == (len(query_NA), positions)
+        assert gradient_NS.shape == (query_NA.shape[0], positions)
         given = (query_NA, keys_MSA, v_A, gradient_NS.to(query_NA.dtype).contiguous())
         keys_gradient_MSA = torch.empty_like(keys_MSA)
-        v_gradient_MA = keys_MSA.new_empty(len(keys_MSA), len(v_A), dtype=torch.float32)
+        v_gradient_MA = keys_MSA.new_empty(keys_MSA.shape[0], v_A.shape[0], dtype=torch.float32)
         self._additive_to_memory(  # type: ignore[attr-defined]
-            *(each.data_ptr() for each in (*given, keys_gradient_MSA, v_gradient_MA)), len(keys_MSA), *counts
+            *(each.data_ptr() for each in (*given, keys_gradient_MSA, v_gradient_MA)), keys_MSA.shape[0], *counts
         )
         return keys_gradient_MSA, v_gradient_MA.sum(dim=0).to(v_A.dtype)
+
+    def glance(
+        self, query_NA: Tensor, raised_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """softmax(v . tanh(q + k)) over the positions of each row's memory, and the mixture of its values: (N, V) and,
+        in float32, (N, S). ``raised_MSA`` are not keys but ``raised(keys)``; they and the values may be in bfloat16
+        whatever the queries are."""
+        memories, positions, width = raised_MSA.shape
+        assert query_NA.dtype == v_A.dtype
+        assert query_NA.shape[1] == v_A.shape[0] == width
+        assert _shares(query_NA.shape[0], memories)
+        assert raised_MSA.dtype == values_MSV.dtype
+        assert raised_MSA.dtype in (query_NA.dtype, torch.bfloat16)
+        assert values_MSV.shape[:2] == is_pad_MS.shape == (memories, positions)
+        assert is_pad_MS.dtype == torch.bool
+        context_NV = query_NA.new_empty(query_NA.shape[0], values_MSV.shape[2])
+        weights_NS = query_NA.new_empty(query_NA.shape[0], positions, dtype=torch.float32)
+        given = (query_NA, raised_MSA, v_A, values_MSV, is_pad_MS, context_NV, weights_NS)
+        assert all(each.is_contiguous() for each in given)
+        kernel = self._glance if raised_MSA.dtype == query_NA.dtype else self._glance_narrow  # type: ignore[attr-defined]
+        beams = query_NA.shape[0] // max(memories, 1)
+        kernel(*(each.data_ptr() for each in given), memories, beams, positions, width, values_MSV.shape[2])
+        return context_NV, weights_NS
 
     def log_normalizer(self, logits_NV: Tensor) -> Tensor:
         """log sum_v exp(logits), (N,)."""
         assert logits_NV.is_contiguous()
-        result_N = logits_NV.new_empty(len(logits_NV), dtype=torch.float32)
+        result_N = logits_NV.new_empty(logits_NV.shape[0], dtype=torch.float32)
         self._log_normalizer(logits_NV.data_ptr(), result_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return result_N
 
     def argmax(self, logits_NV: Tensor) -> Tensor:
         """The first of the largest of each row, (N,)."""
         assert logits_NV.is_contiguous()
-        place_N = logits_NV.new_empty(len(logits_NV), dtype=torch.int64)
+        place_N = logits_NV.new_empty(logits_NV.shape[0], dtype=torch.int64)
         self._argmax(logits_NV.data_ptr(), place_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return place_N
 
@@ -412,9 +455,9 @@ class Kernels:
         """See ``nmt.search.best.largest``; values in float32."""
         assert x_NV.is_contiguous()
         assert count <= together * x_NV.shape[1]
-        groups = len(x_NV) // together
+        groups = x_NV.shape[0] // together
         if summand_N is not None:
-            assert summand_N.shape == (len(x_NV),)
+            assert summand_N.shape == (x_NV.shape[0],)
             summand_N = summand_N.float().contiguous()
         values_MK = x_NV.new_empty(groups, count, dtype=torch.float32)
         index_MK = x_NV.new_empty(groups, count, dtype=torch.int64)
@@ -423,7 +466,7 @@ class Kernels:
             None if summand_N is None else summand_N.data_ptr(),
             values_MK.data_ptr(),
             index_MK.data_ptr(),
-            len(x_NV),
+            x_NV.shape[0],
             together,
             x_NV.shape[1],
             count,
@@ -438,9 +481,9 @@ def _additive(query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> tuple[int, tup
     assert keys_MSA.is_contiguous()
     assert v_A.is_contiguous()
     memories, positions, width = keys_MSA.shape
-    assert query_NA.shape[1] == len(v_A) == width
-    assert _shares(len(query_NA), memories)
-    return positions, (len(query_NA) // max(memories, 1), positions, width)
+    assert query_NA.shape[1] == v_A.shape[0] == width
+    assert _shares(query_NA.shape[0], memories)
+    return positions, (query_NA.shape[0] // max(memories, 1), positions, width)
 
 
 def _shares(rows: int, memories: int) -> bool:

@@ -11,8 +11,11 @@
 #include <type_traits>
 #include <vector>
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#if defined(__AVX512F__)
 #include <immintrin.h>
+#endif
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
 #define HAS_PRODUCT 1
 #else
 #define HAS_PRODUCT 0
@@ -132,6 +135,11 @@ inline float tanh_of(float x) {
     return t < -1.0f ? -1.0f : t > 1.0f ? 1.0f : t;
 }
 
+// Sums stay in registers only if nothing refers to them by a number that is not known.
+#define UNROLLED _Pragma("GCC unroll 8")
+#define INLINED __attribute__((always_inline))
+#define ALWAYS_INLINE INLINED inline
+
 // Loops over positions run to a multiple of it: the rest of a vector takes longer than a vector.
 constexpr int64_t LANES = 16;
 
@@ -145,6 +153,13 @@ inline Lanes lanes(const float* from) {
 }
 
 inline Lanes lanes(const bfloat16* from) {
+#if defined(__AVX512F__)
+    const __m256i half_bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    const __m512i whole_bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half_bits), 16);  // compilers take it apart
+    Lanes value;
+    std::memcpy(&value, &whole_bits, sizeof value);
+    return value;
+#else
     typedef uint16_t Halves __attribute__((vector_size(LANES * sizeof(uint16_t))));
     typedef uint32_t Wholes __attribute__((vector_size(LANES * sizeof(uint32_t))));
     Halves bits;
@@ -153,6 +168,56 @@ inline Lanes lanes(const bfloat16* from) {
     Lanes value;
     std::memcpy(&value, &wide_bits, sizeof value);
     return value;
+#endif
+}
+
+// The first `count` of a register, and zeros.
+template <typename T>
+inline Lanes some_lanes(const T* from, int64_t count) {
+    T some[LANES] = {};
+    std::memcpy(some, from, count * sizeof(T));
+    return lanes(some);
+}
+
+// x, or 1e15 where it is more: of two of them the product, and of that the inverse, is a number that is not denormal. NaN
+// stays what it is.
+ALWAYS_INLINE Lanes bounded(Lanes x) {
+#if defined(__AVX512F__)
+    __m512 wide;
+    std::memcpy(&wide, &x, sizeof wide);
+    wide = _mm512_min_ps(_mm512_set1_ps(1e15f), wide);
+    std::memcpy(&x, &wide, sizeof x);
+    return x;
+#else
+    for (int64_t i = 0; i < LANES; ++i) x[i] = x[i] > 1e15f ? 1e15f : x[i];
+    return x;
+#endif
+}
+
+// 1 / x, but for rounding, of what is not too large: a division takes five times as long.
+ALWAYS_INLINE Lanes reciprocal(Lanes x) {
+#if defined(__AVX512F__)
+    __m512 wide;
+    std::memcpy(&wide, &x, sizeof wide);
+    const __m512 first = _mm512_rcp14_ps(wide);
+    const __m512 refined = _mm512_mul_ps(first, _mm512_fnmadd_ps(wide, first, _mm512_set1_ps(2.0f)));
+    std::memcpy(&x, &refined, sizeof x);
+    return x;
+#else
+    return 1.0f / x;
+#endif
+}
+
+inline float sum_of(Lanes x) {  // by halves: one after the other each would wait for the last
+    typedef float Half __attribute__((vector_size(LANES * sizeof(float) / 2)));
+    typedef float Quarter __attribute__((vector_size(LANES * sizeof(float) / 4)));
+    Half halves[2];
+    std::memcpy(halves, &x, sizeof x);
+    const Half half = halves[0] + halves[1];
+    Quarter quarters[2];
+    std::memcpy(quarters, &half, sizeof half);
+    const Quarter quarter = quarters[0] + quarters[1];
+    return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
 }
 
 // In place, over a multiple of LANES; seen is 1 or, for what shall get a weight of exactly 0, 0.
@@ -324,73 +389,67 @@ struct Raised {
 // quad of every output; missing inputs and outputs are 0, in shift too.
 constexpr int64_t BLOCK = 64, QUAD = 4;
 
-// Sums stay in registers only if nothing refers to them by a number that is not known.
-#define UNROLLED _Pragma("GCC unroll 8")
-#define ALWAYS_INLINE __attribute__((always_inline)) inline
-
 #if HAS_PRODUCT
 constexpr int64_t VECTORS = BLOCK / LANES;
 
-// What becomes of the sums of one block of outputs.
+// What outputs are made of but for the sums.
 template <typename T>
-struct Block {
-    const float* output_scale;
+struct Outputs {
+    const float* scale;
     const T* bias;
-    bool onto;
-    int64_t count;  // of outputs that there are
+    int64_t count;
 };
 
-template <typename T>
-ALWAYS_INLINE void finish_some(const __m512i* sums, float row_scale, const Block<T>& block, T* out) {
-    alignas(64) int32_t each[BLOCK];
-    UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_store_si512(each + v * LANES, sums[v]);
-    for (int64_t o = 0; o < block.count; ++o) {
-        float value = static_cast<float>(each[o]) * (row_scale * block.output_scale[o]);
-        if (block.bias) value += wide(block.bias[o]);
-        if (block.onto) value += wide(out[o]);
-        narrow(value, out[o]);
-    }
-}
+ALWAYS_INLINE __m512 load(__mmask16 there, const float* from) { return _mm512_maskz_loadu_ps(there, from); }
 
-ALWAYS_INLINE __m512 load(const float* from) { return _mm512_loadu_ps(from); }
-
-ALWAYS_INLINE __m512 load(const bfloat16* from) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+ALWAYS_INLINE __m512 load(__mmask16 there, const bfloat16* from) {
+    const __m256i bits = _mm256_maskz_loadu_epi16(there, from);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-ALWAYS_INLINE void store(float* to, __m512 value) { _mm512_storeu_ps(to, value); }
+ALWAYS_INLINE void store(__mmask16 there, float* to, __m512 value) { _mm512_mask_storeu_ps(to, there, value); }
 
-ALWAYS_INLINE void store(bfloat16* to, __m512 value) {  // as narrow()
+ALWAYS_INLINE __m512i upper_bits(__m512 value) {  // as narrow()
     const __m512i bits = _mm512_castps_si512(value);
     const __m512i is_odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), is_odd);
-    const __m256i upper = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), upper);
+    return _mm512_srli_epi32(rounded, 16);
 }
 
+ALWAYS_INLINE void store(__mmask16 there, bfloat16* to, __m512 value) {
+    _mm256_mask_storeu_epi16(to, there, _mm512_cvtepi32_epi16(upper_bits(value)));
+}
+
+// As it would be read again.
+ALWAYS_INLINE __m512 stored(const float*, __m512 value) { return value; }
+
+ALWAYS_INLINE __m512 stored(const bfloat16*, __m512 value) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(upper_bits(value), 16));
+}
+
+// Which of LANES outputs there are, from number o on.
+ALWAYS_INLINE __mmask16 there_are(int64_t o, int64_t count) {
+    return count - o >= LANES ? 0xffff : count <= o ? 0 : static_cast<__mmask16>((1u << (count - o)) - 1);
+}
+
+// LANES outputs, from number o on, from their sums.
 template <typename T>
-ALWAYS_INLINE void finish(const __m512i* sums, float row_scale, const Block<T>& block, T* out) {
-    if (block.count < BLOCK) return finish_some(sums, row_scale, block, out);
-    const __m512 by_row = _mm512_set1_ps(row_scale);
-    UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
-        const int64_t o = v * LANES;
-        const __m512 scale = _mm512_mul_ps(by_row, _mm512_loadu_ps(block.output_scale + o));
-        __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), scale);
-        if (block.bias) value = _mm512_add_ps(value, load(block.bias + o));
-        if (block.onto) value = _mm512_add_ps(value, load(out + o));
-        store(out + o, value);
-    }
+ALWAYS_INLINE __m512 outputs_of(__m512i sums, __mmask16 there, __m512 row_scale, const Outputs<T>& of, int64_t o) {
+    const __m512 scale = _mm512_mul_ps(row_scale, load(there, of.scale + o));
+    const __m512 value = _mm512_cvtepi32_ps(sums);
+    return of.bias ? _mm512_fmadd_ps(value, scale, load(there, of.bias + o)) : _mm512_mul_ps(value, scale);
 }
 
-template <int ROWS, typename T>
-ALWAYS_INLINE void tile(const uint8_t* x, const float* scale, int64_t stride, const int8_t* weight,
-                        const int32_t* shift, int64_t quads, const Block<T>& block, T* out, int64_t outputs) {
+// done(sums, n) for ROWS rows n of one block of outputs.
+template <int ROWS, typename Done>
+ALWAYS_INLINE void tile(const uint8_t* x, int64_t n, int64_t stride, const int8_t* weight, const int32_t* shift,
+                        int64_t quads, const Done& done) {
     __m512i sums[ROWS][VECTORS];
     UNROLLED for (int v = 0; v < VECTORS; ++v) {
         const __m512i start = _mm512_loadu_si512(shift + v * LANES);
         UNROLLED for (int r = 0; r < ROWS; ++r) sums[r][v] = start;
     }
+    x += n * stride;
     for (int64_t q = 0; q < quads; ++q) {
         __m512i of_quad[VECTORS];
         UNROLLED for (int v = 0; v < VECTORS; ++v) of_quad[v] = _mm512_loadu_si512(weight + (q * VECTORS + v) * 64);
@@ -403,30 +462,24 @@ ALWAYS_INLINE void tile(const uint8_t* x, const float* scale, int64_t stride, co
             }
         }
     }
-    UNROLLED for (int r = 0; r < ROWS; ++r) finish(sums[r], scale[r], block, out + r * outputs);
+    UNROLLED for (int r = 0; r < ROWS; ++r) done(sums[r], n + r);
 }
 
-template <typename T>
-void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
-             bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
+// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told.
+template <typename Done>
+ALWAYS_INLINE void multiplied(const Raised& raised, const int8_t* weight, const int32_t* shift, int64_t rows,
+                              int64_t outputs, const Done& done) {
     constexpr int64_t TILE = 6;  // with four vectors of sums for each row: 24 of the 32 registers
     constexpr int64_t TOGETHER = 8 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
-    const int64_t quads = (inputs + QUAD - 1) / QUAD, stride = quads * QUAD;
-    static thread_local Raised raised;
-    raised.read(x, rows, inputs, stride);
+    const int64_t stride = raised.stride, quads = stride / QUAD;
     const uint8_t* const values = raised.values.data();
-    const float* const scale = raised.scale.data();
-    const int64_t blocks = (outputs + BLOCK - 1) / BLOCK;
     for (int64_t start = 0; start < rows; start += TOGETHER) {
         const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
-        for (int64_t b = 0; b < blocks; ++b) {
-            const int64_t first = b * BLOCK;
-            const Block<T> block = {output_scale + first, bias ? bias + first : nullptr, onto,
-                                    outputs - first < BLOCK ? outputs - first : BLOCK};
-            const auto run = [&](auto of_rows, int64_t n) {
-                tile<decltype(of_rows)::value>(values + n * stride, scale + n, stride,
-                                               weight + first * stride, shift + first, quads, block,
-                                               out + n * outputs + first, outputs);
+        for (int64_t first = 0; first < outputs; first += BLOCK) {
+            const auto run = [&](auto of_rows, int64_t n) INLINED {
+                tile<decltype(of_rows)::value>(
+                    values, n, stride, weight + first * stride, shift + first, quads,
+                    [&](const __m512i(&sums)[VECTORS], int64_t row) INLINED { done(sums, row, first); });
             };
             for (int64_t n = start; n < end; n += TILE) {
                 switch (end - n) {
@@ -441,9 +494,70 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
         }
     }
 }
+
+template <typename T>
+void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
+             bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
+    static thread_local Raised raised;
+    raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
+    const float* const scale = raised.scale.data();
+    const Outputs<T> of = {output_scale, bias, outputs};
+    multiplied(raised, weight, shift, rows, outputs, [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
+        const __m512 row_scale = _mm512_set1_ps(scale[n]);
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+            const int64_t o = first + v * LANES;
+            const __mmask16 there = there_are(o, of.count);
+            T* const to = out + n * of.count + o;
+            __m512 value = outputs_of(sums[v], there, row_scale, of, o);
+            if (onto) value = _mm512_add_ps(value, load(there, to));
+            store(there, to, value);
+        }
+    });
+}
+
+// Where the largest of each row's outputs is, as argmax finds it among what product writes.
+template <typename T>
+void largest_output(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
+                    int64_t* place, int64_t rows, int64_t inputs, int64_t outputs) {
+    static thread_local Raised raised;
+    static thread_local std::vector<float> found;
+    raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
+    found.assign(rows, -INFINITY);
+    for (int64_t n = 0; n < rows; ++n) place[n] = 0;
+    float* const most = found.data();
+    const float* const scale = raised.scale.data();
+    const Outputs<T> of = {output_scale, bias, outputs};
+    multiplied(raised, weight, shift, rows, outputs, [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
+        const __m512 row_scale = _mm512_set1_ps(scale[n]);
+        __m512 values[VECTORS];
+        __mmask16 there[VECTORS];
+        __m512 largest = _mm512_set1_ps(-INFINITY);
+        uint32_t is_lost = 0;
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+            const int64_t o = first + v * LANES;
+            there[v] = there_are(o, of.count);
+            values[v] = stored(x, outputs_of(sums[v], there[v], row_scale, of, o));
+            is_lost |= _mm512_mask_cmp_ps_mask(there[v], values[v], values[v], _CMP_UNORD_Q);
+            largest = _mm512_mask_max_ps(largest, there[v], largest, values[v]);
+        }
+        const float here = is_lost ? NAN : _mm512_reduce_max_ps(largest);
+        if (!(here > most[n]) && !(is_lost && most[n] == most[n])) return;
+        most[n] = here;
+        UNROLLED for (int64_t v = VECTORS - 1; v >= 0; --v) {
+            const __m512 sought = _mm512_set1_ps(here);
+            const uint32_t is_it = is_lost ? _mm512_mask_cmp_ps_mask(there[v], values[v], values[v], _CMP_UNORD_Q)
+                                           : _mm512_mask_cmp_ps_mask(there[v], values[v], sought, _CMP_EQ_OQ);
+            if (is_it) place[n] = first + v * LANES + __builtin_ctz(is_it);
+        }
+    });
+}
 #else
 template <typename T>
 void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
+
+template <typename T>
+void largest_output(const T*, const int8_t*, const int32_t*, const float*, const T*, int64_t*, int64_t, int64_t,
+                    int64_t) {}
 #endif
 
 // Products with rows of a weight that each sentence has a list of, -inf beyond the end of that. The first row is the
@@ -485,15 +599,6 @@ void of_lists(Rows own, const Lists of, T* out, const F& dots) {
             for (int64_t l = length; l < of.columns; ++l) narrow(-INFINITY, out[n * of.columns + l]);
         }
     }
-}
-
-inline float sum_of(Lanes x) {
-    float each[LANES];
-    std::memcpy(each, &x, sizeof x);
-    float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < LANES; ++i) sum += each[i];
-    return sum;
 }
 
 template <typename T>
@@ -682,6 +787,143 @@ void additive_to_memory(Rows memories, const T* query, const T* keys, const T* v
             for (int64_t a = 0; a < width; ++a) narrow(sum[a] * wide(v[a]), to[a]);
         }
     }
+}
+
+// Attention by v . tanh(q + k), from raised keys e^2k: with e^2q of a query, once, tanh(q + k) is 1 - 2 / (1 + e^2q e^2k).
+// The rows of a sentence read its memory together.
+constexpr int GLANCES = 5;
+
+struct Glance {
+    int64_t beams, positions, width, value_width;
+};
+
+// Adds v / (1 + e^2q e^2k) of some columns.
+template <int ROWS>
+ALWAYS_INLINE void add_columns(Lanes (&sums)[ROWS], Lanes key, Lanes v, const float* queries, int64_t row) {
+    UNROLLED for (int r = 0; r < ROWS; ++r) sums[r] += v * reciprocal(bounded(1.0f + lanes(queries + r * row) * key));
+}
+
+// The same of twice as many, v / x + w / y being (v y + w x) / (x y).
+template <int ROWS>
+ALWAYS_INLINE void add_columns(Lanes (&sums)[ROWS], const Lanes (&keys)[2], const float* v, const float* queries,
+                               int64_t row) {
+    const Lanes first = lanes(v), second = lanes(v + LANES);
+    UNROLLED for (int r = 0; r < ROWS; ++r) {
+        const Lanes x = bounded(1.0f + lanes(queries + r * row) * keys[0]);
+        const Lanes y = bounded(1.0f + lanes(queries + r * row + LANES) * keys[1]);
+        sums[r] += (first * y + second * x) * reciprocal(x * y);
+    }
+}
+
+// The scores of ROWS queries, rows of `padded` numbers; those of positions that are not seen are left as they are.
+template <int ROWS, typename K>
+__attribute__((noinline)) void score_raised(const float* queries, const K* keys, const float* v, float sum_of_v,
+                                            const float* seen, float* scores, int64_t padded, const Glance of) {
+    const int64_t whole = of.width / LANES * LANES, rest = of.width - whole, row = whole + (rest ? LANES : 0);
+    for (int64_t s = 0; s < of.positions; ++s) {
+        if (!(seen[s] > 0.0f)) continue;
+        const K* const key = keys + s * of.width;
+        Lanes sums[ROWS] = {};
+        int64_t a = 0;
+        for (; a + 2 * LANES <= whole; a += 2 * LANES) {
+            add_columns(sums, {lanes(key + a), lanes(key + a + LANES)}, v + a, queries + a, row);
+        }
+        if (a < whole) add_columns(sums, lanes(key + a), lanes(v + a), queries + a, row);
+        if (rest) add_columns(sums, some_lanes(key + whole, rest), lanes(v + whole), queries + whole, row);
+        UNROLLED for (int r = 0; r < ROWS; ++r) scores[r * padded + s] = sum_of_v - 2.0f * sum_of(sums[r]);
+    }
+}
+
+// The mixtures of values of ROWS rows of weights.
+template <int ROWS, typename T, typename K>
+__attribute__((noinline)) void mix(const float* weights, const K* values, const float* seen, T* contexts,
+                                   int64_t padded, const Glance of) {
+    constexpr int VECTORS = 4;
+    const auto of_columns = [=](int64_t start, auto vectors, const auto& read, const auto& write) {
+        constexpr int COUNT = decltype(vectors)::value;
+        Lanes sums[ROWS][COUNT] = {};
+        for (int64_t s = 0; s < of.positions; ++s) {
+            if (!(seen[s] > 0.0f)) continue;
+            Lanes value[COUNT];
+            UNROLLED for (int i = 0; i < COUNT; ++i) value[i] = read(values + s * of.value_width + start + i * LANES);
+            UNROLLED for (int r = 0; r < ROWS; ++r) {
+                const float weight = weights[r * padded + s];
+                UNROLLED for (int i = 0; i < COUNT; ++i) sums[r][i] += weight * value[i];
+            }
+        }
+        UNROLLED for (int r = 0; r < ROWS; ++r) {
+            UNROLLED for (int i = 0; i < COUNT; ++i) write(sums[r][i], contexts + r * of.value_width + start + i * LANES);
+        }
+    };
+    const auto some = [=](int64_t start, int64_t count) {
+        of_columns(
+            start, std::integral_constant<int, 1>(), [=](const K* from) { return some_lanes(from, count); },
+            [=](Lanes x, T* to) {
+                float each[LANES];
+                std::memcpy(each, &x, sizeof each);
+                for (int64_t i = 0; i < count; ++i) narrow(each[i], to[i]);
+            });
+    };
+    int64_t start = 0;
+    for (; start + VECTORS * LANES <= of.value_width; start += VECTORS * LANES) {
+        of_columns(
+            start, std::integral_constant<int, VECTORS>(), [](const K* from) { return lanes(from); },
+            [](Lanes x, T* to) {
+                float each[LANES];
+                std::memcpy(each, &x, sizeof each);
+                for (int64_t i = 0; i < LANES; ++i) narrow(each[i], to[i]);
+            });
+    }
+    for (; start < of.value_width; start += LANES) {
+        some(start, of.value_width - start < LANES ? of.value_width - start : LANES);
+    }
+}
+
+template <typename T, typename K>
+void glance(Rows memories, const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden,
+            T* contexts, float* weights, const Glance of) {
+    const int64_t padded = (of.positions + LANES - 1) / LANES * LANES, row = (of.width + LANES - 1) / LANES * LANES;
+    std::vector<float> buffer((GLANCES + 1) * (row + padded));
+    float *const wide_v = buffer.data(), *const queries = wide_v + row, *const seen = queries + GLANCES * row;
+    float* const scores = seen + padded;
+    float sum_of_v = 0.0f;
+    for (int64_t a = 0; a < of.width; ++a) sum_of_v += wide_v[a] = wide(v[a]);
+    for (int64_t m = memories.start; m < memories.end; ++m) {
+        for (int64_t s = 0; s < of.positions; ++s) seen[s] = hidden[m * of.positions + s] ? 0.0f : 1.0f;
+        const K* const key = keys + m * of.positions * of.width;
+        const K* const value = values + m * of.positions * of.value_width;
+        const auto run = [&](auto of_rows, int64_t n) {
+            constexpr int ROWS = decltype(of_rows)::value;
+            for (int64_t r = 0; r < ROWS; ++r) {
+                const T* const q = query + (n + r) * of.width;
+                float* const raised = queries + r * row;
+#pragma omp simd
+                for (int64_t a = 0; a < of.width; ++a) raised[a] = exp_of(2.0f * wide(q[a]));
+            }
+            score_raised<ROWS>(queries, key, wide_v, sum_of_v, seen, scores, padded, of);
+            for (int64_t r = 0; r < ROWS; ++r) {
+                softmax(scores + r * padded, seen, padded);
+                std::memcpy(weights + (n + r) * of.positions, scores + r * padded, of.positions * sizeof(float));
+            }
+            mix<ROWS>(scores, value, seen, contexts + n * of.value_width, padded, of);
+        };
+        const int64_t end = (m + 1) * of.beams;
+        for (int64_t n = m * of.beams; n < end; n += GLANCES) {
+            switch (end - n) {
+                case 1: run(std::integral_constant<int, 1>(), n); break;
+                case 2: run(std::integral_constant<int, 2>(), n); break;
+                case 3: run(std::integral_constant<int, 3>(), n); break;
+                case 4: run(std::integral_constant<int, 4>(), n); break;
+                default: run(std::integral_constant<int, GLANCES>(), n);
+            }
+        }
+    }
+}
+
+// The same with a memory in half the precision.
+template <typename... Others>
+void glance_narrow(Rows memories, Others... others) {
+    glance(memories, others...);
 }
 
 // ---- attention of whole sequences, for training
@@ -1058,6 +1300,11 @@ FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
      int onto, int64_t rows, int64_t inputs, int64_t outputs)
 FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
 
+#define LARGEST_OUTPUT(T)                                                                                 \
+    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,        \
+     int64_t* place, int64_t rows, int64_t inputs, int64_t outputs)
+FOR_BOTH(largest_output, LARGEST_OUTPUT, x, weight, shift, output_scale, bias, place, rows, inputs, outputs)
+
 #define DEQUANTIZE(T)                                                                                            \
     (const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out, int onto, \
      int64_t rows, int64_t outputs)
@@ -1088,6 +1335,18 @@ SHARED_FOR_BOTH(additive_to_query, ADDITIVE_TO_QUERY, rows, positions * width, q
      int64_t memories, int64_t beams, int64_t positions, int64_t width)
 SHARED_FOR_BOTH(additive_to_memory, ADDITIVE_TO_MEMORY, memories, beams * positions * width, query, keys, v, gradient,
                 keys_gradient, v_gradient, beams, positions, width)
+
+#define GLANCE(T, K)                                                                                                 \
+    (const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden, T* contexts, float* weights, \
+     int64_t memories, int64_t beams, int64_t positions, int64_t width, int64_t value_width)
+#define OF_GLANCE \
+    Glance { beams, positions, width, value_width }
+#define GLANCE_SAME(T) GLANCE(T, T)
+#define GLANCE_NARROW(T) GLANCE(T, bfloat16)
+SHARED_FOR_BOTH(glance, GLANCE_SAME, memories, beams* positions* width, query, keys, v, values, hidden, contexts,
+                weights, OF_GLANCE)
+SHARED_FOR_BOTH(glance_narrow, GLANCE_NARROW, memories, beams* positions* width, query, keys, v, values, hidden,
+                contexts, weights, OF_GLANCE)
 
 #define HEADS(T)                                                                                              \
     (const T* query, const T* keys, const T* values, T* context, const uint8_t* hidden, const uint8_t* drawn, \
