@@ -93,6 +93,15 @@ def largest_output(x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor) -> Tenso
     return kernels.largest_output(x_NI.contiguous(), weight_OI.packed(), weight_OI.scale_O, bias_O.to(x_NI.dtype))
 
 
+def packed_parts(weights: Sequence[Tensor]) -> native.PackedParts:
+    """Of such weights."""
+    given = []
+    for weight_OI in weights:
+        assert isinstance(weight_OI, Int8Weight)
+        given.append((weight_OI.packed(), weight_OI.scale_O))
+    return native.PackedParts(given)
+
+
 def listed(
     kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, wanted: native.Wanted
 ) -> Tensor:

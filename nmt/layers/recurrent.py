@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -21,6 +22,7 @@ from nmt.layers import native
 from nmt.layers.deferred import DeferredLinear, DeferredSum
 from nmt.layers.dropout import Dropout
 from nmt.layers.precision import compute_dtype
+from nmt.layers.quantized import packed_parts
 from nmt.layers.recompute import recomputed
 
 KNOWN_ROWS = 256
@@ -229,12 +231,17 @@ class RecurrentStack(nn.Module):
         assert isinstance(parameter, nn.Parameter)
         return parameter
 
-    def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
+    def forward(
+        self, input_BTE: Tensor, state: StackState | None, dropout: Dropout, length_B: Tensor | None = None
+    ) -> Tensor:
         """What the top layer gives out (B, T, D) over a whole sequence, from zero states if there is no ``state``;
-        dropout goes between the layers. Runs in torch's own fused kernels, but step by step where steps have weights of
-        8-bit integers, unless torch's can run in bfloat16."""
+        dropout goes between the layers. What it gives out beyond the ``length_B`` of a row may be anything. Runs in
+        torch's own fused kernels, but step by step where steps have weights of 8-bit integers, unless torch's can run
+        in bfloat16."""
         if self.for_steps and compute_dtype(input_BTE) == torch.float32:
-            return self._in_steps(input_BTE, state)
+            if length_B is None:
+                length_B = torch.full((input_BTE.shape[0],), input_BTE.shape[1])
+            return self._in_steps(input_BTE, state, length_B)
         for layer, rnn in enumerate(self.rnns):
             below_BTE = input_BTE
             if layer > 0:
@@ -249,18 +256,30 @@ class RecurrentStack(nn.Module):
                 input_BTE = input_BTE + below_BTE
         return input_BTE
 
-    def _in_steps(self, input_BTE: Tensor, state: StackState | None) -> Tensor:
-        if state is None:
-            zeros_BD = input_BTE.new_zeros(input_BTE.shape[0], self.size)
-            state = self.start([zeros_BD] * self.layers)
-        step = self.stepper(fed=0)
+    def _in_steps(self, input_BTE: Tensor, state: StackState | None, length_B: Tensor) -> Tensor:
+        """The longest first, so that those that are at their end are the last rows, and no longer looked at."""
         rows, time, _ = input_BTE.shape
-        states_BTD = input_BTE.new_empty(rows, time, self.size)
-        for start in range(0, time, together := max(KNOWN_ROWS // rows, 1)):
-            for place, known in enumerate(step.known(input_BTE[:, start : start + together]), start):
-                state = step(known, [], state, [None] * (self.layers - 1))
-                states_BTD[:, place] = state.top_BD
-        return states_BTD
+        if state is None:
+            zeros_BD = input_BTE.new_zeros(rows, self.size)
+            state = self.start([zeros_BD] * self.layers)
+        in_order_B = torch.argsort(length_B, descending=True, stable=True)
+        is_in_order = bool((length_B[1:] <= length_B[:-1]).all())
+        if not is_in_order:
+            input_BTE, state = input_BTE[in_order_B], state.select(in_order_B)
+        step = self.stepper(fed=0)
+        states_BTD = input_BTE.new_zeros(rows, time, self.size)
+        left_T = (length_B[:, None] > torch.arange(time)).sum(dim=0).tolist()
+        place = 0
+        for left, alike in groupby(left_T):
+            end = place + len(list(alike))
+            state = state.part(slice(0, left))
+            while left and place < end:
+                steps = slice(place, min(place + max(KNOWN_ROWS // left, 1), end))
+                for known in step.known(input_BTE[:left, steps]):
+                    state = step(known, [], state, [None] * (self.layers - 1))
+                    states_BTD[:left, place] = state.top_BD
+                    place += 1
+        return states_BTD if is_in_order else torch.empty_like(states_BTD).index_copy_(0, in_order_B, states_BTD)
 
     def start(self, hidden: Sequence[Tensor]) -> StackState:
         """The state before the first step, from the layers' hidden states; the LSTM's memory starts at 0."""
@@ -276,12 +295,18 @@ class RecurrentStack(nn.Module):
         if not self.for_steps:
             return _Apart(self, fed)
         if fed not in self._steppers:  # such weights do not change, and are cut and packed once
-            self._steppers[fed] = _Apart(self, fed)
+            self._steppers[fed] = (_AtOnce if self.cell is LSTM else _Apart)(self, fed)
         return self._steppers[fed]
 
 
-Known: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
-"""What is known of a step's pre-activations beforehand: from the parts of the input that come to it, their sum."""
+def side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """(B, E)."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=1)
+
+
+Known: TypeAlias = Callable[[Sequence[Tensor], CellState], CellState]
+"""The bottom layer's step, with what is known of it beforehand: from the parts of the input that come to it and the
+state before, the next one."""
 
 
 class Stepper(ABC):
@@ -300,7 +325,7 @@ class Stepper(ABC):
         """One step. ``fed``: the parts of the bottom layer's input that are known only now. ``factors`` holds dropout's
         for the input of each layer above the bottom one."""
         cells = state.cell or [None] * self._stack.layers
-        new = [self._bottom(known, fed, CellState(state.hidden[0], cells[0]))]
+        new = [known(fed, CellState(state.hidden[0], cells[0]))]
         top_BD = new[0].hidden_BD
         for layer in range(1, self._stack.layers):
             factor_BD = factors[layer - 1]
@@ -309,9 +334,6 @@ class Stepper(ABC):
             top_BD = new[-1].hidden_BD + top_BD if self._stack.residual else new[-1].hidden_BD
         kept = tuple(each.cell_BD for each in new if each.cell_BD is not None)
         return StackState(tuple(each.hidden_BD for each in new), kept, top_BD)
-
-    @abstractmethod
-    def _bottom(self, known: Known, fed: Sequence[Tensor], state: CellState) -> CellState: ...
 
     @abstractmethod
     def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState: ...
@@ -338,18 +360,57 @@ class _Apart(Stepper):
         """See ``Stepper``. Where no gradients are recorded a step writes to what is known of it, so that is rows of its
         own, side by side."""
         known_TBG = self._known(known_BTE.transpose(0, 1), self._biases_G[0])
-        return [partial(self._onto, each_BG) for each_BG in known_TBG]
+        return [partial(self._bottom, each_BG) for each_BG in known_TBG]
 
-    def _onto(self, known_BG: Tensor, fed: Sequence[Tensor]) -> Tensor:
-        if self._fed is None:
-            return known_BG
-        return self._fed.onto(known_BG, fed[0] if len(fed) == 1 else torch.cat(list(fed), dim=1))
-
-    def _bottom(self, known: Known, fed: Sequence[Tensor], state: CellState) -> CellState:
-        return self._cell.step(known(fed), self._recurrent[0], state)
+    def _bottom(self, known_BG: Tensor, fed: Sequence[Tensor], state: CellState) -> CellState:
+        if self._fed is not None:
+            known_BG = self._fed.onto(known_BG, side_by_side(fed))
+        return self._cell.step(known_BG, self._recurrent[0], state)
 
     def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState:
         return self._cell.step(self._inputs[layer - 1](below_BD, self._biases_G[layer]), self._recurrent[layer], state)
+
+
+class _AtOnce(_Apart):
+    """Of LSTMs with weights of bytes. Where there is a kernel for it, a step is made of the sums of its products while
+    they are in the cache."""
+
+    def __init__(self, stack: RecurrentStack, fed: int) -> None:
+        super().__init__(stack, fed)
+        known = stack.input_size - fed
+        self._weights = []
+        for layer in range(stack.layers):
+            parts = [stack.step_parameter("weight_ih", layer)]
+            if layer == 0 and fed:
+                parts = [parts[0][:, :known], parts[0][:, known:]]
+            self._weights.append(packed_parts([*parts, stack.step_parameter("weight_hh", layer)]))
+
+    def known(self, known_BTE: Tensor) -> Sequence[Known]:
+        """See ``Stepper``."""
+        if self._kernels(known_BTE) is None:
+            return super().known(known_BTE)
+        return [partial(self._bottom_at_once, each_BE) for each_BE in known_BTE.transpose(0, 1).contiguous()]
+
+    def _bottom_at_once(self, known_BE: Tensor, fed: Sequence[Tensor], state: CellState) -> CellState:
+        return self._step(0, [known_BE, side_by_side(fed)] if fed else [known_BE], state)
+
+    def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState:
+        if self._kernels(below_BD) is None:
+            return super()._above(layer, below_BD, state)
+        return self._step(layer, [below_BD], state)
+
+    def _step(self, layer: int, parts: Sequence[Tensor], state: CellState) -> CellState:
+        dtype = parts[0].dtype
+        assert state.cell_BD is not None
+        bias_G = (self._biases_G[layer] + self._stack.step_parameter("bias_hh", layer)).to(dtype)
+        given = [each.to(dtype).contiguous() for each in (*parts, state.hidden_BD)]
+        kernels, weights = native.expected(parts[0]), self._weights[layer]
+        return CellState(*kernels.lstm_step(given, weights, bias_G, state.cell_BD.to(dtype).contiguous()))
+
+    @staticmethod
+    def _kernels(x: Tensor) -> native.Kernels | None:
+        found = native.kernels(x)
+        return found if found is not None and found.has_product() else None
 
 
 class _Joined(Stepper):
@@ -369,10 +430,10 @@ class _Joined(Stepper):
     def known(self, known_BTE: Tensor) -> Sequence[Known]:
         """See ``Stepper``."""
         known_TBG = F.linear(known_BTE.transpose(0, 1), self._known_GE, self._biases_G[0])
-        return DeferredSum(known_TBG, self._rest_GX).terms()
+        return [partial(self._bottom, term) for term in DeferredSum(known_TBG, self._rest_GX).terms()]
 
-    def _bottom(self, known: Known, fed: Sequence[Tensor], state: CellState) -> CellState:
-        return self._cell.gated(known([*fed, state.hidden_BD]), state)
+    def _bottom(self, term: Callable[[Sequence[Tensor]], Tensor], fed: Sequence[Tensor], state: CellState) -> CellState:
+        return self._cell.gated(term([*fed, state.hidden_BD]), state)
 
     def _above(self, layer: int, below_BD: Tensor, state: CellState) -> CellState:
         x_BX = torch.cat([below_BD, state.hidden_BD.to(below_BD.dtype)], dim=1)

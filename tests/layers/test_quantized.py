@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch.nn import functional as F
 
+from nmt.layers import native
+from nmt.layers.dropout import Dropout
 from nmt.layers.quantized import Int8Weight
+from nmt.layers.recurrent import CellKind, RecurrentStack
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.quantize import quantize
@@ -109,3 +114,33 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
             model.forced(source_BS, memory)  # for alignments
     assert not torch.equal(*logits)
     assert float((logits[0] - logits[1]).std() / logits[0].std()) < 0.1
+
+
+@pytest.mark.parametrize("way", ["kernels", "operations"])
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+@torch.no_grad()
+def test_sequences_of_any_lengths_in_any_order_are_each_as_if_alone(
+    cell: CellKind, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps are those of the longest, of which others take part in theirs; two layers, several steps at once."""
+    if way == "operations":
+        monkeypatch.setattr(native, "_kernels", lambda _: None)
+    monkeypatch.setattr("nmt.layers.recurrent.KNOWN_ROWS", 9)
+    torch.manual_seed(5)
+    stack = RecurrentStack(cell, input_size=6, size=8, layers=2).eval()
+    exact, dropout = copy.deepcopy(stack), Dropout(0.0)
+    quantize(stack, torch.float32)
+    for lengths in ([7, 7, 4, 1], [2, 5, 7, 5, 3], [1], [3, 3]):
+        length_B = torch.tensor(lengths)
+        input_BTE = torch.randn(len(lengths), 7, 6)
+        found_BTD = stack(input_BTE, None, dropout, length_B)
+        whole_BTD = stack(input_BTE, None, dropout)
+        assert found_BTD.shape == (len(lengths), 7, 8)
+        for row, length in enumerate(lengths):
+            alone_1TD = stack(input_BTE[row : row + 1, :length], None, dropout, torch.tensor([length]))
+            # PyTorch's sigmoid rounds by where in a tensor a number stands, and integers may tip over
+            limits = {"atol": 0.0, "rtol": 0.0} if way == "kernels" and cell == "lstm" else {"atol": 0.01, "rtol": 0.0}
+            torch.testing.assert_close(found_BTD[row, :length], alone_1TD[0], **limits)
+            torch.testing.assert_close(found_BTD[row, :length], whole_BTD[row, :length], **limits)
+            near_1TD = exact(input_BTE[row : row + 1, :length], None, dropout)
+            torch.testing.assert_close(alone_1TD, near_1TD, atol=0.03, rtol=0.03)

@@ -32,6 +32,7 @@ _SIGNATURES = {
     "largest_output": [*[_POINTER] * 6, *[_COUNT] * 3],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
+    "lstm_step": [*[_POINTER] * 5, _COUNT, *[_POINTER] * 4, *[_COUNT] * 2],
     "lstm_back": [*[_POINTER] * 6, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "additive_to_query": [*[_POINTER] * 5, *[_COUNT] * 4],
@@ -78,6 +79,25 @@ class Packed(NamedTuple):
         filled = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
         packed = filled.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous()
         return Packed(packed, inputs, shift(filled))
+
+
+class PackedParts:
+    """The weights of the parts that a sum of products has, as ``Kernels.lstm_step`` reads them."""
+
+    def __init__(self, parts: Sequence[tuple[Packed, Tensor]]) -> None:
+        """Each with the scales of its outputs."""
+        self._kept = tuple(parts)  # of which there are but pointers below
+        self.inputs = [packed.inputs for packed, _ in parts]
+        self.outputs = {scale_O.shape[0] for _, scale_O in parts}
+        count = len(self.inputs)
+        self.pointers = (
+            (_COUNT * count)(*self.inputs),
+            *(
+                (_POINTER * count)(*(each.data_ptr() for each in tensors))
+                for tensors in zip(*((packed.values, packed.shift, scale_O) for packed, scale_O in parts), strict=True)
+            ),
+            count,
+        )
 
 
 _Given: TypeAlias = "tuple[Tensor | None, Tensor | None]"
@@ -363,6 +383,28 @@ class Kernels:
         hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
         self._lstm(  # type: ignore[attr-defined]
             gates_NG.data_ptr(), cell_ND.data_ptr(), hidden_ND.data_ptr(), new_ND.data_ptr(), *cell_ND.shape
+        )
+        return hidden_ND, new_ND
+
+    def lstm_step(
+        self, parts: Sequence[Tensor], weights: PackedParts, bias_G: Tensor, cell_ND: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What ``lstm`` gives for the sum of the products of the parts, (N, I) each, and the bias. Where
+        ``has_product``."""
+        assert self._has_product
+        assert cell_ND.is_contiguous()
+        assert weights.outputs == {bias_G.shape[0]} == {4 * cell_ND.shape[1]}
+        assert bias_G.dtype == cell_ND.dtype
+        for part_NI, inputs in zip(parts, weights.inputs, strict=True):
+            assert part_NI.dtype == cell_ND.dtype
+            assert part_NI.shape == (cell_ND.shape[0], inputs)
+            assert part_NI.is_contiguous()
+        hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
+        self._lstm_step(  # type: ignore[attr-defined]
+            (_POINTER * len(parts))(*(each.data_ptr() for each in parts)),
+            *weights.pointers,
+            *(each.data_ptr() for each in (bias_G, cell_ND, hidden_ND, new_ND)),
+            *cell_ND.shape,
         )
         return hidden_ND, new_ND
 

@@ -465,16 +465,18 @@ ALWAYS_INLINE void tile(const uint8_t* x, int64_t n, int64_t stride, const int8_
     UNROLLED for (int r = 0; r < ROWS; ++r) done(sums[r], n + r);
 }
 
-// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told.
+constexpr int64_t TILE = 6;  // rows; with four vectors of sums for each: 24 of the 32 registers
+constexpr int64_t TOGETHER = 16 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
+
+// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told; `together` rows go
+// through all blocks before the next ones do.
 template <typename Done>
 ALWAYS_INLINE void multiplied(const Raised& raised, const int8_t* weight, const int32_t* shift, int64_t rows,
-                              int64_t outputs, const Done& done) {
-    constexpr int64_t TILE = 6;  // with four vectors of sums for each row: 24 of the 32 registers
-    constexpr int64_t TOGETHER = 8 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
+                              int64_t outputs, int64_t together, const Done& done) {
     const int64_t stride = raised.stride, quads = stride / QUAD;
     const uint8_t* const values = raised.values.data();
-    for (int64_t start = 0; start < rows; start += TOGETHER) {
-        const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
+    for (int64_t start = 0; start < rows; start += together) {
+        const int64_t end = rows < start + together ? rows : start + together;
         for (int64_t first = 0; first < outputs; first += BLOCK) {
             const auto run = [&](auto of_rows, int64_t n) INLINED {
                 tile<decltype(of_rows)::value>(
@@ -502,7 +504,8 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
     const float* const scale = raised.scale.data();
     const Outputs<T> of = {output_scale, bias, outputs};
-    multiplied(raised, weight, shift, rows, outputs, [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
+    multiplied(raised, weight, shift, rows, outputs, TOGETHER,
+               [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
         const __m512 row_scale = _mm512_set1_ps(scale[n]);
         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
             const int64_t o = first + v * LANES;
@@ -527,7 +530,9 @@ void largest_output(const T* x, const int8_t* weight, const int32_t* shift, cons
     float* const most = found.data();
     const float* const scale = raised.scale.data();
     const Outputs<T> of = {output_scale, bias, outputs};
-    multiplied(raised, weight, shift, rows, outputs, [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
+    // all rows together: nothing is written that could leave the cache
+    multiplied(raised, weight, shift, rows, outputs, rows,
+               [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
         const __m512 row_scale = _mm512_set1_ps(scale[n]);
         __m512 values[VECTORS];
         __mmask16 there[VECTORS];
@@ -696,6 +701,25 @@ void lstm(Rows rows, const T* gates, const T* cell, T* hidden, T* new_cell, int6
             narrow(value, next[d]);
             narrow(sigmoid(wide(o[d])) * tanh_of(value), h[d]);
         }
+    }
+}
+
+// An LSTM's step from the parts of its input and its state, each with a weight of bytes; some rows at a time, whose gates
+// stay in the cache.
+template <typename T>
+void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* weights, const int32_t* const* shifts,
+               const float* const* scales, int64_t parts, const T* bias, const T* cell, T* hidden, T* new_cell,
+               int64_t rows, int64_t width) {
+    constexpr int64_t ROWS = 96;
+    static thread_local std::vector<T> gates;
+    gates.resize(ROWS * 4 * width);
+    for (int64_t start = 0; start < rows; start += ROWS) {
+        const int64_t count = rows - start < ROWS ? rows - start : ROWS, first = start * width;
+        for (int64_t p = 0; p < parts; ++p) {
+            product(x[p] + start * inputs[p], weights[p], shifts[p], scales[p], p ? nullptr : bias, gates.data(), p > 0,
+                    count, inputs[p], 4 * width);
+        }
+        lstm(Rows{0, count}, gates.data(), cell + first, hidden + first, new_cell + first, width);
     }
 }
 
@@ -1312,6 +1336,12 @@ FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, on
 
 #define LSTM(T) (const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width)
 SHARED_FOR_BOTH(lstm, LSTM, rows, width, gates, cell, hidden, new_cell, width)
+
+#define LSTM_STEP(T)                                                                                       \
+    (const T* const* x, const int64_t* inputs, const int8_t* const* weights, const int32_t* const* shifts, \
+     const float* const* scales, int64_t parts, const T* bias, const T* cell, T* hidden, T* new_cell,      \
+     int64_t rows, int64_t width)
+FOR_BOTH(lstm_step, LSTM_STEP, x, inputs, weights, shifts, scales, parts, bias, cell, hidden, new_cell, rows, width)
 
 #define LSTM_BACK(T)                                                                                    \
     (const T* gates, const T* cell, const T* hidden_gradient, const T* new_gradient, T* gates_gradient, \
