@@ -48,6 +48,7 @@ MULTIHEAD = "tests/attention/test_multihead.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 OPTIONS = "tests/search/test_options.py"
 NATIVE = "tests/layers/test_native.py"
+QUANTIZED = "tests/layers/test_quantized.py"
 GOLDEN = "tests/workflows/test_golden.py"
 ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
 KILLED, STOPPED = "tests/workflows/test_killed.py", "tests/workflows/test_stopped.py"
@@ -252,9 +253,44 @@ MUTANTS = (
     Mutant(
         "a product of bytes leaves out the last rows",
         "nmt/layers/native/kernels.cpp",
-        "case 3: run(std::integral_constant<int, 3>(), n); break;",
-        "case 3: break;",
+        "                    case 3: run(std::integral_constant<int, 3>(), n); break;",
+        "                    case 3: break;",
         (NATIVE, "-k", "integers"),
+    ),
+    Mutant(
+        "a glance does not see the columns after the last whole pair",
+        "nmt/layers/native/kernels.cpp",
+        "if (a < whole) add_columns(sums, lanes(key + a), lanes(v + a), queries + a, row);",
+        "",
+        (NATIVE, "-k", "one_glance"),
+    ),
+    Mutant(
+        "the largest output is the last of several",
+        "nmt/layers/native/kernels.cpp",
+        "if (!(here > most[n])",
+        "if (!(here >= most[n])",
+        (NATIVE, "-k", "largest_output"),
+    ),
+    Mutant(
+        "an LSTM's step starts anew with each part of its input",
+        "nmt/layers/native/kernels.cpp",
+        "gates.data(), p > 0,",
+        "gates.data(), false,",
+        (NATIVE, "-k", "step_of_the_lstm"),
+    ),
+    Mutant(
+        "sentences out of order stay where their length puts them",
+        "nmt/layers/recurrent.py",
+        "return states_BTD if is_in_order else",
+        "return states_BTD if True else",
+        (QUANTIZED, "-k", "any_lengths"),
+    ),
+    Mutant(
+        "a limit does not end what is found without logits",
+        "nmt/search/rules.py",
+        "torch.where(only_N < 0, token_N, only_N)",
+        "token_N",
+        (OPTIONS, "-k", "without_logits"),
     ),
     Mutant(
         "a settled model forgets its positions after the first sixty",
