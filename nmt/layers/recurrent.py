@@ -377,13 +377,8 @@ class _AtOnce(_Apart):
 
     def __init__(self, stack: RecurrentStack, fed: int) -> None:
         super().__init__(stack, fed)
-        known = stack.input_size - fed
-        self._weights = []
-        for layer in range(stack.layers):
-            parts = [stack.step_parameter("weight_ih", layer)]
-            if layer == 0 and fed:
-                parts = [parts[0][:, :known], parts[0][:, known:]]
-            self._weights.append(packed_parts([*parts, stack.step_parameter("weight_hh", layer)]))
+        self._known_size = stack.input_size - fed
+        self._weights: dict[int, native.PackedParts] = {}
 
     def known(self, known_BTE: Tensor) -> Sequence[Known]:
         """See ``Stepper``."""
@@ -404,8 +399,12 @@ class _AtOnce(_Apart):
         assert state.cell_BD is not None
         bias_G = (self._biases_G[layer] + self._stack.step_parameter("bias_hh", layer)).to(dtype)
         given = [each.to(dtype).contiguous() for each in (*parts, state.hidden_BD)]
-        kernels, weights = native.expected(parts[0]), self._weights[layer]
-        return CellState(*kernels.lstm_step(given, weights, bias_G, state.cell_BD.to(dtype).contiguous()))
+        if layer not in self._weights:  # which are not packed where there is no kernel
+            input_GE, hidden_GD = (self._stack.step_parameter(name, layer) for name in ("weight_ih", "weight_hh"))
+            cut = [input_GE] if len(parts) == 1 else [input_GE[:, : self._known_size], input_GE[:, self._known_size :]]
+            self._weights[layer] = packed_parts([*cut, hidden_GD])
+        cell_BD, kernels = state.cell_BD.to(dtype).contiguous(), native.expected(parts[0])
+        return CellState(*kernels.lstm_step(given, self._weights[layer], bias_G, cell_BD))
 
     @staticmethod
     def _kernels(x: Tensor) -> native.Kernels | None:
