@@ -274,8 +274,8 @@ MUTANTS = (
     Mutant(
         "an LSTM's step starts anew with each part of its input",
         "nmt/layers/native/kernels.cpp",
-        "gates.data(), p > 0,",
-        "gates.data(), false,",
+        "of_rows, p > 0,",
+        "of_rows, false,",
         (NATIVE, "-k", "step_of_the_lstm"),
     ),
     Mutant(

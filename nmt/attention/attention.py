@@ -87,7 +87,8 @@ class Attention(nn.Module):
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
         keys_BSA = keys_BSK if self.key_weight_AK is None else F.linear(keys_BSK, self.key_weight_AK)
-        if self.glances and native.kernels(keys_BSA) is not None and keys_BSA.dtype == values_BSV.dtype:
+        has_kernel = self.glances and native.kernels(keys_BSA) is not None and keys_BSA.dtype == values_BSV.dtype
+        if has_kernel and bool(keys_BSA.abs().amax() <= native.RAISABLE):
             # 16 bits are as good beside weights of 8, and a search reads all of it at each step
             dtype = torch.bfloat16 if isinstance(self.key_weight_AK, Int8Weight) else keys_BSA.dtype
             return RaisedMemory(native.raised(keys_BSA).unsqueeze(1).to(dtype), values_BSV.to(dtype), is_pad_BS)

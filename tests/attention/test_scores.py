@@ -216,6 +216,8 @@ def test_what_is_more_than_a_glance_is_done_apart() -> None:
         made("additive", dropout=0.5).train(),
         made("additive", causal=True),
     ]
+    for keys in (keys_BSK * 1e6, keys_BSK * math.nan):  # which are too large to be raised, or no numbers
+        assert type(made("additive").memory(keys, values_BSV, IS_PAD_BS)) is AttentionMemory
     for attention in others:
         assert type(attention.memory(keys_BSK, values_BSV, IS_PAD_BS)) is AttentionMemory
     assert type(made("additive", dropout=0.5).eval().memory(keys_BSK, values_BSV, IS_PAD_BS)) is not AttentionMemory

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nmt.layers import native
-from nmt.layers.native import FEW_THREADS, Kernels, Told, Wanted
+from nmt.layers.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
 from nmt.layers.native.compiled import compiled
 from nmt.layers.quantized import Int8Weight, add_product, listed, packed_parts
 from nmt.search.best import log_normalizer
@@ -300,6 +300,7 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     queries_BTX, back_BTQ = drawn(36, 9, 200, dtype=dtype, seed=5), drawn(36, 9, 200, dtype=dtype, seed=6)
     memory_BSY = drawn(36, 7, 400, dtype=dtype, seed=7)
     weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
+    long_NA, weight_GA = drawn(300, width, dtype=dtype, seed=10), Int8Weight.of(drawn(80, width, seed=11), dtype)
     output_BL = torch.arange(12 * 300).view(12, 300) % 900
     wanted = Wanted(output_BL, torch.arange(289, 301), 0, beams)
 
@@ -316,6 +317,11 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
             *of.attend_all_back(queries_BTX, memory_BSY, None, None, back_BTQ, told),
             of.listed(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, wanted),
             *([listed(of, query_NA, weight, bias_O, wanted)] if of._has_product else []),
+            *(
+                of.lstm_step([long_NA], packed_parts([weight_GA]), bias_O[:80], long_NA[:, :20].contiguous())
+                if of._has_product
+                else []
+            ),
         ]
 
     threads = torch.get_num_threads()
@@ -394,8 +400,8 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
 @needs_kernels
 def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
     """Sums of query and key far beyond where tanh is 1, near 0 from large parts, and next to nothing."""
-    query_NA = torch.tensor([[-43.0], [-41.0], [-9.0], [-1e-3], [0.0], [1e-6], [9.0], [41.0], [43.0]])
-    keys_MSA = query_NA.flatten().expand(9, 9)[:, :, None].contiguous()
+    query_NA = torch.tensor([[-90.0], [-44.0], [-34.0], [-9.0], [-1e-3], [0.0], [1e-6], [34.0], [50.0]])
+    keys_MSA = query_NA.flatten().clamp(-RAISABLE, RAISABLE).expand(9, 9)[:, :, None].contiguous()
     for v in (1.0, -30.0):
         given = torch.tensor([v]), keys_MSA, torch.zeros(9, 9, dtype=torch.bool)
         _, weights_NS = kernels().glance(query_NA, native.raised(keys_MSA), *given)

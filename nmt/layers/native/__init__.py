@@ -55,8 +55,12 @@ BLOCK, QUAD = 64, 4
 """As in ``kernels.cpp``."""
 
 
+RAISABLE = 34.0
+"""Beside a key of this size a query that is too large to be raised by itself, 43, has a tanh of 1 whatever it is."""
+
+
 def raised(keys: Tensor) -> Tensor:
-    """e^2k, as ``Kernels.glance`` reads keys; it stays finite."""
+    """e^2k, as ``Kernels.glance`` reads keys, of which none is larger than ``RAISABLE``."""
     return (2.0 * keys.float()).clamp_(-87.0, 88.0).exp_().to(keys.dtype)
 
 

@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <vector>
 
-#if defined(__AVX512F__)
+#if defined(__AVX__)
 #include <immintrin.h>
 #endif
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define HAS_PRODUCT 1
 #else
 #define HAS_PRODUCT 0
@@ -187,6 +187,13 @@ ALWAYS_INLINE Lanes bounded(Lanes x) {
     std::memcpy(&wide, &x, sizeof wide);
     wide = _mm512_min_ps(_mm512_set1_ps(1e15f), wide);
     std::memcpy(&x, &wide, sizeof x);
+    return x;
+#elif defined(__AVX__)
+    __m256 halves[2];
+    std::memcpy(halves, &x, sizeof x);
+    halves[0] = _mm256_min_ps(_mm256_set1_ps(1e15f), halves[0]);
+    halves[1] = _mm256_min_ps(_mm256_set1_ps(1e15f), halves[1]);
+    std::memcpy(&x, halves, sizeof x);
     return x;
 #else
     for (int64_t i = 0; i < LANES; ++i) x[i] = x[i] > 1e15f ? 1e15f : x[i];
@@ -711,16 +718,20 @@ void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* we
                const float* const* scales, int64_t parts, const T* bias, const T* cell, T* hidden, T* new_cell,
                int64_t rows, int64_t width) {
     constexpr int64_t ROWS = 96;
-    static thread_local std::vector<T> gates;
-    gates.resize(ROWS * 4 * width);
-    for (int64_t start = 0; start < rows; start += ROWS) {
-        const int64_t count = rows - start < ROWS ? rows - start : ROWS, first = start * width;
-        for (int64_t p = 0; p < parts; ++p) {
-            product(x[p] + start * inputs[p], weights[p], shifts[p], scales[p], p ? nullptr : bias, gates.data(), p > 0,
-                    count, inputs[p], 4 * width);
+    shared_out((rows + ROWS - 1) / ROWS, ROWS * width, [=](Rows parts_of_rows) {
+        static thread_local std::vector<T> gates;
+        gates.resize(ROWS * 4 * width);
+        T* const of_rows = gates.data();
+        for (int64_t part = parts_of_rows.start; part < parts_of_rows.end; ++part) {
+            const int64_t start = part * ROWS, first = start * width;
+            const int64_t count = rows - start < ROWS ? rows - start : ROWS;
+            for (int64_t p = 0; p < parts; ++p) {
+                product(x[p] + start * inputs[p], weights[p], shifts[p], scales[p], p ? nullptr : bias, of_rows, p > 0,
+                        count, inputs[p], 4 * width);
+            }
+            lstm(Rows{0, count}, of_rows, cell + first, hidden + first, new_cell + first, width);
         }
-        lstm(Rows{0, count}, gates.data(), cell + first, hidden + first, new_cell + first, width);
-    }
+    });
 }
 
 // The way back of lstm: from the gradients of hidden and new_cell those of gates and cell.
@@ -821,6 +832,9 @@ struct Glance {
     int64_t beams, positions, width, value_width;
 };
 
+// How many times a sentence's memory is read.
+inline int64_t parts_of(const Glance of) { return (of.beams + GLANCES - 1) / GLANCES; }
+
 // Adds v / (1 + e^2q e^2k) of some columns.
 template <int ROWS>
 ALWAYS_INLINE void add_columns(Lanes (&sums)[ROWS], Lanes key, Lanes v, const float* queries, int64_t row) {
@@ -904,7 +918,7 @@ __attribute__((noinline)) void mix(const float* weights, const K* values, const 
 }
 
 template <typename T, typename K>
-void glance(Rows memories, const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden,
+void glance(Rows parts, const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden,
             T* contexts, float* weights, const Glance of) {
     const int64_t padded = (of.positions + LANES - 1) / LANES * LANES, row = (of.width + LANES - 1) / LANES * LANES;
     std::vector<float> buffer((GLANCES + 1) * (row + padded));
@@ -912,11 +926,13 @@ void glance(Rows memories, const T* query, const K* keys, const T* v, const K* v
     float* const scores = seen + padded;
     float sum_of_v = 0.0f;
     for (int64_t a = 0; a < of.width; ++a) sum_of_v += wide_v[a] = wide(v[a]);
-    for (int64_t m = memories.start; m < memories.end; ++m) {
+    const int64_t of_memory = parts_of(of);
+    for (int64_t part = parts.start; part < parts.end; ++part) {
+        const int64_t m = part / of_memory, end = (m + 1) * of.beams, n = m * of.beams + part % of_memory * GLANCES;
         for (int64_t s = 0; s < of.positions; ++s) seen[s] = hidden[m * of.positions + s] ? 0.0f : 1.0f;
         const K* const key = keys + m * of.positions * of.width;
         const K* const value = values + m * of.positions * of.value_width;
-        const auto run = [&](auto of_rows, int64_t n) {
+        const auto run = [&](auto of_rows) {
             constexpr int ROWS = decltype(of_rows)::value;
             for (int64_t r = 0; r < ROWS; ++r) {
                 const T* const q = query + (n + r) * of.width;
@@ -931,23 +947,20 @@ void glance(Rows memories, const T* query, const K* keys, const T* v, const K* v
             }
             mix<ROWS>(scores, value, seen, contexts + n * of.value_width, padded, of);
         };
-        const int64_t end = (m + 1) * of.beams;
-        for (int64_t n = m * of.beams; n < end; n += GLANCES) {
-            switch (end - n) {
-                case 1: run(std::integral_constant<int, 1>(), n); break;
-                case 2: run(std::integral_constant<int, 2>(), n); break;
-                case 3: run(std::integral_constant<int, 3>(), n); break;
-                case 4: run(std::integral_constant<int, 4>(), n); break;
-                default: run(std::integral_constant<int, GLANCES>(), n);
-            }
+        switch (end - n) {
+            case 1: run(std::integral_constant<int, 1>()); break;
+            case 2: run(std::integral_constant<int, 2>()); break;
+            case 3: run(std::integral_constant<int, 3>()); break;
+            case 4: run(std::integral_constant<int, 4>()); break;
+            default: run(std::integral_constant<int, GLANCES>());
         }
     }
 }
 
 // The same with a memory in half the precision.
 template <typename... Others>
-void glance_narrow(Rows memories, Others... others) {
-    glance(memories, others...);
+void glance_narrow(Rows parts, Others... others) {
+    glance(parts, others...);
 }
 
 // ---- attention of whole sequences, for training
@@ -1373,9 +1386,9 @@ SHARED_FOR_BOTH(additive_to_memory, ADDITIVE_TO_MEMORY, memories, beams * positi
     Glance { beams, positions, width, value_width }
 #define GLANCE_SAME(T) GLANCE(T, T)
 #define GLANCE_NARROW(T) GLANCE(T, bfloat16)
-SHARED_FOR_BOTH(glance, GLANCE_SAME, memories, beams* positions* width, query, keys, v, values, hidden, contexts,
+SHARED_FOR_BOTH(glance, GLANCE_SAME, memories* parts_of(OF_GLANCE), GLANCES* positions* width, query, keys, v, values, hidden, contexts,
                 weights, OF_GLANCE)
-SHARED_FOR_BOTH(glance_narrow, GLANCE_NARROW, memories, beams* positions* width, query, keys, v, values, hidden,
+SHARED_FOR_BOTH(glance_narrow, GLANCE_NARROW, memories* parts_of(OF_GLANCE), GLANCES* positions* width, query, keys, v, values, hidden,
                 contexts, weights, OF_GLANCE)
 
 #define HEADS(T)                                                                                              \
