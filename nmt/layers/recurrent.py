@@ -378,7 +378,8 @@ class _AtOnce(_Apart):
     def __init__(self, stack: RecurrentStack, fed: int) -> None:
         super().__init__(stack, fed)
         self._known_size = stack.input_size - fed
-        self._weights: dict[int, native.PackedParts] = {}
+        self._made: dict[int, tuple[native.PackedParts, Tensor]] = {}
+        """The weights of each layer and the sum of its biases."""
 
     def known(self, known_BTE: Tensor) -> Sequence[Known]:
         """See ``Stepper``."""
@@ -397,14 +398,15 @@ class _AtOnce(_Apart):
     def _step(self, layer: int, parts: Sequence[Tensor], state: CellState) -> CellState:
         dtype = parts[0].dtype
         assert state.cell_BD is not None
-        bias_G = (self._biases_G[layer] + self._stack.step_parameter("bias_hh", layer)).to(dtype)
         given = [each.to(dtype).contiguous() for each in (*parts, state.hidden_BD)]
-        if layer not in self._weights:  # which are not packed where there is no kernel
+        if layer not in self._made:  # where there is no kernel nothing is packed
             input_GE, hidden_GD = (self._stack.step_parameter(name, layer) for name in ("weight_ih", "weight_hh"))
             cut = [input_GE] if len(parts) == 1 else [input_GE[:, : self._known_size], input_GE[:, self._known_size :]]
-            self._weights[layer] = packed_parts([*cut, hidden_GD])
+            bias_G = self._biases_G[layer] + self._stack.step_parameter("bias_hh", layer)
+            self._made[layer] = packed_parts([*cut, hidden_GD]), bias_G
+        weights, bias_G = self._made[layer]
         cell_BD, kernels = state.cell_BD.to(dtype).contiguous(), native.expected(parts[0])
-        return CellState(*kernels.lstm_step(given, self._weights[layer], bias_G, cell_BD))
+        return CellState(*kernels.lstm_step(given, weights, bias_G.to(dtype), cell_BD))
 
     @staticmethod
     def _kernels(x: Tensor) -> native.Kernels | None:
