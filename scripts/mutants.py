@@ -134,8 +134,8 @@ MUTANTS = (
     Mutant(
         "the handicap stays in the score",
         "nmt/search/beam.py",
-        "        log_prob_BW = total_NV.view(batch, -1).gather(1, index_BW)",
-        "        log_prob_BW = (total_NV.view(batch, -1) - handicap_BV.repeat(1, beam)).gather(1, index_BW)",
+        "            log_prob_BW = total_NV.view(rows // beam, -1).gather(1, index_BW)",
+        "            log_prob_BW = (total_NV.view(rows // beam, -1) - handicap_BV.repeat(1, beam)).gather(1, index_BW)",
         (OPTIONS, "-k", "apart"),
     ),
     Mutant(
@@ -267,9 +267,23 @@ MUTANTS = (
     Mutant(
         "the largest output is the last of several",
         "nmt/layers/native/kernels.cpp",
-        "if (!(here > most[n])",
-        "if (!(here >= most[n])",
-        (NATIVE, "-k", "largest_output"),
+        "return one > other ||",
+        "return one >= other ||",
+        (NATIVE, "-k", "best_outputs"),
+    ),
+    Mutant(
+        "what was summed of a row counts in full after a larger logit",
+        "nmt/layers/native/kernels.cpp",
+        "sum = _mm512_mul_ps(sum, falling_exp(_mm512_set1_ps(most - risen)));",
+        "",
+        (NATIVE, "-k", "log_normalizer"),
+    ),
+    Mutant(
+        "beams without logits forget what makes those log-probabilities",
+        "nmt/search/beam.py",
+        "beams.log_prob_N - best.log_normalizer_N",
+        "beams.log_prob_N - 0 * best.log_normalizer_N",
+        (OPTIONS, "-k", "without_logits"),
     ),
     Mutant(
         "an LSTM's step starts anew with each part of its input",
@@ -288,8 +302,8 @@ MUTANTS = (
     Mutant(
         "a limit does not end what is found without logits",
         "nmt/search/rules.py",
-        "torch.where(only_N < 0, token_N, only_N)",
-        "token_N",
+        "return not self._bans and self._only(time, sentence_N) is None",
+        "return not self._bans",
         (OPTIONS, "-k", "without_logits"),
     ),
     Mutant(

@@ -11,8 +11,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from nmt.layers.native import BestOutputs
 from nmt.layers.precision import compute_dtype
-from nmt.layers.quantized import Int8Weight, largest_output
+from nmt.layers.quantized import Int8Weight, best_outputs
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,13 @@ class OutputLayer(nn.Module):
         """The logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
 
-    def most_probable(self, readout_ND: Tensor) -> Tensor | None:
-        """The token with the largest logit of each row, (N,), where logits need not be formed for that, else None."""
+    def best(self, readout_ND: Tensor, count: int, *, normalized: bool) -> BestOutputs | None:
+        """The ``count`` tokens with the largest logits of each row, and the log-normalizer of all of them, where logits
+        need not be formed for that, else None."""
         weight_VD: Tensor = self.weight_VD
-        return largest_output(readout_ND, weight_VD, self.bias_V) if isinstance(weight_VD, Int8Weight) else None
+        if not isinstance(weight_VD, Int8Weight):
+            return None
+        return best_outputs(readout_ND, weight_VD, self.bias_V, count, normalized=normalized)
 
     def rows(self, token_U: Tensor) -> tuple[Tensor, Tensor]:
         """What the logits of some tokens are computed with: W's rows (U, D) and b's entries (U,)."""

@@ -85,12 +85,15 @@ def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Ten
     return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
 
 
-def largest_output(x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor) -> Tensor | None:
-    """Where the largest output of each row is, (N,), by a kernel that keeps none of them; None where there is none."""
+def best_outputs(
+    x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, count: int, *, normalized: bool
+) -> native.BestOutputs | None:
+    """Of each row, by a kernel that keeps no others; None where there is none."""
     kernels = native.kernels(x_NI)
     if kernels is None or not kernels.has_product():
         return None
-    return kernels.largest_output(x_NI.contiguous(), weight_OI.packed(), weight_OI.scale_O, bias_O.to(x_NI.dtype))
+    x_NI, bias_O = x_NI.contiguous(), bias_O.to(x_NI.dtype)
+    return kernels.best_outputs(x_NI, weight_OI.packed(), weight_OI.scale_O, bias_O, count, normalized=normalized)
 
 
 def packed_parts(weights: Sequence[Tensor]) -> native.PackedParts:

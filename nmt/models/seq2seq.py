@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
+from nmt.layers.native import BestOutputs
 from nmt.layers.output import OutputLayer
 from nmt.models.feed import Feed, TeacherForcing
 
@@ -132,7 +133,7 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         """Says how many updates of training are done, for what is annealed."""
 
 
-def _not_known() -> None:
+def _not_known(count: int, normalized: bool) -> None:
     return None
 
 
@@ -151,8 +152,9 @@ class Step(Generic[S]):
     weights: Callable[[], Tensor]
     """Forms ``weights_NHS``."""
     state: S
-    most_probable: Callable[[], Tensor | None] = _not_known
-    """The token with the largest logit of each row, (N,), where that is found without logits; else None."""
+    best: Callable[[int, bool], BestOutputs | None] = _not_known
+    """So many tokens with the largest logits of each row and, if that is wanted too, the log-normalizer of all logits;
+    None where to find them takes the logits."""
 
     @property
     def weights_NHS(self) -> Tensor:
@@ -195,10 +197,10 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         def logits(rows: slice) -> Tensor:
             return self.output(step.readout_NR[rows])  # type: ignore[no-any-return]
 
-        def most_probable() -> Tensor | None:
-            return self.output.most_probable(step.readout_NR)
+        def best(count: int, normalized: bool) -> BestOutputs | None:
+            return self.output.best(step.readout_NR, count, normalized=normalized)
 
-        return Step(self.output.vocabulary, logits, step.weights, step.state, most_probable)
+        return Step(self.output.vocabulary, logits, step.weights, step.state, best)
 
     def forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
+from nmt.layers.native import BestOutputs
 from nmt.models.searchable import Searchable
+from nmt.models.seq2seq import Step
 from nmt.search.best import largest, log_normalizer, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
@@ -73,25 +75,58 @@ class Advance:
         return Advance(Beams.joined([step.beams for step in steps]), parents_N, ended)
 
 
-def advance(beams: Beams, log_probs_NV: Tensor, *, beam: int, eos: int, handicap_BV: Tensor | None = None) -> Advance:
-    """Extends every hypothesis by every token and keeps the best.
+@dataclass(frozen=True)
+class Extensions:
+    """The best extensions of each sentence's hypotheses by one token, best first."""
 
-    Of a sentence's extensions, ranked by log-probability less the handicap of their last token, those that end and
-    stand among the first K are finished, and the first K that do not end go on.
-    """
-    rows, vocabulary = log_probs_NV.shape
-    batch = rows // beam
-    # Of 2K extensions at most K end, one for each beam, so K others are among them.
-    width = 2 * beam
-    if handicap_BV is None:
-        log_prob_BW, index_BW = largest(log_probs_NV, width, together=beam, summand_N=beams.log_prob_N)
-    else:
-        total_NV = beams.log_prob_N[:, None] + log_probs_NV
-        _, index_BW = largest(total_NV - handicap_BV.repeat_interleave(beam, dim=0), width, together=beam)
-        log_prob_BW = total_NV.view(batch, -1).gather(1, index_BW)
-    token_BW = index_BW % vocabulary
-    first_row_B1 = torch.arange(0, rows, beam, device=index_BW.device)[:, None]
-    parent_BW = index_BW // vocabulary + first_row_B1
+    log_prob_BW: Tensor
+    """What they then have."""
+    parent_BW: Tensor
+    """The row that each extends,"""
+    token_BW: Tensor
+    """and by what."""
+
+    @staticmethod
+    def of_all(beams: Beams, log_probs_NV: Tensor, *, beam: int, handicap_BV: Tensor | None = None) -> Extensions:
+        """Among those by every token, ranked by log-probability less the handicap of the token."""
+        rows, vocabulary = log_probs_NV.shape
+        if handicap_BV is None:
+            summand_N = beams.log_prob_N
+            log_prob_BW, index_BW = largest(log_probs_NV, considered(beam), together=beam, summand_N=summand_N)
+        else:
+            total_NV = beams.log_prob_N[:, None] + log_probs_NV
+            handicapped_NV = total_NV - handicap_BV.repeat_interleave(beam, dim=0)
+            _, index_BW = largest(handicapped_NV, considered(beam), together=beam)
+            log_prob_BW = total_NV.view(rows // beam, -1).gather(1, index_BW)
+        parent_BW = index_BW // vocabulary + _first_rows(rows, beam, index_BW.device)
+        return Extensions(log_prob_BW, parent_BW, index_BW % vocabulary)
+
+    @staticmethod
+    def of_best(beams: Beams, best: BestOutputs, *, beam: int) -> Extensions:
+        """The same, without a handicap, among those by each row's best tokens."""
+        assert best.log_normalizer_N is not None
+        rows, count = best.place_NK.shape
+        summand_N = beams.log_prob_N - best.log_normalizer_N
+        log_prob_BW, index_BW = largest(best.values_NK, considered(beam), together=beam, summand_N=summand_N)
+        parent_BW = index_BW // count + _first_rows(rows, beam, index_BW.device)
+        return Extensions(log_prob_BW, parent_BW, best.place_NK.view(rows // beam, -1).gather(1, index_BW))
+
+
+def considered(beam: int) -> int:
+    """How many extensions of a sentence are looked at: at most K end, one for each beam, so K others are among them."""
+    return 2 * beam
+
+
+def _first_rows(rows: int, beam: int, device: torch.device) -> Tensor:
+    """Of each sentence, (B, 1)."""
+    return torch.arange(0, rows, beam, device=device)[:, None]
+
+
+def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Advance:
+    """Keeps the best extensions: those that end and stand among the first K of a sentence are finished, and the first K
+    that do not end go on."""
+    log_prob_BW, parent_BW, token_BW = extensions.log_prob_BW, extensions.parent_BW, extensions.token_BW
+    width = token_BW.shape[1]
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
     finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()
@@ -117,7 +152,7 @@ def advance_groups(
     log-probability.
     """
     if groups == 1:
-        return advance(beams, log_probs_NV, beam=beam, eos=eos)
+        return advance(beams, Extensions.of_all(beams, log_probs_NV, beam=beam), beam=beam, eos=eos)
     rows, vocabulary = log_probs_NV.shape
     batch = rows // (groups * beam)
     row_BGK = torch.arange(rows, device=log_probs_NV.device).view(batch, groups, beam)
@@ -125,7 +160,9 @@ def advance_groups(
     found: list[Advance] = []
     for group in range(groups):
         row_N = row_BGK[:, group].flatten()
-        step = advance(beams.select(row_N), log_probs_NV[row_N], beam=beam, eos=eos, handicap_BV=handicap_BV)
+        its_beams = beams.select(row_N)
+        extensions = Extensions.of_all(its_beams, log_probs_NV[row_N], beam=beam, handicap_BV=handicap_BV)
+        step = advance(its_beams, extensions, beam=beam, eos=eos)
         token_BK, is_there_BK = step.beams.tokens_NT[:, -1].view(batch, beam), step.beams.log_prob_N.isfinite()
         handicap_BV = handicap_BV.scatter_add(1, token_BK, diversity * is_there_BK.view(batch, beam).float())
         ended = tuple(replace(each, parent=int(row_N[each.parent])) for each in step.ended)
@@ -191,16 +228,12 @@ class BeamSearch:
                 beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
             rows = at_work_B.tolist()
             sentence_N = at_work_B.repeat_interleave(beam)
-            steps = []
-            for part in parts(len(sentence_N), forward.vocabulary, device, together=beam):
-                logits_NV = forward.logits(part).float()
-                its_beams = beams.part(part)
-                its_beams = replace(its_beams, log_prob_N=its_beams.log_prob_N - log_normalizer(logits_NV))
-                rules.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
-                its_rows = rows[part.start // beam : part.stop // beam]
-                its_limits = [limits[row] for row in its_rows]
-                steps.append(self.advance(its_beams, logits_NV, its_rows, its_limits))
-            step = Advance.joined(steps, beam=beam)
+            looks_at_all = self.looks_at_all or not rules.leaves_all(time, sentence_N)
+            best = None if looks_at_all else forward.best(min(considered(beam), forward.vocabulary), True)
+            if best is not None:
+                step = advance(beams, Extensions.of_best(beams, best, beam=beam), beam=beam, eos=self.eos)
+            else:
+                step = self._over_all(forward, beams, rules, rows, limits)
             self._finish(step.ended, beams, found, rows, is_pad_BS)
             beams = step.beams
             staying = self._staying(beams, found, rows, limits, time + 1)
@@ -215,6 +248,24 @@ class BeamSearch:
             state = state.select(parents_N)
             token_N = beams.tokens_NT[:, -1]
         return [self._best(groups) for groups in found]
+
+    @property
+    def looks_at_all(self) -> bool:
+        """Whether other tokens than the best of each beam may be taken."""
+        return self.groups > 1
+
+    def _over_all(self, forward: Step[Any], beams: Beams, rules: Rules, rows: list[int], limits: list[int]) -> Advance:
+        """One step by the logits of all tokens."""
+        steps = []
+        sentence_N = torch.tensor(rows, device=beams.log_prob_N.device).repeat_interleave(self.beam)
+        for part in parts(len(sentence_N), forward.vocabulary, sentence_N.device, together=self.beam):
+            logits_NV = forward.logits(part).float()
+            its_beams = beams.part(part)
+            its_beams = replace(its_beams, log_prob_N=its_beams.log_prob_N - log_normalizer(logits_NV))
+            rules.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
+            its_rows = rows[part.start // self.beam : part.stop // self.beam]
+            steps.append(self.advance(its_beams, logits_NV, its_rows, [limits[row] for row in its_rows]))
+        return Advance.joined(steps, beam=self.beam)
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, rows: list[int], limits: list[int]) -> Advance:
         """One step of sentences that stand in ``rows`` of the source and have ``limits`` of length. What the entries of

@@ -85,6 +85,11 @@ class ConstrainedBeamSearch(BeamSearch):
         assert self.groups == 1
         assert all(all(phrases) for phrases in self.phrases)
 
+    @property
+    def looks_at_all(self) -> bool:
+        """See ``BeamSearch``."""
+        return True
+
     def advance(self, beams: Beams, log_probs_NV: Tensor, rows: list[int], limits: list[int]) -> Advance:
         """See ``BeamSearch.advance``."""
         log_prob_N, tokens_NT = beams.log_prob_N.tolist(), beams.tokens_NT.tolist()

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from nmt.models.searchable import Searchable
-from nmt.models.seq2seq import Step
 from nmt.search.best import log_normalizer, most_probable, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules
@@ -27,26 +26,23 @@ LOOK_EVERY = {"cpu": 1}
 class Chooser(ABC):
     """Picks the next token of each row."""
 
+    takes_largest = False
+    """Whether it is the one with the largest logit, whatever the others are."""
+
     @abstractmethod
     def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """The tokens at step ``time``, (N,), of rows that are numbered as at the start: row b x K + k is the k-th path
         of sentence b. What is not allowed has the logit -inf."""
 
-    def choose_unseen(self, step: Step[Any]) -> Tensor | None:
-        """The tokens of all rows without a look at their logits, if none is ruled out; None where that is not known."""
-        return None
-
 
 class MostProbable(Chooser):
     """Greedy search."""
 
+    takes_largest = True
+
     def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """See ``Chooser``."""
         return most_probable(logits_NV)
-
-    def choose_unseen(self, step: Step[Any]) -> Tensor | None:
-        """See ``Chooser``."""
-        return step.most_probable()
 
 
 @torch.no_grad()
@@ -76,20 +72,22 @@ def paths(
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state = step.state
-        unseen_N = None if scored or rules.has_bans else chooser.choose_unseen(step)
-        if unseen_N is not None:
-            token_N = rules.applied(unseen_N, time, row_N // count)
+        best = step.best(1, scored) if chooser.takes_largest and rules.leaves_all(time, row_N // count) else None
+        if best is not None:
+            token_N = best.place_NK[:, 0]
+            chosen_N = None if best.log_normalizer_N is None else best.values_NK[:, 0] - best.log_normalizer_N
         else:
             before_NT = tokens_NT[row_N, :time]
-            token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_full((row_N.shape[0],), math.nan)
+            token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape) if scored else None
             for part in parts(row_N.shape[0], step.vocabulary, device):
                 logits_NV = step.logits(part)
-                if scored:
+                if chosen_N is not None:
                     chosen_N[part] = -log_normalizer(logits_NV.float())
                 rules.apply(logits_NV, before_NT[part], row_N[part] // count)
                 token_N[part] = chooser.choose(logits_NV, time, row_N[part])
-                if scored:
+                if chosen_N is not None:
                     chosen_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
+        if chosen_N is not None:
             log_prob_N[row_N] += chosen_N.masked_fill(~at_work_N, 0.0)
         tokens_NT[row_N, time] = token_N.masked_fill(~at_work_N, eos)
         if attended_NS is not None:

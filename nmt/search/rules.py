@@ -103,16 +103,9 @@ class Rules:
         logits_NV.masked_fill_(~has_choice_N1, -torch.inf)
         logits_NV.scatter_(1, token_N1, torch.where(has_choice_N1, logits_NV.gather(1, token_N1), kept_N1))
 
-    @property
-    def has_bans(self) -> bool:
-        """Whether more than limits and prefixes counts."""
-        return bool(self._bans)
-
-    def applied(self, token_N: Tensor, time: int, sentence_N: Tensor) -> Tensor:
-        """What becomes of the tokens with the largest logits where there are no bans; ``time`` tokens come before."""
-        assert not self._bans
-        only_N = self._only(time, sentence_N)
-        return token_N if only_N is None else torch.where(only_N < 0, token_N, only_N)
+    def leaves_all(self, time: int, sentence_N: Tensor) -> bool:
+        """Whether all rows have the choice of all tokens after ``time`` others, and that is known without a look."""
+        return not self._bans and self._only(time, sentence_N) is None
 
     def _only(self, time: int, sentence_N: Tensor) -> Tensor | None:
         """The one token that each row may take, -1 where there is a choice; None: all have one. To find out what

@@ -124,6 +124,10 @@ def test_what_does_not_go_together_is_refused() -> None:
     weight, memory = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 2, 5, 8)
     parts = packed_parts([Int8Weight.of(drawn(8, 8), torch.float32)])
     lists, no_pad_MS = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(3, 5, dtype=torch.bool)
+
+    def best(x_NI: torch.Tensor, bias_O: torch.Tensor, count: int) -> object:
+        return kernels().best_outputs(x_NI, weight.packed(), weight.scale_O, bias_O, count, normalized=False)
+
     calls: list[Callable[[], object]] = [
         lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
         lambda: kernels().product(drawn(2, 8), weight.packed(), weight.scale_O, None, drawn(2, 5), onto=False),
@@ -151,8 +155,9 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2).bfloat16(), no_pad_MS),
         lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8).double(), drawn(8), drawn(3, 5, 2).double(), no_pad_MS),
         lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS.int()),
-        lambda: kernels().largest_output(drawn(2, 9), weight.packed(), weight.scale_O, drawn(6)),
-        lambda: kernels().largest_output(drawn(2, 8), weight.packed(), weight.scale_O, drawn(5)),
+        lambda: best(drawn(2, 9), drawn(6), 1),
+        lambda: best(drawn(2, 8), drawn(5), 1),
+        lambda: best(drawn(2, 8), drawn(6), 7),
         lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
         lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
         lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), Wanted(lists, lists[:, 0], 0, 2)),
@@ -425,7 +430,8 @@ def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
 @needs_kernels
 @each_type
 @pytest.mark.parametrize(("inputs", "outputs"), [(8, 6), (50, 64), (256, 1000), (33, 130)])
-def test_the_largest_output_is_that_of_the_product(inputs: int, outputs: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_best_outputs_are_those_of_the_product(inputs: int, outputs: int, count: int, dtype: torch.dtype) -> None:
     of = kernels(dtype)
     if not of._has_product:
         pytest.skip("the CPU has no products of bytes")
@@ -442,9 +448,24 @@ def test_the_largest_output_is_that_of_the_product(inputs: int, outputs: int, dt
         bias_O.clone().index_fill_(0, torch.tensor([3]), math.nan),
     ):
         out_NO = of.product(x_NI, weight.packed(), weight.scale_O, bias, x_NI.new_empty(23, outputs), onto=False)
-        found_N = of.largest_output(x_NI, weight.packed(), weight.scale_O, bias)
-        assert found_N.tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
-    assert len(set(found_N.tolist())) < 3  # NaN is more than any number
+        plain = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=False)
+        best = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=True)
+        assert plain.log_normalizer_N is None
+        assert best.log_normalizer_N is not None
+        assert torch.equal(plain.place_NK, best.place_NK)
+        assert best.place_NK[:, 0].tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
+        expected_NK = out_NO.float().topk(count, dim=1).values
+        torch.testing.assert_close(best.values_NK, expected_NK, rtol=0, atol=0, equal_nan=True)
+        is_there_NK = ~best.values_NK.isneginf()
+        gathered_NK = out_NO.float().gather(1, best.place_NK)
+        torch.testing.assert_close(
+            gathered_NK[is_there_NK], best.values_NK[is_there_NK], rtol=0, atol=0, equal_nan=True
+        )
+        for places, is_there in zip(best.place_NK, is_there_NK, strict=True):
+            assert places[is_there].unique().shape == places[is_there].shape
+        # to the last bit: a search goes now this way and now that, which its choices must not show
+        assert torch.equal(best.log_normalizer_N.nan_to_num(9e9), of.log_normalizer(out_NO).nan_to_num(9e9))
+    assert len(set(best.place_NK[:, 0].tolist())) < 3  # NaN is more than any number
 
 
 @needs_kernels

@@ -294,33 +294,47 @@ def test_greedy_search_finds_the_same_without_scores(
 
 
 @pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @torch.no_grad()
-def test_greedy_search_of_integers_finds_the_same_without_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no bans are, which want to see them; limits and prefixes count all the same."""
+def test_searches_of_integers_find_the_same_without_logits(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit; but bans, prefixes and limits want to see them, and so do groups."""
     if not expected(torch.zeros(1)).has_product():
         pytest.skip("the CPU has no products of bytes")
-    model = make(tree(), tokens=200)
-    quantize(model, torch.float32)
+    model = make(tree(), tokens=200).to(dtype)
+    quantize(model, dtype)
     sources = [[4, 5, 1, 4, 3], [5, 3], [9, 5, 4, 3], *([token, 3] for token in range(10, 40))]
-    limit_B = torch.tensor([7, 4, 6] * 11)
     formed: list[int] = []
-    forward = OutputLayer.forward
+    forward, best = OutputLayer.forward, OutputLayer.best
 
     def counted(self: OutputLayer, readout_ND: Tensor) -> Tensor:
         formed.append(len(readout_ND))
         return forward(self, readout_ND)
 
     monkeypatch.setattr(OutputLayer, "forward", counted)
-    found = set()
-    for bans, prefixes in itertools.product(([], [NoRepeat(1)]), (None, [[5], [], [4, 4]] * 11)):
-        rules = Rules(limit_B, eos=EOS, bans=bans, prefixes=prefixes)
-        scored = [each.tokens for (each,) in Greedy(EOS, Ranking(1.0))(model, padded(sources), rules)]
-        formed.clear()
-        unscored = [each.tokens for (each,) in Greedy(EOS, Ranking(1.0), False)(model, padded(sources), rules)]
-        assert unscored == scored
-        assert bool(formed) == bool(bans)
-        assert all(len(each) < limit for each, limit in zip(scored, limit_B.tolist(), strict=True))
-        found |= set(scored)
+    ranking, found = Ranking(1.0), set()
+    searches = {
+        "greedy": Greedy(EOS, ranking),
+        "greedy without scores": Greedy(EOS, ranking, scored=False),
+        "beams": BeamSearch(EOS, ranking, beam=4, n_best=3),
+        "groups": BeamSearch(EOS, ranking, beam=4, groups=2, diversity=0.5),
+    }
+    for (name, search), bans, prefixes in itertools.product(
+        searches.items(), ([], [NoRepeat(1)]), (None, [[5], [], [4, 4]] * 11)
+    ):
+        rules = Rules(torch.tensor([7, 4, 6] * 11), eos=EOS, bans=bans, prefixes=prefixes)
+        answers, steps_seen = [], []
+        for is_known in (True, False):
+            formed.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(OutputLayer, "best", best if is_known else lambda *_, **__: None)
+                answers.append(search(model, padded(sources), rules))
+            steps_seen.append(len(formed))
+        (without, through), (fewer, all_steps) = answers, steps_seen
+        assert repr(without) == repr(through)
+        # steps 4 to 7 may be the last of a sentence, 1 and 2 are given
+        seen = all_steps if bans or name == "groups" else all_steps - (3 if prefixes is None else 1)
+        assert fewer == seen, (name, bans, prefixes)
+        found |= {each.tokens for several in through for each in several}
     assert len(found) > 30
 
 

@@ -31,7 +31,7 @@ _SIGNATURES = {
     "attend_all_back": [*[_POINTER] * 9, *[_COUNT] * 8, _FACTOR, _FLAG],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
-    "largest_output": [*[_POINTER] * 6, *[_COUNT] * 3],
+    "best_outputs": [*[_POINTER] * 8, *[_COUNT] * 4],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "lstm_step": [*[_POINTER] * 5, _COUNT, *[_POINTER] * 4, *[_COUNT] * 2],
@@ -104,6 +104,16 @@ class PackedParts:
             ),
             count,
         )
+
+
+class BestOutputs(NamedTuple):
+    """The K largest of each row's outputs; of those that are equal the first come first."""
+
+    values_NK: Tensor
+    """In float32, largest first."""
+    place_NK: Tensor
+    log_normalizer_N: Tensor | None
+    """log sum exp of all of a row's outputs, in float32; None where it was not asked for."""
 
 
 _Given: TypeAlias = "tuple[Tensor | None, Tensor | None]"
@@ -320,17 +330,29 @@ class Kernels:
         )
         return out_NO
 
-    def largest_output(self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor) -> Tensor:
-        """The first of the largest of what ``product`` gives, which is not kept, of each row: (N,)."""
+    def best_outputs(
+        self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor, count: int, *, normalized: bool
+    ) -> BestOutputs:
+        """The ``count`` largest of what ``product`` gives, which is not kept, and ``log_normalizer`` of it."""
         assert self._has_product
+        assert 0 < count <= scale_O.shape[0]
         assert bias_O.dtype == x_NI.dtype
         assert bias_O.shape == scale_O.shape
         assert x_NI.shape[1] == packed.inputs
         assert x_NI.is_contiguous()
-        place_N = x_NI.new_empty(x_NI.shape[0], dtype=torch.int64)
-        given = (x_NI, packed.values, packed.shift, scale_O, bias_O, place_N)
-        self._largest_output(*(each.data_ptr() for each in given), *x_NI.shape, scale_O.shape[0])  # type: ignore[attr-defined]
-        return place_N
+        rows = x_NI.shape[0]
+        values_NK = x_NI.new_empty(rows, count, dtype=torch.float32)
+        place_NK = x_NI.new_empty(rows, count, dtype=torch.int64)
+        log_normalizer_N = x_NI.new_empty(rows, dtype=torch.float32) if normalized else None
+        given = (x_NI, packed.values, packed.shift, scale_O, bias_O, values_NK, place_NK)
+        self._best_outputs(  # type: ignore[attr-defined]
+            *(each.data_ptr() for each in given),
+            None if log_normalizer_N is None else log_normalizer_N.data_ptr(),
+            *x_NI.shape,
+            scale_O.shape[0],
+            count,
+        )
+        return BestOutputs(values_NK, place_NK, log_normalizer_N)
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
         """Rows as 8-bit integers, and the scale (N,) of each: see ``quantized``."""

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -390,6 +392,19 @@ struct Raised {
     }
 };
 
+// As in PyTorch nothing is larger than what is no number.
+inline bool stands_before(float one, float other) { return one > other || (one != one && other == other); }
+
+// Puts a number that stands before the one at place `at` of falling ones where it belongs, behind its equals.
+inline void put(float each, int64_t where, float* value, int64_t* place, int64_t at) {
+    for (; at > 0 && stands_before(each, value[at - 1]); --at) {
+        value[at] = value[at - 1];
+        place[at] = place[at - 1];
+    }
+    value[at] = each;
+    place[at] = where;
+}
+
 // The product of integers with the scaling of its outcome.
 //
 // A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the
@@ -475,11 +490,17 @@ ALWAYS_INLINE void tile(const uint8_t* x, int64_t n, int64_t stride, const int8_
 constexpr int64_t TILE = 6;  // rows; with four vectors of sums for each: 24 of the 32 registers
 constexpr int64_t TOGETHER = 16 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
 
-// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told; `together` rows go
-// through all blocks before the next ones do.
-template <typename Done>
+struct Nothing {
+    ALWAYS_INLINE void operator()(int64_t, int64_t, int64_t) const {}
+};
+
+// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told, and after each tile,
+// its rows being n and those after it, tile_done(rows, n, first); `together` rows go through all blocks before the next
+// ones do.
+template <typename Done, typename TileDone = Nothing>
 ALWAYS_INLINE void multiplied(const Raised& raised, const int8_t* weight, const int32_t* shift, int64_t rows,
-                              int64_t outputs, int64_t together, const Done& done) {
+                              int64_t outputs, int64_t together, const Done& done,
+                              const TileDone& tile_done = Nothing()) {
     const int64_t stride = raised.stride, quads = stride / QUAD;
     const uint8_t* const values = raised.values.data();
     for (int64_t start = 0; start < rows; start += together) {
@@ -489,6 +510,7 @@ ALWAYS_INLINE void multiplied(const Raised& raised, const int8_t* weight, const 
                 tile<decltype(of_rows)::value>(
                     values, n, stride, weight + first * stride, shift + first, quads,
                     [&](const __m512i(&sums)[VECTORS], int64_t row) INLINED { done(sums, row, first); });
+                tile_done(decltype(of_rows)::value, n, first);
             };
             for (int64_t n = start; n < end; n += TILE) {
                 switch (end - n) {
@@ -525,51 +547,140 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     });
 }
 
-// Where the largest of each row's outputs is, as argmax finds it among what product writes.
-template <typename T>
-void largest_output(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
-                    int64_t* place, int64_t rows, int64_t inputs, int64_t outputs) {
+// exp(x) of LANES numbers that are not positive, 1e-38 where it is less.
+ALWAYS_INLINE __m512 falling_exp(__m512 x) {
+    x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);  // NaN stays what it is
+    const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0);
+    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);  // log 2 in two parts
+    r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
+    __m512 p = _mm512_set1_ps(1.0f / 720.0f);
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    return _mm512_scalef_ps(p, n);
+}
+
+// log sum exp of a row's numbers, a block of them after the other. However it comes by a row it does the same with it.
+struct Normalizer {
+    float most = -std::numeric_limits<float>::max();
+    float sums[LANES] = {};  // of exp(number - most)
+
+    // `may_rise` false: none is above `most`.
+    ALWAYS_INLINE void add(const __m512 (&values)[VECTORS], const __mmask16 (&there)[VECTORS], bool may_rise) {
+        __m512 sum = _mm512_loadu_ps(sums);
+        if (may_rise) {
+            __m512 largest = _mm512_set1_ps(most);
+            UNROLLED for (int v = 0; v < VECTORS; ++v) {
+                const __mmask16 is_above = _mm512_mask_cmp_ps_mask(there[v], values[v], largest, _CMP_GT_OQ);
+                largest = _mm512_mask_mov_ps(largest, is_above, values[v]);
+            }
+            const float risen = _mm512_reduce_max_ps(largest);
+            if (risen > most) {
+                sum = _mm512_mul_ps(sum, falling_exp(_mm512_set1_ps(most - risen)));
+                most = risen;
+            }
+        }
+        const __m512 from = _mm512_set1_ps(most);
+        UNROLLED for (int v = 0; v < VECTORS; ++v) {
+            sum = _mm512_mask_add_ps(sum, there[v], sum, falling_exp(_mm512_sub_ps(values[v], from)));
+        }
+        _mm512_storeu_ps(sums, sum);
+    }
+
+    float result() const {
+        if (most == -std::numeric_limits<float>::max()) return is_lost() ? NAN : -INFINITY;
+        return std::isinf(most) ? most : most + std::log(_mm512_reduce_add_ps(_mm512_loadu_ps(sums)));
+    }
+
+    bool is_lost() const {
+        const __m512 sum = _mm512_loadu_ps(sums);
+        return _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q) != 0;
+    }
+};
+
+// What is found among the outputs of rows, a tile of them after the other.
+template <bool NORMALIZED, typename T>
+struct Finding {
+    const float* scale;
+    const Outputs<T> of;
+    float* values;
+    int64_t* places;
+    int64_t count;
+    Normalizer* normalizers;
+
+    // Of rows from n on and the block of outputs from `first` on, with their sums. Not inlined: with the constants of
+    // exp in them the registers are too few for the sums of a product.
+    __attribute__((noinline)) void look(const int32_t (*sums)[BLOCK], int64_t rows, int64_t n, int64_t first) const {
+        for (const int64_t end = n + rows; n < end; ++n, ++sums) {
+            const __m512 row_scale = _mm512_set1_ps(scale[n]);
+            float* const value = values + n * count;
+            const __m512 least = _mm512_set1_ps(value[count - 1]);
+            __m512 found[VECTORS];
+            __mmask16 there[VECTORS];
+            uint64_t is_above = 0;  // a bit for each output, also for what is no number
+            UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+                const int64_t o = first + v * LANES;
+                there[v] = there_are(o, of.count);
+                const __m512i its_sums = _mm512_loadu_si512(*sums + v * LANES);
+                found[v] = stored(of.bias, outputs_of(its_sums, there[v], row_scale, of, o));
+                const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], found[v], least, _CMP_NLE_UQ);
+                is_above |= is_there_above << (v * LANES);
+            }
+            if (NORMALIZED) normalizers[n].add(found, there, is_above != 0);
+            if (!is_above) continue;
+            float each[BLOCK];
+            UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(each + v * LANES, found[v]);
+            for (; is_above; is_above &= is_above - 1) {
+                const int64_t o = __builtin_ctzll(is_above);
+                if (stands_before(each[o], value[count - 1])) {
+                    put(each[o], first + o, value, places + n * count, count - 1);
+                }
+            }
+        }
+    }
+};
+
+// The `count` largest of each row's outputs, largest first, and where they are; with `normalizers`, log sum exp of all.
+// What there is not so much of is -inf at 0. The same as log_normalizer and argmax find in what product writes.
+template <bool NORMALIZED, typename T>
+void best_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
+                       float* values, int64_t* places, float* normalizers, int64_t rows, int64_t inputs,
+                       int64_t outputs, int64_t count) {
     static thread_local Raised raised;
-    static thread_local std::vector<float> found;
+    static thread_local std::vector<Normalizer> normalizing;
     raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
-    found.assign(rows, -INFINITY);
-    for (int64_t n = 0; n < rows; ++n) place[n] = 0;
-    float* const most = found.data();
-    const float* const scale = raised.scale.data();
-    const Outputs<T> of = {output_scale, bias, outputs};
-    // all rows together: nothing is written that could leave the cache
-    multiplied(raised, weight, shift, rows, outputs, rows,
-               [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
-        const __m512 row_scale = _mm512_set1_ps(scale[n]);
-        __m512 values[VECTORS];
-        __mmask16 there[VECTORS];
-        __m512 largest = _mm512_set1_ps(-INFINITY);
-        uint32_t is_lost = 0;
-        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
-            const int64_t o = first + v * LANES;
-            there[v] = there_are(o, of.count);
-            values[v] = stored(x, outputs_of(sums[v], there[v], row_scale, of, o));
-            is_lost |= _mm512_mask_cmp_ps_mask(there[v], values[v], values[v], _CMP_UNORD_Q);
-            largest = _mm512_mask_max_ps(largest, there[v], largest, values[v]);
-        }
-        const float here = is_lost ? NAN : _mm512_reduce_max_ps(largest);
-        if (!(here > most[n]) && !(is_lost && most[n] == most[n])) return;
-        most[n] = here;
-        UNROLLED for (int64_t v = VECTORS - 1; v >= 0; --v) {
-            const __m512 sought = _mm512_set1_ps(here);
-            const uint32_t is_it = is_lost ? _mm512_mask_cmp_ps_mask(there[v], values[v], values[v], _CMP_UNORD_Q)
-                                           : _mm512_mask_cmp_ps_mask(there[v], values[v], sought, _CMP_EQ_OQ);
-            if (is_it) place[n] = first + v * LANES + __builtin_ctz(is_it);
-        }
-    });
+    normalizing.assign(NORMALIZED ? rows : 0, Normalizer());
+    std::fill(values, values + rows * count, -INFINITY);
+    std::fill(places, places + rows * count, 0);
+    const Finding<NORMALIZED, T> finding = {raised.scale.data(), {output_scale, bias, outputs}, values, places, count,
+                                            normalizing.data()};
+    int32_t of_tile[TILE][BLOCK];
+    // all rows together: little is written that could leave the cache
+    multiplied(
+        raised, weight, shift, rows, outputs, rows,
+        [&](const __m512i(&sums)[VECTORS], int64_t n, int64_t) INLINED {
+            UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_si512(of_tile[n % TILE] + v * LANES, sums[v]);
+        },
+        [&](int64_t its_rows, int64_t n, int64_t first) INLINED { finding.look(of_tile, its_rows, n, first); });
+    for (int64_t n = 0; NORMALIZED && n < rows; ++n) normalizers[n] = normalizing[n].result();
+}
+
+template <typename T, typename... Others>
+void best_outputs(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
+                  float* values, int64_t* places, float* normalizers, Others... others) {
+    const auto run = normalizers ? best_outputs_with<true, T> : best_outputs_with<false, T>;
+    run(x, weight, shift, output_scale, bias, values, places, normalizers, others...);
 }
 #else
 template <typename T>
 void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
 
 template <typename T>
-void largest_output(const T*, const int8_t*, const int32_t*, const float*, const T*, int64_t*, int64_t, int64_t,
-                    int64_t) {}
+void best_outputs(const T*, const int8_t*, const int32_t*, const float*, const T*, float*, int64_t*, float*, int64_t,
+                  int64_t, int64_t, int64_t) {}
 #endif
 
 // Products with rows of a weight that each sentence has a list of, -inf beyond the end of that. The first row is the
@@ -1271,13 +1382,7 @@ void largest_together(const T* x, const float* summand, float* values, int64_t* 
                 for (int64_t v = start; v < end; ++v) {
                     const float each = wide(row[v]) + add;
                     if (found == count && !(each > value[count - 1])) continue;
-                    int64_t at = found < count ? found++ : count - 1;
-                    for (; at > 0 && each > value[at - 1]; --at) {
-                        value[at] = value[at - 1];
-                        place[at] = place[at - 1];
-                    }
-                    value[at] = each;
-                    place[at] = r * tokens + v;
+                    put(each, r * tokens + v, value, place, found < count ? found++ : count - 1);
                 }
             }
         }
@@ -1288,6 +1393,19 @@ template <typename T>
 void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
+#if HAS_PRODUCT
+        Normalizer normalizer;
+        for (int64_t first = 0; first < tokens; first += BLOCK) {
+            __m512 values[VECTORS];
+            __mmask16 there[VECTORS];
+            for (int v = 0; v < VECTORS; ++v) {
+                there[v] = there_are(first + v * LANES, tokens);
+                values[v] = load(there[v], row + first + v * LANES);
+            }
+            normalizer.add(values, there, true);
+        }
+        result[n] = normalizer.result();
+#else
         const float most = largest(row, tokens);
         if (std::isinf(most)) {
             result[n] = most;
@@ -1297,6 +1415,7 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
 #pragma omp simd reduction(+ : sum)
         for (int64_t v = 0; v < tokens; ++v) sum += exp_of(wide(row[v]) - most);
         result[n] = most + std::log(sum);
+#endif
     }
 }
 
@@ -1337,10 +1456,12 @@ FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
      int onto, int64_t rows, int64_t inputs, int64_t outputs)
 FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
 
-#define LARGEST_OUTPUT(T)                                                                                 \
-    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,        \
-     int64_t* place, int64_t rows, int64_t inputs, int64_t outputs)
-FOR_BOTH(largest_output, LARGEST_OUTPUT, x, weight, shift, output_scale, bias, place, rows, inputs, outputs)
+#define BEST_OUTPUTS(T)                                                                                   \
+    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,      \
+     float* values, int64_t* places, float* normalizers, int64_t rows, int64_t inputs, int64_t outputs,     \
+     int64_t count)
+FOR_BOTH(best_outputs, BEST_OUTPUTS, x, weight, shift, output_scale, bias, values, places, normalizers, rows, inputs,
+         outputs, count)
 
 #define DEQUANTIZE(T)                                                                                            \
     (const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out, int onto, \
