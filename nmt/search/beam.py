@@ -309,16 +309,25 @@ class BeamSearch:
         staying = []
         for place, (row, best_G) in enumerate(zip(rows, best_BG, strict=True)):
             for group, best in zip(found[row], best_G, strict=True):
-                # what is covered is left out of how an unfinished one stands: that could only lower it
-                group.is_done = group.is_done or group.is_settled(
-                    as_it_stands=self.ranking.score(best, length),
-                    at_best=self.ranking.bound(best, limits[row]),
-                    beam=self.beam // self.groups,
-                    n_best=min(self.n_best, self.beam // self.groups),
-                )
+                group.is_done = group.is_done or self._is_settled(group.hypotheses, best, length, limits[row])
             if not all(group.is_done for group in found[row]):
                 staying.append(place)
         return staying
+
+    def _is_settled(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:
+        """Whether a group with such hypotheses stops, the best unfinished one having ``length`` tokens and the
+        log-probability ``best``."""
+        beam = self.beam // self.groups
+        n_best = min(self.n_best, beam)
+        if best == -torch.inf:
+            return True
+        if len(finished) < n_best:
+            return False
+        scores = sorted((each.score for each in finished), reverse=True)
+        # what is covered is left out of how an unfinished one stands: that could only lower it
+        return scores[n_best - 1] >= self.ranking.bound(best, limit) or (
+            len(scores) >= beam and scores[beam - 1] >= self.ranking.score(best, length)
+        )
 
     def _best(self, groups: list[_Found]) -> tuple[Hypothesis, ...]:
         by_tokens = {each.tokens: each for group in groups for each in group.hypotheses}
@@ -331,12 +340,3 @@ class _Found:
 
     hypotheses: list[Hypothesis] = field(default_factory=list)
     is_done: bool = False
-
-    def is_settled(self, *, as_it_stands: float, at_best: float, beam: int, n_best: int) -> bool:
-        """Whether to stop, given the score of the best unfinished hypothesis and the best that it could become."""
-        scores = sorted((each.score for each in self.hypotheses), reverse=True)
-        return (
-            at_best == -torch.inf
-            or (len(scores) >= n_best and scores[n_best - 1] >= at_best)
-            or (len(scores) >= beam and scores[beam - 1] >= as_it_stands)
-        )
