@@ -253,8 +253,8 @@ MUTANTS = (
     Mutant(
         "a product of bytes leaves out the last rows",
         "nmt/layers/native/kernels.cpp",
-        "                    case 3: run(std::integral_constant<int, 3>(), n); break;",
-        "                    case 3: break;",
+        "tile<2>, tile<3>,",
+        "tile<2>, tile<2>,",
         (NATIVE, "-k", "integers"),
     ),
     Mutant(
@@ -288,8 +288,8 @@ MUTANTS = (
     Mutant(
         "an LSTM's step starts anew with each part of its input",
         "nmt/layers/native/kernels.cpp",
-        "of_rows, p > 0,",
-        "of_rows, false,",
+        "p ? nullptr : bias + own",
+        "bias + own",
         (NATIVE, "-k", "step_of_the_lstm"),
     ),
     Mutant(

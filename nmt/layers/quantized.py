@@ -96,13 +96,13 @@ def best_outputs(
     return kernels.best_outputs(x_NI, weight_OI.packed(), weight_OI.scale_O, bias_O, count, normalized=normalized)
 
 
-def packed_parts(weights: Sequence[Tensor]) -> native.PackedParts:
+def lstm_weights(weights: Sequence[Tensor], bias_G: Tensor) -> native.LstmWeights:
     """Of such weights."""
     given = []
-    for weight_OI in weights:
-        assert isinstance(weight_OI, Int8Weight)
-        given.append((weight_OI.packed(), weight_OI.scale_O))
-    return native.PackedParts(given)
+    for weight_GI in weights:
+        assert isinstance(weight_GI, Int8Weight)
+        given.append((weight_GI.values_OI, weight_GI.scale_O))
+    return native.LstmWeights(given, bias_G)
 
 
 def listed(

@@ -22,7 +22,7 @@ from nmt.layers import native
 from nmt.layers.deferred import DeferredLinear, DeferredSum
 from nmt.layers.dropout import Dropout
 from nmt.layers.precision import compute_dtype
-from nmt.layers.quantized import packed_parts
+from nmt.layers.quantized import lstm_weights
 from nmt.layers.recompute import recomputed
 
 KNOWN_ROWS = 256
@@ -378,8 +378,8 @@ class _AtOnce(_Apart):
     def __init__(self, stack: RecurrentStack, fed: int) -> None:
         super().__init__(stack, fed)
         self._known_size = stack.input_size - fed
-        self._made: dict[int, tuple[native.PackedParts, Tensor]] = {}
-        """The weights of each layer and the sum of its biases."""
+        self._made: dict[int, native.LstmWeights] = {}
+        """The weights of each layer."""
 
     def known(self, known_BTE: Tensor) -> Sequence[Known]:
         """See ``Stepper``."""
@@ -403,10 +403,9 @@ class _AtOnce(_Apart):
             input_GE, hidden_GD = (self._stack.step_parameter(name, layer) for name in ("weight_ih", "weight_hh"))
             cut = [input_GE] if len(parts) == 1 else [input_GE[:, : self._known_size], input_GE[:, self._known_size :]]
             bias_G = self._biases_G[layer] + self._stack.step_parameter("bias_hh", layer)
-            self._made[layer] = packed_parts([*cut, hidden_GD]), bias_G
-        weights, bias_G = self._made[layer]
+            self._made[layer] = lstm_weights([*cut, hidden_GD], bias_G)
         cell_BD, kernels = state.cell_BD.to(dtype).contiguous(), native.expected(parts[0])
-        return CellState(*kernels.lstm_step(given, weights, bias_G.to(dtype), cell_BD))
+        return CellState(*kernels.lstm_step(given, self._made[layer], cell_BD))
 
     @staticmethod
     def _kernels(x: Tensor) -> native.Kernels | None:

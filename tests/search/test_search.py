@@ -12,9 +12,10 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
+from nmt.layers.native import BestOutputs
 from nmt.layers.output import OutputLayer
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, Encoder, Seq2Seq
-from nmt.search.beam import Beams, advance
+from nmt.search.beam import Beams, Extensions, advance
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode
 from nmt.search.scoring import Ranking, max_lengths
@@ -124,13 +125,21 @@ def test_the_length_limit_ends_each_sentence_by_itself() -> None:
 def test_advance_keeps_the_best_and_names_their_parents() -> None:
     beams = Beams(torch.tensor([[7], [8], [7], [8]]), torch.tensor([-1.0, -2.0, -1.0, -torch.inf]))
     log_probs = torch.tensor([[-0.1, -9.0, -9.0, -3.0], [-0.5, -0.2, -9.0, -0.3], [-2.0, -1.0, -9.0, -0.1], [0.0] * 4])
-    step = advance(beams, log_probs, beam=2, eos=3)
+    of_all = Extensions.of_all(beams, log_probs, beam=2)
+    step = advance(beams, of_all, beam=2, eos=3)
     # sentence 0: -1.1 (row 0, token 0), -2.2 (row 1, token 1), then the end at -2.3 is third: not among the first two
     # sentence 1: the end at -1.1 is first, then -2.0 (token 1) and -3.0 (token 0)
     assert step.parents_N.tolist() == [0, 1, 2, 2]
     assert step.beams.tokens_NT.tolist() == [[7, 0], [8, 1], [7, 1], [7, 0]]
     assert step.beams.log_prob_N.tolist() == pytest.approx([-1.1, -2.2, -2.0, -3.0])
     assert [(each.sentence, each.parent) for each in step.ended] == [(1, 2)]
+    # the same from each row's best alone, with logits that are more than log-probabilities by another sum each
+    more_N = torch.tensor([3.0, -2.0, 0.5, 7.0])
+    best = BestOutputs(*(log_probs + more_N[:, None]).topk(4, dim=1), more_N)
+    of_best = Extensions.of_best(beams, best, beam=2)
+    torch.testing.assert_close(of_best.log_prob_BW, of_all.log_prob_BW)
+    assert torch.equal(of_best.parent_BW, of_all.parent_BW)
+    assert torch.equal(of_best.token_BW, of_all.token_BW)
 
 
 def test_decode_keeps_the_order_whatever_the_batches() -> None:

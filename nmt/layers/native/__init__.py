@@ -87,23 +87,36 @@ class Packed(NamedTuple):
         return Packed(packed, inputs, shift(filled))
 
 
-class PackedParts:
-    """The weights of the parts that a sum of products has, as ``Kernels.lstm_step`` reads them."""
+class LstmWeights:
+    """The weights of the parts of an LSTM's input and of its state, and its bias, as ``Kernels.lstm_step`` reads them:
+    ``BLOCK`` outputs of each of its gates side by side, filled up with zeros."""
 
-    def __init__(self, parts: Sequence[tuple[Packed, Tensor]]) -> None:
-        """Each with the scales of its outputs."""
-        self._kept = tuple(parts)  # of which there are but pointers below
-        self.inputs = [packed.inputs for packed, _ in parts]
-        self.outputs = {scale_O.shape[0] for _, scale_O in parts}
-        count = len(self.inputs)
+    def __init__(self, parts: Sequence[tuple[Tensor, Tensor]], bias_G: Tensor) -> None:
+        """Of each part the 8-bit values (G, I) and their scales (G,)."""
+        assert {each.shape[0] for part in parts for each in part} == {bias_G.shape[0]}
+        self.width = bias_G.shape[0] // 4
+        self.inputs = [values_GI.shape[1] for values_GI, _ in parts]
+        packed = [Packed.of(self._arranged(values_GI)) for values_GI, _ in parts]
+        columns = (
+            [each.values for each in packed],
+            [each.shift for each in packed],
+            [self._arranged(scale_G.float()) for _, scale_G in parts],
+        )
+        bias_X = self._arranged(bias_G.float())
+        self._kept = *columns, bias_X  # of which there are but pointers below
+        count = len(parts)
         self.pointers = (
             (_COUNT * count)(*self.inputs),
-            *(
-                (_POINTER * count)(*(each.data_ptr() for each in tensors))
-                for tensors in zip(*((packed.values, packed.shift, scale_O) for packed, scale_O in parts), strict=True)
-            ),
+            *((_POINTER * count)(*(each.data_ptr() for each in column)) for column in columns),
             count,
+            bias_X.data_ptr(),
         )
+
+    def _arranged(self, of_gates: Tensor) -> Tensor:
+        """What has the outputs as dimension 0, in the order of the kernel."""
+        gates = of_gates.view(4, self.width, -1)
+        filled = F.pad(gates, (0, 0, 0, -self.width % BLOCK))
+        return filled.view(4, -1, BLOCK, gates.shape[2]).transpose(0, 1).reshape(-1, *of_gates.shape[1:])
 
 
 class BestOutputs(NamedTuple):
@@ -414,15 +427,12 @@ class Kernels:
         )
         return hidden_ND, new_ND
 
-    def lstm_step(
-        self, parts: Sequence[Tensor], weights: PackedParts, bias_G: Tensor, cell_ND: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def lstm_step(self, parts: Sequence[Tensor], weights: LstmWeights, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
         """What ``lstm`` gives for the sum of the products of the parts, (N, I) each, and the bias. Where
         ``has_product``."""
         assert self._has_product
         assert cell_ND.is_contiguous()
-        assert weights.outputs == {bias_G.shape[0]} == {4 * cell_ND.shape[1]}
-        assert bias_G.dtype == cell_ND.dtype
+        assert weights.width == cell_ND.shape[1]
         for part_NI, inputs in zip(parts, weights.inputs, strict=True):
             assert part_NI.dtype == cell_ND.dtype
             assert part_NI.shape == (cell_ND.shape[0], inputs)
@@ -431,7 +441,7 @@ class Kernels:
         self._lstm_step(  # type: ignore[attr-defined]
             (_POINTER * len(parts))(*(each.data_ptr() for each in parts)),
             *weights.pointers,
-            *(each.data_ptr() for each in (bias_G, cell_ND, hidden_ND, new_ND)),
+            *(each.data_ptr() for each in (cell_ND, hidden_ND, new_ND)),
             *cell_ND.shape,
         )
         return hidden_ND, new_ND

@@ -462,16 +462,16 @@ ALWAYS_INLINE __m512 outputs_of(__m512i sums, __mmask16 there, __m512 row_scale,
     return of.bias ? _mm512_fmadd_ps(value, scale, load(there, of.bias + o)) : _mm512_mul_ps(value, scale);
 }
 
-// done(sums, n) for ROWS rows n of one block of outputs.
-template <int ROWS, typename Done>
-ALWAYS_INLINE void tile(const uint8_t* x, int64_t n, int64_t stride, const int8_t* weight, const int32_t* shift,
-                        int64_t quads, const Done& done) {
+// The sums of ROWS rows and one block of outputs. Not inlined, and with nothing but the product: next to anything else
+// compilers run out of registers, keep sums in memory, and take twice as long.
+template <int ROWS>
+__attribute__((noinline)) void tile(const uint8_t* x, int64_t stride, const int8_t* weight, const int32_t* shift,
+                                    int64_t quads, int32_t (*to)[BLOCK]) {
     __m512i sums[ROWS][VECTORS];
     UNROLLED for (int v = 0; v < VECTORS; ++v) {
         const __m512i start = _mm512_loadu_si512(shift + v * LANES);
         UNROLLED for (int r = 0; r < ROWS; ++r) sums[r][v] = start;
     }
-    x += n * stride;
     for (int64_t q = 0; q < quads; ++q) {
         __m512i of_quad[VECTORS];
         UNROLLED for (int v = 0; v < VECTORS; ++v) of_quad[v] = _mm512_loadu_si512(weight + (q * VECTORS + v) * 64);
@@ -484,47 +484,36 @@ ALWAYS_INLINE void tile(const uint8_t* x, int64_t n, int64_t stride, const int8_
             }
         }
     }
-    UNROLLED for (int r = 0; r < ROWS; ++r) done(sums[r], n + r);
+    UNROLLED for (int r = 0; r < ROWS; ++r) {
+        UNROLLED for (int v = 0; v < VECTORS; ++v) _mm512_storeu_si512(to[r] + v * LANES, sums[r][v]);
+    }
 }
 
 constexpr int64_t TILE = 6;  // rows; with four vectors of sums for each: 24 of the 32 registers
 constexpr int64_t TOGETHER = 16 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
 
-struct Nothing {
-    ALWAYS_INLINE void operator()(int64_t, int64_t, int64_t) const {}
-};
-
-// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told, and after each tile,
-// its rows being n and those after it, tile_done(rows, n, first); `together` rows go through all blocks before the next
-// ones do.
-template <typename Done, typename TileDone = Nothing>
+// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told; `together` rows go
+// through all blocks before the next ones do.
+template <typename Done>
 ALWAYS_INLINE void multiplied(const Raised& raised, const int8_t* weight, const int32_t* shift, int64_t rows,
-                              int64_t outputs, int64_t together, const Done& done,
-                              const TileDone& tile_done = Nothing()) {
+                              int64_t outputs, int64_t together, const Done& done) {
+    constexpr decltype(&tile<1>) TILES[TILE] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<TILE>};
     const int64_t stride = raised.stride, quads = stride / QUAD;
     const uint8_t* const values = raised.values.data();
+    int32_t sums[TILE][BLOCK];
     for (int64_t start = 0; start < rows; start += together) {
         const int64_t end = rows < start + together ? rows : start + together;
         for (int64_t first = 0; first < outputs; first += BLOCK) {
-            const auto run = [&](auto of_rows, int64_t n) INLINED {
-                tile<decltype(of_rows)::value>(
-                    values, n, stride, weight + first * stride, shift + first, quads,
-                    [&](const __m512i(&sums)[VECTORS], int64_t row) INLINED { done(sums, row, first); });
-                tile_done(decltype(of_rows)::value, n, first);
-            };
             for (int64_t n = start; n < end; n += TILE) {
-                switch (end - n) {
-                    case 1: run(std::integral_constant<int, 1>(), n); break;
-                    case 2: run(std::integral_constant<int, 2>(), n); break;
-                    case 3: run(std::integral_constant<int, 3>(), n); break;
-                    case 4: run(std::integral_constant<int, 4>(), n); break;
-                    case 5: run(std::integral_constant<int, 5>(), n); break;
-                    default: run(std::integral_constant<int, TILE>(), n);
-                }
+                const int64_t count = end - n < TILE ? end - n : TILE;
+                TILES[count - 1](values + n * stride, stride, weight + first * stride, shift + first, quads, sums);
+                for (int64_t r = 0; r < count; ++r) done(sums[r], n + r, first);
             }
         }
     }
 }
+
+ALWAYS_INLINE __m512i sums_of(const int32_t* block, int64_t v) { return _mm512_loadu_si512(block + v * LANES); }
 
 template <typename T>
 void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
@@ -533,14 +522,13 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
     const float* const scale = raised.scale.data();
     const Outputs<T> of = {output_scale, bias, outputs};
-    multiplied(raised, weight, shift, rows, outputs, TOGETHER,
-               [=](const __m512i(&sums)[VECTORS], int64_t n, int64_t first) INLINED {
+    multiplied(raised, weight, shift, rows, outputs, TOGETHER, [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
         const __m512 row_scale = _mm512_set1_ps(scale[n]);
         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
             const int64_t o = first + v * LANES;
             const __mmask16 there = there_are(o, of.count);
             T* const to = out + n * of.count + o;
-            __m512 value = outputs_of(sums[v], there, row_scale, of, o);
+            __m512 value = outputs_of(sums_of(sums, v), there, row_scale, of, o);
             if (onto) value = _mm512_add_ps(value, load(there, to));
             store(there, to, value);
         }
@@ -601,48 +589,6 @@ struct Normalizer {
     }
 };
 
-// What is found among the outputs of rows, a tile of them after the other.
-template <bool NORMALIZED, typename T>
-struct Finding {
-    const float* scale;
-    const Outputs<T> of;
-    float* values;
-    int64_t* places;
-    int64_t count;
-    Normalizer* normalizers;
-
-    // Of rows from n on and the block of outputs from `first` on, with their sums. Not inlined: with the constants of
-    // exp in them the registers are too few for the sums of a product.
-    __attribute__((noinline)) void look(const int32_t (*sums)[BLOCK], int64_t rows, int64_t n, int64_t first) const {
-        for (const int64_t end = n + rows; n < end; ++n, ++sums) {
-            const __m512 row_scale = _mm512_set1_ps(scale[n]);
-            float* const value = values + n * count;
-            const __m512 least = _mm512_set1_ps(value[count - 1]);
-            __m512 found[VECTORS];
-            __mmask16 there[VECTORS];
-            uint64_t is_above = 0;  // a bit for each output, also for what is no number
-            UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
-                const int64_t o = first + v * LANES;
-                there[v] = there_are(o, of.count);
-                const __m512i its_sums = _mm512_loadu_si512(*sums + v * LANES);
-                found[v] = stored(of.bias, outputs_of(its_sums, there[v], row_scale, of, o));
-                const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], found[v], least, _CMP_NLE_UQ);
-                is_above |= is_there_above << (v * LANES);
-            }
-            if (NORMALIZED) normalizers[n].add(found, there, is_above != 0);
-            if (!is_above) continue;
-            float each[BLOCK];
-            UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(each + v * LANES, found[v]);
-            for (; is_above; is_above &= is_above - 1) {
-                const int64_t o = __builtin_ctzll(is_above);
-                if (stands_before(each[o], value[count - 1])) {
-                    put(each[o], first + o, value, places + n * count, count - 1);
-                }
-            }
-        }
-    }
-};
-
 // The `count` largest of each row's outputs, largest first, and where they are; with `normalizers`, log sum exp of all.
 // What there is not so much of is -inf at 0. The same as log_normalizer and argmax find in what product writes.
 template <bool NORMALIZED, typename T>
@@ -655,17 +601,34 @@ void best_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, c
     normalizing.assign(NORMALIZED ? rows : 0, Normalizer());
     std::fill(values, values + rows * count, -INFINITY);
     std::fill(places, places + rows * count, 0);
-    const Finding<NORMALIZED, T> finding = {raised.scale.data(), {output_scale, bias, outputs}, values, places, count,
-                                            normalizing.data()};
-    int32_t of_tile[TILE][BLOCK];
+    Normalizer* const normalizer = normalizing.data();
+    const float* const scale = raised.scale.data();
+    const Outputs<T> of = {output_scale, bias, outputs};
     // all rows together: little is written that could leave the cache
-    multiplied(
-        raised, weight, shift, rows, outputs, rows,
-        [&](const __m512i(&sums)[VECTORS], int64_t n, int64_t) INLINED {
-            UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_si512(of_tile[n % TILE] + v * LANES, sums[v]);
-        },
-        [&](int64_t its_rows, int64_t n, int64_t first) INLINED { finding.look(of_tile, its_rows, n, first); });
-    for (int64_t n = 0; NORMALIZED && n < rows; ++n) normalizers[n] = normalizing[n].result();
+    multiplied(raised, weight, shift, rows, outputs, rows, [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
+        const __m512 row_scale = _mm512_set1_ps(scale[n]);
+        float* const value = values + n * count;
+        const __m512 least = _mm512_set1_ps(value[count - 1]);
+        __m512 found[VECTORS];
+        __mmask16 there[VECTORS];
+        uint64_t is_above = 0;  // a bit for each output, also for what is no number
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+            const int64_t o = first + v * LANES;
+            there[v] = there_are(o, of.count);
+            found[v] = stored(x, outputs_of(sums_of(sums, v), there[v], row_scale, of, o));
+            const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], found[v], least, _CMP_NLE_UQ);
+            is_above |= is_there_above << (v * LANES);
+        }
+        if (NORMALIZED) normalizer[n].add(found, there, is_above != 0);
+        if (!is_above) return;
+        float each[BLOCK];
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(each + v * LANES, found[v]);
+        for (; is_above; is_above &= is_above - 1) {
+            const int64_t o = __builtin_ctzll(is_above);
+            if (stands_before(each[o], value[count - 1])) put(each[o], first + o, value, places + n * count, count - 1);
+        }
+    });
+    for (int64_t n = 0; NORMALIZED && n < rows; ++n) normalizers[n] = normalizer[n].result();
 }
 
 template <typename T, typename... Others>
@@ -807,43 +770,82 @@ void dequantize(const int32_t* product, const float* row_scale, const float* out
     }
 }
 
+// The next state of some units from their gates.
+template <typename T, typename G>
+ALWAYS_INLINE void lstm_units(const G* i, const G* f, const G* g, const G* o, const T* cell, T* hidden, T* new_cell,
+                              int64_t units) {
+#pragma omp simd
+    for (int64_t d = 0; d < units; ++d) {
+        const float value = sigmoid(wide(f[d])) * wide(cell[d]) + sigmoid(wide(i[d])) * tanh_of(wide(g[d]));
+        narrow(value, new_cell[d]);
+        narrow(sigmoid(wide(o[d])) * tanh_of(value), hidden[d]);
+    }
+}
+
 template <typename T>
 void lstm(Rows rows, const T* gates, const T* cell, T* hidden, T* new_cell, int64_t width) {
     for (int64_t n = rows.start; n < rows.end; ++n) {
         const T *const i = gates + n * 4 * width, *const f = i + width, *const g = f + width, *const o = g + width;
-        const T* const c = cell + n * width;
-        T *const h = hidden + n * width, *const next = new_cell + n * width;
-#pragma omp simd
-        for (int64_t d = 0; d < width; ++d) {
-            const float value = sigmoid(wide(f[d])) * wide(c[d]) + sigmoid(wide(i[d])) * tanh_of(wide(g[d]));
-            narrow(value, next[d]);
-            narrow(sigmoid(wide(o[d])) * tanh_of(value), h[d]);
-        }
+        lstm_units(i, f, g, o, cell + n * width, hidden + n * width, new_cell + n * width, width);
     }
 }
 
-// An LSTM's step from the parts of its input and its state, each with a weight of bytes; some rows at a time, whose gates
-// stay in the cache.
+#if HAS_PRODUCT
+constexpr int64_t GATES = 4 * BLOCK;
+
+// An LSTM's step from the parts of its input and its state, each with a weight of bytes. Outputs stand BLOCK of a gate
+// beside BLOCK of the next, so that the gates of BLOCK units are made, and used, before those of the next: they stay in
+// the cache with the weights of those units, for as many rows as there is room for.
 template <typename T>
 void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* weights, const int32_t* const* shifts,
-               const float* const* scales, int64_t parts, const T* bias, const T* cell, T* hidden, T* new_cell,
+               const float* const* scales, int64_t parts, const float* bias, const T* cell, T* hidden, T* new_cell,
                int64_t rows, int64_t width) {
-    constexpr int64_t ROWS = 96;
-    shared_out((rows + ROWS - 1) / ROWS, ROWS * width, [=](Rows parts_of_rows) {
-        static thread_local std::vector<T> gates;
-        gates.resize(ROWS * 4 * width);
-        T* const of_rows = gates.data();
-        for (int64_t part = parts_of_rows.start; part < parts_of_rows.end; ++part) {
-            const int64_t start = part * ROWS, first = start * width;
-            const int64_t count = rows - start < ROWS ? rows - start : ROWS;
+    constexpr int64_t MOST = 64 * TILE;
+    shared_out((rows + TILE - 1) / TILE, TILE * width, [=](Rows tiles) {
+        static thread_local std::vector<Raised> raised;
+        static thread_local std::vector<float> gates;
+        raised.resize(raised.size() < static_cast<size_t>(parts) ? parts : raised.size());
+        gates.resize(MOST * GATES);
+        float* const found = gates.data();
+        const int64_t last = tiles.end * TILE < rows ? tiles.end * TILE : rows;
+        for (int64_t start = tiles.start * TILE; start < last; start += MOST) {
+            const int64_t count = last - start < MOST ? last - start : MOST;
             for (int64_t p = 0; p < parts; ++p) {
-                product(x[p] + start * inputs[p], weights[p], shifts[p], scales[p], p ? nullptr : bias, of_rows, p > 0,
-                        count, inputs[p], 4 * width);
+                raised[p].read(x[p] + start * inputs[p], count, inputs[p], (inputs[p] + QUAD - 1) / QUAD * QUAD);
             }
-            lstm(Rows{0, count}, of_rows, cell + first, hidden + first, new_cell + first, width);
+            for (int64_t unit = 0; unit < width; unit += BLOCK) {
+                const int64_t own = unit * 4;
+                for (int64_t p = 0; p < parts; ++p) {
+                    const int8_t* const weight = weights[p] + own * raised[p].stride;
+                    const float* const of_bias = p ? nullptr : bias + own;
+                    const float *const row_scale = raised[p].scale.data(), *const scale = scales[p] + own;
+                    multiplied(raised[p], weight, shifts[p] + own, count, GATES, count,
+                               [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
+                        const __m512 by_row = _mm512_set1_ps(row_scale[n]);
+                        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+                            const int64_t o = first + v * LANES;
+                            float* const to = found + n * GATES + o;
+                            const __m512 by = _mm512_mul_ps(by_row, _mm512_loadu_ps(scale + o));
+                            const __m512 before = _mm512_loadu_ps(of_bias ? of_bias + o : to);
+                            _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums_of(sums, v)), by, before));
+                        }
+                    });
+                }
+                const int64_t units = width - unit < BLOCK ? width - unit : BLOCK;
+                for (int64_t n = 0; n < count; ++n) {
+                    const float *const i = found + n * GATES, *const f = i + BLOCK, *const g = f + BLOCK;
+                    const int64_t at = (start + n) * width + unit;
+                    lstm_units(i, f, g, g + BLOCK, cell + at, hidden + at, new_cell + at, units);
+                }
+            }
         }
     });
 }
+#else
+template <typename T>
+void lstm_step(const T* const*, const int64_t*, const int8_t* const*, const int32_t* const*, const float* const*,
+               int64_t, const float*, const T*, T*, T*, int64_t, int64_t) {}
+#endif
 
 // The way back of lstm: from the gradients of hidden and new_cell those of gates and cell.
 template <typename T>
@@ -1473,7 +1475,7 @@ SHARED_FOR_BOTH(lstm, LSTM, rows, width, gates, cell, hidden, new_cell, width)
 
 #define LSTM_STEP(T)                                                                                       \
     (const T* const* x, const int64_t* inputs, const int8_t* const* weights, const int32_t* const* shifts, \
-     const float* const* scales, int64_t parts, const T* bias, const T* cell, T* hidden, T* new_cell,      \
+     const float* const* scales, int64_t parts, const float* bias, const T* cell, T* hidden, T* new_cell,  \
      int64_t rows, int64_t width)
 FOR_BOTH(lstm_step, LSTM_STEP, x, inputs, weights, shifts, scales, parts, bias, cell, hidden, new_cell, rows, width)
 
