@@ -232,8 +232,8 @@ MUTANTS = (
     Mutant(
         "a kernel passes over a block that holds one of the largest",
         "nmt/layers/native/kernels.cpp",
-        "above |= wide(row[v]) + add > least;",
-        "above |= wide(row[v]) > least;",
+        "is_any |= wide(row[v]) + add >= least;",
+        "is_any |= wide(row[v]) >= least;",
         ("tests/search/test_best.py", "-k", "summand"),
     ),
     Mutant(
@@ -277,6 +277,13 @@ MUTANTS = (
         "sum = _mm512_mul_ps(sum, falling_exp(_mm512_set1_ps(most - risen)));",
         "",
         (NATIVE, "-k", "log_normalizer"),
+    ),
+    Mutant(
+        "what a sum rounds to the same comes in another order than by itself",
+        "nmt/layers/native/kernels.cpp",
+        "own > bare[at]",
+        "false",
+        ("tests/search/test_search.py", "-k", "equal_by_rounding"),
     ),
     Mutant(
         "beams without logits forget what makes those log-probabilities",

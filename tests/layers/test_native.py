@@ -201,7 +201,9 @@ def test_the_lstms_gates(width: int, dtype: torch.dtype) -> None:
 
 @needs_kernels
 @each_type
-@pytest.mark.parametrize(("rows", "width", "inputs"), [(1, 1, [1, 1]), (97, 16, [5, 16]), (200, 50, [30, 7, 50])])
+@pytest.mark.parametrize(
+    ("rows", "width", "inputs"), [(1, 1, [1, 1]), (97, 16, [5, 16]), (391, 70, [6, 70]), (7, 130, [30, 7, 130])]
+)
 def test_a_step_of_the_lstm_from_its_parts(rows: int, width: int, inputs: list[int], dtype: torch.dtype) -> None:
     of = kernels(dtype)
     if not of._has_product:
@@ -216,7 +218,8 @@ def test_a_step_of_the_lstm_from_its_parts(rows: int, width: int, inputs: list[i
     i, f, g, o = gates_NG.chunk(4, dim=1)
     expected_ND = f.sigmoid() * cell_ND.double() + i.sigmoid() * g.tanh()
     hidden_ND, new_ND = of.lstm_step(parts, lstm_weights(weights, bias_G), cell_ND)
-    limits = close(dtype) if dtype == torch.float32 else {"atol": 1e-1, "rtol": 0.0}  # gates are rounded thrice
+    # in bfloat16 many an input lies in the middle of two integers, and goes to either
+    limits = close(dtype) if dtype == torch.float32 else {"atol": 1e-1, "rtol": 0.0}
     torch.testing.assert_close(new_ND.double(), expected_ND, **limits)
     torch.testing.assert_close(hidden_ND.double(), o.sigmoid() * expected_ND.tanh(), **limits)
 

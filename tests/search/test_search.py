@@ -13,6 +13,7 @@ from torch import Tensor
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
 from nmt.layers.native import BestOutputs
+from nmt.layers.native.compiled import compiled
 from nmt.layers.output import OutputLayer
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, Encoder, Seq2Seq
 from nmt.search.beam import Beams, Extensions, advance
@@ -138,6 +139,25 @@ def test_advance_keeps_the_best_and_names_their_parents() -> None:
     best = BestOutputs(*(log_probs + more_N[:, None]).topk(4, dim=1), more_N)
     of_best = Extensions.of_best(beams, best, beam=2)
     torch.testing.assert_close(of_best.log_prob_BW, of_all.log_prob_BW)
+    assert torch.equal(of_best.parent_BW, of_all.parent_BW)
+    assert torch.equal(of_best.token_BW, of_all.token_BW)
+
+
+@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+@torch.no_grad()
+def test_extensions_that_become_equal_by_rounding_come_in_one_order() -> None:
+    """Whether a search looks at all logits or at each row's best has no say in what it finds."""
+    generator = torch.Generator().manual_seed(1)
+    logits_NV = torch.randint(4, (60, 300), generator=generator).float()
+    logits_NV = torch.where(
+        torch.rand(60, 300, generator=generator) < 0.5, logits_NV, logits_NV.nextafter(logits_NV + 1)
+    )
+    logits_NV[0] = -torch.inf
+    beams = Beams(torch.empty(60, 0, dtype=torch.int64), -40 - torch.rand(60, generator=generator).round())
+    best_NK = [each[:, :6].contiguous() for each in logits_NV.sort(dim=1, descending=True, stable=True)]
+    of_all = Extensions.of_all(beams, logits_NV, beam=3)
+    of_best = Extensions.of_best(beams, BestOutputs(*best_NK, torch.zeros(60)), beam=3)
+    assert torch.equal(of_best.log_prob_BW, of_all.log_prob_BW)
     assert torch.equal(of_best.parent_BW, of_all.parent_BW)
     assert torch.equal(of_best.token_BW, of_all.token_BW)
 

@@ -120,7 +120,8 @@ class LstmWeights:
 
 
 class BestOutputs(NamedTuple):
-    """The K largest of each row's outputs; of those that are equal the first come first."""
+    """The K largest of each row's outputs; of those that are equal the first come first. What is not there for lack of
+    outputs above -inf is -inf, at 0."""
 
     values_NK: Tensor
     """In float32, largest first."""

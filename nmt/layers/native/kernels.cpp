@@ -392,19 +392,6 @@ struct Raised {
     }
 };
 
-// As in PyTorch nothing is larger than what is no number.
-inline bool stands_before(float one, float other) { return one > other || (one != one && other == other); }
-
-// Puts a number that stands before the one at place `at` of falling ones where it belongs, behind its equals.
-inline void put(float each, int64_t where, float* value, int64_t* place, int64_t at) {
-    for (; at > 0 && stands_before(each, value[at - 1]); --at) {
-        value[at] = value[at - 1];
-        place[at] = place[at - 1];
-    }
-    value[at] = each;
-    place[at] = where;
-}
-
 // The product of integers with the scaling of its outcome.
 //
 // A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the
@@ -535,7 +522,7 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     });
 }
 
-// exp(x) of LANES numbers that are not positive, 1e-38 where it is less.
+// exp(x) of LANES numbers that are not positive, 2e-38 where it is less.
 ALWAYS_INLINE __m512 falling_exp(__m512 x) {
     x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);  // NaN stays what it is
     const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0);
@@ -579,15 +566,24 @@ struct Normalizer {
     }
 
     float result() const {
-        if (most == -std::numeric_limits<float>::max()) return is_lost() ? NAN : -INFINITY;
-        return std::isinf(most) ? most : most + std::log(_mm512_reduce_add_ps(_mm512_loadu_ps(sums)));
-    }
-
-    bool is_lost() const {
-        const __m512 sum = _mm512_loadu_ps(sums);
-        return _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q) != 0;
+        const float sum = _mm512_reduce_add_ps(_mm512_loadu_ps(sums));
+        if (sum < 0.5f) return -INFINITY;  // the largest number has 1 in it, unless all are -inf
+        return std::isinf(most) ? most : most + std::log(sum);
     }
 };
+
+// As in PyTorch nothing is larger than what is no number.
+inline bool stands_before(float one, float other) { return one > other || (one != one && other == other); }
+
+// Puts a number that stands before the one at place `at` of falling ones where it belongs, behind its equals.
+inline void put(float each, int64_t where, float* value, int64_t* place, int64_t at) {
+    for (; at > 0 && stands_before(each, value[at - 1]); --at) {
+        value[at] = value[at - 1];
+        place[at] = place[at - 1];
+    }
+    value[at] = each;
+    place[at] = where;
+}
 
 // The `count` largest of each row's outputs, largest first, and where they are; with `normalizers`, log sum exp of all.
 // What there is not so much of is -inf at 0. The same as log_normalizer and argmax find in what product writes.
@@ -1359,12 +1355,15 @@ void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
     }
 }
 
-// Of neighbouring rows together, each with a summand; values fall, and of equal ones the first comes first. Blocks of
-// entries that are all below the least one found so far are passed over.
+// Of neighbouring rows together, each with a summand; values fall. Of equal ones those of an earlier row come first, of a
+// row those that are larger without the summand, which may hide a difference, and then the first: so the same is found
+// among the best of each row alone. Blocks of entries that are all below the least one found so far are passed over.
 template <typename T>
 void largest_together(const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together,
                       int64_t tokens, int64_t count) {
     constexpr int64_t LENGTH = 4 * LANES;
+    std::vector<float> without(count);
+    float* const bare = without.data();
     for (int64_t m = 0; m < rows / together; ++m) {
         float* const value = values + m * count;
         int64_t* const place = places + m * count;
@@ -1375,16 +1374,27 @@ void largest_together(const T* x, const float* summand, float* values, int64_t* 
             for (int64_t start = 0; start < tokens; start += LENGTH) {
                 const int64_t end = start + LENGTH < tokens ? start + LENGTH : tokens;
                 if (found == count) {
-                    const float least = value[count - 1];
-                    int32_t above = 0;
-#pragma omp simd reduction(| : above)
-                    for (int64_t v = start; v < end; ++v) above |= wide(row[v]) + add > least;
-                    if (!above) continue;
+                    const float least = std::max(value[count - 1], -std::numeric_limits<float>::max());  // not -inf
+                    int32_t is_any = 0;
+#pragma omp simd reduction(| : is_any)
+                    for (int64_t v = start; v < end; ++v) is_any |= wide(row[v]) + add >= least;
+                    if (!is_any) continue;
                 }
                 for (int64_t v = start; v < end; ++v) {
-                    const float each = wide(row[v]) + add;
-                    if (found == count && !(each > value[count - 1])) continue;
-                    put(each, r * tokens + v, value, place, found < count ? found++ : count - 1);
+                    const float own = wide(row[v]), each = own + add;
+                    const auto is_before = [&](int64_t at) {
+                        return each > value[at] || (each == value[at] && own > bare[at] && place[at] >= r * tokens);
+                    };
+                    if (found == count && !is_before(count - 1)) continue;
+                    int64_t at = found < count ? found++ : count - 1;
+                    for (; at > 0 && is_before(at - 1); --at) {
+                        value[at] = value[at - 1];
+                        place[at] = place[at - 1];
+                        bare[at] = bare[at - 1];
+                    }
+                    value[at] = each;
+                    place[at] = r * tokens + v;
+                    bare[at] = own;
                 }
             }
         }
