@@ -1,7 +1,7 @@
 """Memory of ``nmt translate`` by the number of lines that go through it.
 
     python scripts/benchmark_translation_memory.py MODEL SOURCE [--lines 10000 --lines 1000000] [--workers 2]
-        [--set KEY=VALUE]
+        [--precision int8] [--set KEY=VALUE]
 
 Writes the lines of SOURCE again and again into the pipe of a process, counts the lines that come out, and tells the
 most memory that the process and those it starts had at once (proportional set sizes, so what they share counts once;
@@ -32,12 +32,15 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("--lines", type=int, action="append", help="repeatable; default 10000 and 1000000")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--precision", default="auto")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     lines = [line.encode() + b"\n" for line in read_lines(arguments.source)]
     most = {}
     for count in arguments.lines or [10_000, 1_000_000]:
-        most[count] = translate(arguments.model, lines, count, arguments.workers, arguments.overrides)
+        options = ["--workers", str(arguments.workers), "--precision", arguments.precision]
+        options += [part for each in arguments.overrides for part in ("--set", each)]
+        most[count] = translate(arguments.model, lines, count, options)
     smallest = min(most)
     for count, kib in most.items():
         if count != smallest:
@@ -45,10 +48,9 @@ def main() -> None:
     print_table()
 
 
-def translate(model: str, lines: Sequence[bytes], count: int, workers: int, overrides: Sequence[str]) -> float:
+def translate(model: str, lines: Sequence[bytes], count: int, options: Sequence[str]) -> float:
     """Translates so many lines; the most memory, in KiB."""
-    command = [sys.executable, "-m", "nmt", "translate", model, "--quiet", "--workers", str(workers)]
-    command += [part for each in overrides for part in ("--set", each)]
+    command = [sys.executable, "-m", "nmt", "translate", model, "--quiet", *options]
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
@@ -74,7 +76,7 @@ def translate(model: str, lines: Sequence[bytes], count: int, workers: int, over
     is_over.set()
     if process.wait() or came != count:
         sys.exit(f"error: nmt translate gave {came} lines for {count}, exit code {process.returncode}")
-    machine = f"cpu ({workers} processes)"
+    machine = f"cpu ({' '.join(options)})"
     report(f"{count:,} lines: most memory", most / 1024, "MiB", machine)
     report(f"{count:,} lines: with start", count / (time.perf_counter() - begin), "lines/s", machine)
     return most
