@@ -233,7 +233,7 @@ class BeamSearch:
             if best is not None:
                 step = advance(beams, Extensions.of_best(beams, best, beam=beam), beam=beam, eos=self.eos)
             else:
-                step = self._over_all(forward, beams, rules, rows, limits)
+                step = self._over_all(forward, beams, rules, rows, sentence_N, limits)
             self._finish(step.ended, beams, found, rows, is_pad_BS)
             beams = step.beams
             staying = self._staying(beams, found, rows, limits, time + 1)
@@ -254,10 +254,11 @@ class BeamSearch:
         """Whether other tokens than the best of each beam may be taken."""
         return self.groups > 1
 
-    def _over_all(self, forward: Step[Any], beams: Beams, rules: Rules, rows: list[int], limits: list[int]) -> Advance:
-        """One step by the logits of all tokens."""
+    def _over_all(
+        self, forward: Step[Any], beams: Beams, rules: Rules, rows: list[int], sentence_N: Tensor, limits: list[int]
+    ) -> Advance:
+        """One step by the logits of all tokens, of sentences that stand in ``rows`` of the source."""
         steps = []
-        sentence_N = torch.tensor(rows, device=beams.log_prob_N.device).repeat_interleave(self.beam)
         for part in parts(len(sentence_N), forward.vocabulary, sentence_N.device, together=self.beam):
             logits_NV = forward.logits(part).float()
             its_beams = beams.part(part)
