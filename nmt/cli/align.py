@@ -22,6 +22,7 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
+    importing,
     set_verbosity,
     with_search,
 )
@@ -168,7 +169,8 @@ def align(
             raise InputError(f"--compare prints a report on all methods, between words; leave out {unused}")
     asked = _views(views, format_, method, heads, reverse)
     check_model(model, changes)
-    from nmt.workflows import align_models as workflow
+    with importing():
+        from nmt.workflows import align_models as workflow
 
     if compare:
         from nmt.workflows.compare_alignments import compare as compare_workflow

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
+from nmt.cli.options import (
+    Device,
+    Model,
+    Overrides,
+    Quiet,
+    UsePrecision,
+    Verbose,
+    check_model,
+    importing,
+    set_verbosity,
+)
 from nmt.core.errors import InputError
 
 
@@ -61,7 +71,8 @@ def aligner(
         learn_from_text(source, target, output)
         return
     check_model(model, overrides or [])
-    from nmt.workflows.learn_aligner import learn_for_model
+    with importing():
+        from nmt.workflows.learn_aligner import learn_for_model
 
     learn_for_model(
         model,

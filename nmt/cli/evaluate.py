@@ -20,6 +20,7 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
+    importing,
     set_verbosity,
     with_search,
 )
@@ -159,8 +160,9 @@ def evaluate(
         lengths = LengthAnalysis(EDGES if length_edges is None else parse_edges(length_edges), plot)
     if hypothesis is None:
         check_model(model, changes)
-    from nmt.workflows import evaluate as workflow
-    from nmt.workflows.evaluate import Preparation
+    with importing():
+        from nmt.workflows import evaluate as workflow
+        from nmt.workflows.evaluate import Preparation
 
     workflow.evaluate(
         model,

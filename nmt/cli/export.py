@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
+from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, importing, set_verbosity
 
 
 def export(
@@ -34,6 +34,7 @@ def export(
     Translates sentences of the validation corpus with both and says how many are alike."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
-    from nmt.workflows import export as workflow
+    with importing():
+        from nmt.workflows import export as workflow
 
     workflow.export(model, overrides or [], to=to, output=output)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -138,6 +140,19 @@ def with_search(
 def check_model(model: str | None, overrides: Sequence[str]) -> None:
     """Meet a model that is not there, or a fault in its configuration, before PyTorch is imported: that takes a second
     or two. The workflow loads it for good."""
-    from nmt.workflows.locate import check
+    with importing():
+        from nmt.workflows.locate import check
 
     check(model, overrides)
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Around imports of much: what they make is there to stay, and to look again and again for what of it can go takes
+    a tenth of the time to a command's first answer. It is not looked at afterwards either."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

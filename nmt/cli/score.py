@@ -17,6 +17,7 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
+    importing,
     set_verbosity,
     with_search,
 )
@@ -51,7 +52,8 @@ def score(
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, None, length_penalty, None, batch_tokens)
     check_model(model, changes)
-    from nmt.workflows import score as workflow
+    with importing():
+        from nmt.workflows import score as workflow
 
     workflow.score(
         model,

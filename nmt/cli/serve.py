@@ -18,6 +18,7 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
+    importing,
     set_verbosity,
     with_search,
 )
@@ -94,9 +95,10 @@ def serve(
 
     with bind(host, port) as listening:
         keep_few()
-        from nmt.serving.batcher import Batching
-        from nmt.serving.messages import Limits
-        from nmt.workflows import serve as workflow
+        with importing():
+            from nmt.serving.batcher import Batching
+            from nmt.serving.messages import Limits
+            from nmt.workflows import serve as workflow
 
         workflow.serve(
             model,

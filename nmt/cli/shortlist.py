@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
+from nmt.cli.options import (
+    Device,
+    Model,
+    Overrides,
+    Quiet,
+    UsePrecision,
+    Verbose,
+    check_model,
+    importing,
+    set_verbosity,
+)
 
 
 def shortlist(
@@ -29,6 +39,7 @@ def shortlist(
     corpus are the same with the list."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
-    from nmt.workflows import shortlist as workflow
+    with importing():
+        from nmt.workflows import shortlist as workflow
 
     workflow.shortlist(model, overrides or [], size=size, frequent=frequent, device=device, precision=precision)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.launch import together
-from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, importing, set_verbosity
 
 Processes = Annotated[
     int,
@@ -54,6 +54,7 @@ def train(
     options = [*choices, "--device", device, "--precision", precision, "--quiet"]
     options += ["--skip-damaged"] if skip_damaged else []
     with together(processes, ["train", *options, "--", str(config)]):
-        from nmt.workflows import train as workflow
+        with importing():
+            from nmt.workflows import train as workflow
 
         workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged)

@@ -20,6 +20,7 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
+    importing,
     set_verbosity,
     with_search,
 )
@@ -201,7 +202,8 @@ def translate(
         return
     if field is not None:
         raise InputError("--field: is for the JSONL and Parquet that --ray reads; without it the input is text")
-    from nmt.workflows import translate as workflow
+    with importing():
+        from nmt.workflows import translate as workflow
 
     workflow.translate(
         model,

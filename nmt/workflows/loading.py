@@ -11,7 +11,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.shapes import only_shapes
+from nmt.core.shapes import only_shapes, to_be_filled
 from nmt.core.structure import differences
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import TokenizerPair
@@ -51,7 +51,7 @@ def load_trained(
     run = run_of(folder)
     log.info(f"model: {folder}")
     experiment = experiments.load(run / experiments.FILE, overrides)
-    if changed := differences(experiments.load(run / experiments.FILE).model, experiment.model):
+    if overrides and (changed := differences(experiments.load(run / experiments.FILE).model, experiment.model)):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
     folders.verify(folder, (folders.MODEL, folders.STATE))
@@ -61,7 +61,8 @@ def load_trained(
     chosen = compute(device, precision)
     with only_shapes():
         checkpoints.check_weights(folder, build_model(experiment, tokenizers))
-    built = build_model(experiment, tokenizers)
+    with to_be_filled():
+        built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # all that is known of a run from before lengths were noted
     lengths = folders.read_lengths(run) or Lengths(usual=most, longest=most)

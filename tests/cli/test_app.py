@@ -223,6 +223,7 @@ def test_a_fault_of_a_run_is_met_without_torch(tmp_path: Path) -> None:
             "error: out.en: No space left on device\n",
         ),
         ("def translate(*a, **k): raise KeyboardInterrupt", 130, ""),
+        ("import gc\ndef translate(*a, **k): assert gc.isenabled() and gc.get_freeze_count()", 0, ""),
     ],
 )
 def test_how_a_workflow_ends_is_the_exit_code(workflow: str, code: int, stderr: str) -> None:
