@@ -22,11 +22,11 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
-    importing,
     set_verbosity,
     with_search,
 )
 from nmt.core.errors import InputError
+from nmt.core.memory import importing
 
 if TYPE_CHECKING:
     from nmt.alignment.directions import Join

@@ -20,11 +20,11 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
-    importing,
     set_verbosity,
     with_search,
 )
 from nmt.core.errors import InputError
+from nmt.core.memory import importing
 
 
 def evaluate(

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, importing, set_verbosity
+from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
+from nmt.core.memory import importing
 
 
 def export(

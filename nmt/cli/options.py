@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,6 +10,7 @@ import typer
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.memory import importing
 
 Config: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a YAML file.")]
 
@@ -144,15 +143,3 @@ def check_model(model: str | None, overrides: Sequence[str]) -> None:
         from nmt.workflows.locate import check
 
     check(model, overrides)
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """Around imports of much: what they make is there to stay, and to look again and again for what of it can go takes
-    a tenth of the time to a command's first answer. It is not looked at afterwards either."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

@@ -17,10 +17,10 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
-    importing,
     set_verbosity,
     with_search,
 )
+from nmt.core.memory import importing
 
 
 def score(

@@ -18,12 +18,12 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
-    importing,
     set_verbosity,
     with_search,
 )
 from nmt.core.errors import InputError
 from nmt.core.kernels import keep_few
+from nmt.core.memory import importing
 from nmt.serving import check_installed
 
 

@@ -6,17 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import (
-    Device,
-    Model,
-    Overrides,
-    Quiet,
-    UsePrecision,
-    Verbose,
-    check_model,
-    importing,
-    set_verbosity,
-)
+from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
+from nmt.core.memory import importing
 
 
 def shortlist(

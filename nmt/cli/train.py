@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from nmt.cli.launch import together
-from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, importing, set_verbosity
+from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
+from nmt.core.memory import importing
 
 Processes = Annotated[
     int,

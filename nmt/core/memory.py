@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 EVERY_S = 5.0
@@ -31,6 +33,21 @@ def keep() -> None:
     """Takes all that there is now for lasting, in a process that has loaded what it works with: else each full
     collection looks through what PyTorch brings along, a tenth of a second."""
     gc.freeze()
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Around the first import of much, PyTorch say, to which a command owes its answer: what that makes is there to
+    stay, and to look through it again and again for what can go takes a tenth of the time to the first answer."""
+    if "torch" in sys.modules:  # little is left to import, and garbage of a caller may be about
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        keep()
+        gc.enable()
 
 
 def _glibcs() -> Callable[[int], int] | None:
