@@ -1292,6 +1292,27 @@ MUTANTS = (
         'data = data.removeprefix(b"")',
         ANY_FILES,
     ),
+    Mutant(
+        "matrices of weights that are read are factorized first",
+        "nmt/core/shapes.py",
+        "if function is torch.linalg.qr:",
+        "if function is torch.linalg.lu:",
+        ("tests/core/test_shapes.py",),
+    ),
+    Mutant(
+        "what PyTorch brings along is looked through by every full collection",
+        "nmt/core/memory.py",
+        "        keep()\n        gc.enable()",
+        "        gc.enable()",
+        ("tests/core/test_memory.py",),
+    ),
+    Mutant(
+        "nothing is collected after an import",
+        "nmt/core/memory.py",
+        "        keep()\n        gc.enable()",
+        "        keep()",
+        ("tests/core/test_memory.py",),
+    ),
 )
 
 
