@@ -7,39 +7,27 @@
     141  the reader of our output went away, as `head` does
     143  ended by SIGTERM; `nmt train` has saved before
 
-Nothing here or in the command modules imports PyTorch: `--help` and configuration errors answer at once.
+Nothing here or in the command modules imports PyTorch: `--help` and configuration errors answer at once. Only the
+command that is asked for is imported.
 """
 
 from __future__ import annotations
 
 import errno
+import keyword
 import os
 import select
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
 import nmt
-from nmt.cli.align import align
-from nmt.cli.aligner import aligner
-from nmt.cli.average import average
-from nmt.cli.config import config
-from nmt.cli.evaluate import evaluate
-from nmt.cli.export import export
 from nmt.cli.grouped import GroupedCommand
-from nmt.cli.import_ import import_
-from nmt.cli.info import info
-from nmt.cli.init import init
-from nmt.cli.prepare import prepare
-from nmt.cli.report import report
-from nmt.cli.score import score
-from nmt.cli.serve import serve
-from nmt.cli.shortlist import shortlist
-from nmt.cli.train import train
-from nmt.cli.translate import translate
 from nmt.core.errors import InputError
 
 BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
@@ -47,8 +35,42 @@ BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 # The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
+COMMANDS = (
+    *("init", "import", "prepare", "train", "average", "translate", "serve", "score", "evaluate", "report"),
+    *("align", "aligner", "shortlist", "export", "info", "config"),
+)
+"""In the order of the help page; each is a function in the module of its name."""
+
+
+class _Imported(Mapping[str, Any]):
+    """The commands by their names, each imported and built when it is first asked for: that of all takes a tenth of a
+    second, which the one that is run would wait for."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return _build(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+@cache
+def _build(name: str) -> Any:
+    identifier = f"{name}_" if keyword.iskeyword(name) else name
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=GroupedCommand)(getattr(import_module(f"nmt.cli.{identifier}"), identifier))
+    return typer.main.get_command(alone)
+
 
 class _Commands(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast(Any, _Imported())  # nothing puts any more in
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
             result = super().invoke(ctx)
@@ -82,11 +104,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (
-    *(init, import_, prepare, train, average, translate, serve, score, evaluate, report),
-    *(align, aligner, shortlist, export, info, config),
-):
-    app.command(_command.__name__.rstrip("_"), cls=GroupedCommand)(_command)
 
 
 @app.callback()

@@ -75,6 +75,12 @@ def test_help_answers_without_torch(arguments: list[str]) -> None:
     assert result.stdout
 
 
+def test_only_the_command_that_is_asked_for_is_imported() -> None:
+    program = "import sys, nmt.cli.app as it\ntry: it.main()\nfinally: print(*sorted(sys.modules), file=sys.stderr)"
+    modules = set(run(program, "info", "--help").stderr.split())
+    assert {name for name in COMMANDS if f"nmt.cli.{name}" in modules or f"nmt.cli.{name}_" in modules} == {"info"}
+
+
 def test_help_answers_at_once() -> None:
     """The bar is 0.5 s; the factor is for a machine that does other things too."""
     times_s = []

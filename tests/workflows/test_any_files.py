@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from nmt.cli.app import app
 from nmt.data.store import Store
 from nmt.data.words import text_words
 from nmt.workflows import locate, score, translate, translator
@@ -82,11 +80,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line and the model are made once. What translates says the source backwards; what aligns and scores
-    is the model."""
+    """The model is made once. What translates says the source backwards; what aligns and scores is the model."""
     model = load(run, device="cpu", precision="float32")
     backwards = Translator(model.trained, model.search, model.extraction, Backwards())
-    command = typer.main.get_command(app)
 
     def once(*_: Any, **__: Any) -> Translator:
         return backwards
@@ -94,7 +90,6 @@ def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (translate, score, translator):
         monkeypatch.setattr(module, "load", once)
     monkeypatch.setattr(locate, "check", lambda model, overrides: None)
-    monkeypatch.setattr(typer.main, "get_command", lambda app: command)
 
 
 class Files:
