@@ -162,8 +162,9 @@ def _own(
 ) -> Translate:
     """What ``nmt translate`` does."""
     import nmt
+    from nmt.core.memory import keep
     from nmt.workflows.answering import Wanted, Window
-    from nmt.workflows.translate import BESIDE, SHARED_LINES
+    from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
     from nmt.workflows.translator import EngineName
     from nmt.workflows.workers import Loading, Workers
 
@@ -171,13 +172,20 @@ def _own(
     if engine not in engines:
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
     translator = nmt.load(model, precision=precision, overrides=overrides, engine=engines[engine])
-    workers, loading = BESIDE, None
+    keep()
+    workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":
-        workers, loading = threads, Loading(str(translator.trained.checkpoint), overrides, "cpu", precision, ())
-    shared = stack.enter_context(Workers(translator, Wanted(), loading, count=workers, full=1, after=1))
+        workers, loading, full = (
+            threads,
+            Loading(str(translator.trained.checkpoint), overrides, "cpu", precision, ()),
+            1,
+        )
+    shared = stack.enter_context(Workers(translator, Wanted(), loading, count=workers, full=full, after=1))
 
     def translate(lines: list[str]) -> tuple[list[str], int]:
-        size = -(-len(lines) // (workers * max(round(len(lines) / (workers * SHARED_LINES)), 1)))
+        size = WINDOW_LINES
+        if engine == "nmt":
+            size = -(-len(lines) // (workers * max(round(len(lines) / (workers * SHARED_LINES)), 1)))
         numbered = [Line(number, text, None) for number, text in enumerate(lines, 1)]
         windows = (Window(numbered[start : start + size]) for start in range(0, len(lines), size))
         answers = [answer for _, answer in shared.answers(windows)]

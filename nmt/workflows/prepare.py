@@ -266,8 +266,8 @@ def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
         targets, target_words = _with_words(tokenizers.target, block.targets)
         return _Encoded(sources, targets, *counts, (source_words, target_words))
     return _Encoded(
-        Ragged.of(tokenizers.source.encode_batch(block.sources)),
-        Ragged.of(tokenizers.target.encode_batch(block.targets)),
+        Ragged.of(tokenizers.source.encode_arrays(block.sources)),
+        Ragged.of(tokenizers.target.encode_arrays(block.targets)),
         *counts,
         None,
     )

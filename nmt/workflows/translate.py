@@ -83,7 +83,7 @@ def translate(
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
         loading: Loading | None = Loading(str(translator.trained.checkpoint), overrides, device, precision, ensemble)
         if engine != "nmt":
-            loading, count, size, after = None, BESIDE, SHARED_LINES, 1
+            loading, count, size, after = None, BESIDE, WINDOW_LINES, 1
         elif workers is None:
             count, size, after = _usual_workers(translator), WINDOW_LINES, AFTER
         else:

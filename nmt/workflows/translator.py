@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nmt.alignment import Links, Method
@@ -66,6 +67,9 @@ from nmt.workflows.translation import Translation
 
 EngineName = Literal["nmt", "ctranslate2"]
 
+USUAL_CHARACTERS = 1000
+"""Of a line that is split into subwords together with others; the subwords of a window of longer ones take memory."""
+
 
 @dataclass(frozen=True)
 class PairScore:
@@ -102,12 +106,16 @@ class Translator:
         search: SearchConfig,
         extraction: Extraction,
         engine: Engine | None = None,
+        *,
+        threads: int = 1,
     ) -> None:
-        """``engine`` finds translations, None: our own search with the model; the model scores and aligns."""
+        """``engine`` finds translations, None: our own search with the model; the model scores and aligns. Texts are
+        split into subwords by ``threads``."""
         self.trained = trained
         self.search = search
         self.extraction = extraction
         self._engine = OwnEngine(trained.model, trained.compute) if engine is None else engine
+        self._threads = threads
         if trained.experiment.model.attention.is_none:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(search, key):
@@ -157,18 +165,20 @@ class Translator:
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
         encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths
-        known: dict[str, list[int]] = {}  # of what may be a piece: not of all parts of a long line
+        as_they_are = not (self.search.markup or self.search.document)
+        known = self._subwords([text for text in texts if as_they_are and len(text) <= USUAL_CHARACTERS])
 
         def count(text: str) -> int:
-            tokens = encode(text)
-            if len(tokens) <= lengths.longest:
+            tokens = known[text] if text in known else encode(text)
+            if len(tokens) <= lengths.longest:  # it may be a piece: not all parts of a long line
                 known[text] = tokens
             return len(tokens)
 
         passages = Passages(self.search, self.extraction, lengths, count, texts, whole)
+        known |= self._subwords([piece for piece in passages.pieces if piece not in known])
         found = self._sentences(
             passages.pieces,
-            [known[piece] if piece in known else encode(piece) for piece in passages.pieces],
+            [known[piece] for piece in passages.pieces],
             prefixes=None if prefixes is None else passages.of_line(prefixes),
             phrases=None if phrases is None else passages.of_line(phrases),
             scored=scored,
@@ -183,9 +193,13 @@ class Translator:
         phrases: Sequence[Sequence[Phrase]] | None = None,
     ) -> list[tuple[Translation, ...]]:
         """As ``candidates``, but each text as it stands, with constraints in subwords."""
-        encode = self.trained.tokenizers.source.encode
-        encoded = [encode(text) for text in texts]
+        known = self._subwords(texts)
+        encoded = [known[text] for text in texts]
         return self._sentences(texts, encoded, prefixes=prefixes, phrases=phrases, scored=True)
+
+    def _subwords(self, texts: Sequence[str]) -> dict[str, list[int]]:
+        """What each text is for the model."""
+        return dict(zip(texts, self.trained.tokenizers.source.encode_batch(texts, threads=self._threads), strict=True))
 
     def _sentences(
         self,
@@ -566,13 +580,14 @@ def load(
     probable. ``engine`` translates: our own search or, of a model that ``nmt export`` has written, CTranslate2, whose
     precision is then ``precision``. Raises InputError.
     """
+    threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
     if engine == "ctranslate2":
         if ensemble:
             raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
         trained = load_trained(model, overrides, device=device, precision="float32")
         exported = exported_engine(trained, device=device, precision=precision)
         exported.check(trained.experiment.search)
-        return Translator(trained, trained.experiment.search, trained.experiment.alignment, exported)
+        return Translator(trained, trained.experiment.search, trained.experiment.alignment, exported, threads=threads)
     trained = load_trained(model, overrides, device=device, precision=precision)
     models = [trained.model]
     for name in ensemble:
@@ -588,4 +603,4 @@ def load(
     searched: Narrowable[Any, Any] = Ensemble(models) if ensemble else trained.model
     shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
     own = OwnEngine(searched, trained.compute, shortlist)
-    return Translator(trained, trained.experiment.search, trained.experiment.alignment, own)
+    return Translator(trained, trained.experiment.search, trained.experiment.alignment, own, threads=threads)

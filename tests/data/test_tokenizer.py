@@ -41,7 +41,8 @@ def test_any_text_can_be_encoded_and_every_piece_has_a_word(
     tokenizer = tokenizers[kind].source
     ids = tokenizer.encode(text)
     assert all(0 <= token < tokenizer.size and token not in (PAD, BOS, EOS) for token in ids)
-    assert tokenizer.encode_batch([text, "Hund", text])[2].tolist() == ids
+    assert tokenizer.encode_batch([text, "Hund", text], threads=2) == [ids, tokenizer.encode("Hund"), ids]
+    assert tokenizer.encode_arrays([text, "Hund", text])[2].tolist() == ids
     encoded = tokenizer.encode_words(text)
     assert list(encoded.ids) == ids
     assert list(encoded.words) == text.split()
