@@ -207,7 +207,9 @@ def test_a_translation_does_not_depend_on_its_company(trained: Path, beam: str, 
         trained / "run", overrides=[f"search.beam={beam}", "search.batch_tokens=1"], precision=precision
     ).translate(lines)
     assert [each.text for each in together] == [each.text for each in alone]
-    assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=1e-4)
+    # with AMX, products in bfloat16 round otherwise by how many rows they have
+    tolerance = 1e-4 if precision == "float32" else 0.02
+    assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=tolerance)
 
 
 def test_an_input_is_not_overwritten(trained: Path, tmp_path: Path) -> None:
