@@ -505,7 +505,7 @@ def test_products_in_integers_are_those_without_kernels(
     rows: int, inputs: int, outputs: int, whole: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if whole and not kernels(dtype)._has_product:
-        pytest.skip("this CPU has none for bytes, or better ones")
+        pytest.skip("the CPU has no products of bytes")
     monkeypatch.setattr(Kernels, "has_product", lambda _: whole)
     weight, bias_O = Int8Weight.of(drawn(outputs, inputs), dtype), drawn(outputs, dtype=dtype, seed=2)
     x_NI, sum_NO = drawn(rows, inputs, dtype=dtype, seed=3), drawn(rows, outputs, dtype=dtype, seed=4)
@@ -528,6 +528,25 @@ def test_products_in_integers_are_those_without_kernels(
 
 
 @needs_kernels
+@pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no bias"])
+def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are tiles the number of rows decides, and a sentence shall not depend on its company."""
+    dtype = torch.bfloat16
+    if not kernels(dtype)._has_product:
+        pytest.skip("the CPU has no products of bytes")
+    weight, x_NI = Int8Weight.of(drawn(100, 512), dtype), drawn(128, 512, dtype=dtype, seed=3)
+    bias_O = drawn(100, dtype=dtype, seed=2) if has_bias else None
+    found = []
+    for is_left in (True, False):
+        monkeypatch.setattr(Kernels, "leaves", lambda *_, is_left=is_left: is_left)
+        with torch.no_grad():
+            found.append(torch.nn.functional.linear(x_NI, weight, bias_O))
+            found.append(add_product(drawn(128, 100, dtype=dtype, seed=4), x_NI, weight, bias_O))
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[1], found[3])
+
+
+@needs_kernels
 @each_type
 @pytest.mark.parametrize("in_bytes", [False, True], ids=["numbers", "bytes"])
 @pytest.mark.parametrize("beams", [1, 2, 3, 5, 7])
@@ -537,7 +556,7 @@ def test_outputs_on_a_list_are_those_of_the_whole_product(
     inputs: int, beams: int, in_bytes: bool, dtype: torch.dtype
 ) -> None:
     if in_bytes and not kernels(dtype)._has_product:
-        pytest.skip("this CPU has none for bytes, or better ones")
+        pytest.skip("the CPU has no products of bytes")
     outputs, columns, lengths = 70, 11, [0, 1, 11, 6]
     output_BL = torch.randint(outputs, (len(lengths), columns), generator=torch.Generator().manual_seed(1))
     length_B = torch.tensor(lengths)
@@ -564,7 +583,7 @@ def test_outputs_on_a_list_are_those_of_the_whole_product(
 @torch.no_grad()
 def test_products_leave_what_is_beside_them_alone() -> None:
     if not kernels()._has_product:
-        pytest.skip("this CPU has none for bytes, or better ones")
+        pytest.skip("the CPU has no products of bytes")
     weight, x_NI = Int8Weight.of(drawn(70, 12), torch.float32), drawn(7, 12, seed=2)
     memory = torch.full((9, 70), 5.0)
     kernels().product(x_NI, weight.packed(), weight.scale_O, None, memory[1:8], onto=False)

@@ -51,6 +51,9 @@ _SIGNATURES = {
 
 FEW_THREADS = 4
 
+TILED_ROWS, TILED_INPUTS = 128, 512
+"""From how many of each on tiles of bytes are faster, measured on a Xeon with AMX."""
+
 BLOCK, QUAD = 64, 4
 """As in ``kernels.cpp``."""
 
@@ -209,12 +212,18 @@ class Kernels:
             function = getattr(loaded, f"{name}_{dtype}")
             function.argtypes, function.restype = signature, None
             setattr(self, f"_{name}", function)
-        self._has_product = bool(loaded.has_product()) and not multiplies_tiles()
+        self._has_product = bool(loaded.has_product())
 
     def has_product(self) -> bool:
-        """Whether ``product`` is there and faster than PyTorch's: that shares a product out among threads, and on CPUs
-        with units for tiles of bytes it uses them."""
+        """Whether ``product`` is there and faster than PyTorch's: that shares a product out among threads."""
         return self._has_product and torch.get_num_threads() <= FEW_THREADS
+
+    @staticmethod
+    def leaves(x_NI: Tensor) -> bool:
+        """Whether PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product``, which gives
+        the same in bfloat16; in float32, which no CPU with tiles has beside integers, it may round otherwise."""
+        is_large = x_NI.shape[0] >= TILED_ROWS and x_NI.shape[1] >= TILED_INPUTS
+        return is_large and x_NI.dtype == torch.bfloat16 and multiplies_tiles()
 
     def attend(
         self, query_NHA: Tensor, keys_MHSA: Tensor, values_MHSA: Tensor, is_pad_MS: Tensor | None, scale: float

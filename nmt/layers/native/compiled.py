@@ -51,6 +51,7 @@ def compiled() -> ctypes.CDLL | None:
         return None
 
 
+@cache
 def multiplies_tiles() -> bool:
     """Whether the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
     return " amx_int8 " in f"{_cpu()} "
