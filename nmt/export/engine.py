@@ -22,7 +22,8 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.scoring import max_lengths
 
 BATCH_TOKENS = 1024
-"""Source tokens of a batch on a CPU, times beams at most ``search.batch_tokens``: larger ones are slower there."""
+"""Source tokens of a batch on a CPU, without end-of-sentence, times beams at most ``search.batch_tokens``: larger ones
+are slower there."""
 
 _OWN_SEARCH = {
     "sampling": "draws",
@@ -86,7 +87,7 @@ class CTranslate2Engine:
         tokens = max(config.batch_tokens // config.beam, 1)
         if self._translator.device == "cpu":
             tokens = min(tokens, BATCH_TOKENS)
-        batches = length_batches([len(source) + 1 for source in sources], tokens)
+        batches = length_batches([len(source) for source in sources], tokens)  # as it counts them itself
         given = [[] for _ in sources] if prefixes is None else [self._pieces(prefix) for prefix in prefixes]
         lengths = torch.tensor([len(source) + 1 for source in sources])
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()

@@ -168,9 +168,7 @@ class Passages:
     ) -> Translation:
         """One translation of a line: log-probabilities of pieces add up, their scores have a mean."""
         if not (self._search.markup or self._search.document) and len(found) == 1:  # nothing around it, nothing changed
-            (each,), (piece,) = found, passage.pieces
-            parts = ((piece.given, each.text),)
-            return Translation(each.text, each.score, each.log_prob, each.cut, each.tokens, parts, len(each.tokens))
+            return found[0]
         texts = [put_back(each.text, piece.case) for each, piece in zip(found, passage.pieces, strict=True)]
         text, begins = self._together(passage, texts)
         if passage.marked.items:

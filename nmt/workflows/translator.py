@@ -222,21 +222,26 @@ class Translator:
             scored=scored,
         )
         spelt = self._spelt([texts[row] for row in rows], found)
-        candidates: list[tuple[Translation, ...]] = [(Translation("", 0.0, 0.0),)] * len(texts)
+        candidates: dict[int, tuple[Translation, ...]] = {}
         for row, hypotheses in zip(rows, found, strict=True):
             candidates[row] = self._chosen(
                 [
                     Translation(
-                        next(spelt),
+                        text := next(spelt),
                         each.score,
                         each.log_prob,
                         cut[row],
                         tuple(tokenizers.target.pieces(each.tokens)),
+                        ((texts[row], text),),
+                        len(each.tokens),
                     )
                     for each in hypotheses
                 ]
             )
-        return candidates
+        return [
+            candidates[row] if row in candidates else (Translation("", 0.0, 0.0, parts=((text, ""),)),)
+            for row, text in enumerate(texts)
+        ]
 
     def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Phrase]]:
         """Subwords of each phrase that is not blank."""
