@@ -43,8 +43,8 @@ COMMANDS = (
 
 
 class _Imported(Mapping[str, Any]):
-    """The commands by their names, each imported and built when it is first asked for: that of all takes a tenth of a
-    second, which the one that is run would wait for."""
+    """The commands by their names, each imported and built when it is first asked for: to import and build all takes
+    some 40 ms, which the one that is run would wait for."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:

@@ -133,7 +133,9 @@ def _by_kernels(
     x_NI = x_NI.contiguous()
     bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
     scale_O, onto = weight_OI.scale_O, sum_NO is not None
-    if kernels.has_product() and not kernels.leaves(x_NI):
+    # added without a bias, PyTorch's way may round otherwise: the number of rows must not decide
+    is_left = kernels.leaves(x_NI) and not (onto and bias_O is None)
+    if kernels.has_product() and not is_left:
         out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
         return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
     values_NI, scale_N = kernels.quantized(x_NI)

@@ -41,7 +41,8 @@ def decode(
     a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
-    for every hypothesis that is looked at together; which others share its batch does not change a sentence's result.
+    for every hypothesis that is looked at together; which others share its batch does not change a sentence's result,
+    but for rounding in bfloat16 on a CPU with AMX.
     Hypotheses begin with their source's prefix, where there is one, and contain each phrase of its constraints; neither
     is counted against the limits of length. Constraints are for a beam search in one group without ``no_repeat``. With
     a ``shortlist`` each sentence has no other tokens than those of its list, its prefix and its constraints. Unless

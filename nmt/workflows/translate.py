@@ -27,7 +27,7 @@ WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
 
 SHARED_LINES = 500
-"""The same where several are translated at once from the first one on, so that all have something to do sooner."""
+"""The same where several processes are asked for, so that all have something to do sooner."""
 
 AFTER = 3
 """Windows in a row after which several processes are started unasked: what is over before they are up has no use of

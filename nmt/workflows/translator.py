@@ -68,7 +68,8 @@ from nmt.workflows.translation import Translation
 EngineName = Literal["nmt", "ctranslate2"]
 
 USUAL_CHARACTERS = 1000
-"""Of a line that is split into subwords together with others; the subwords of a window of longer ones take memory."""
+"""A longer line is not split into subwords with the others of its window, before it is known whether it is cut into
+pieces: the subwords of many such lines take memory."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,8 @@ class Translator:
         constraints: Sequence[Sequence[str]] | None = None,
     ) -> Results[Translation]:
         """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
-        a text's translation. A translation begins with the text's prefix, where there is one that is not blank, and
-        contains its constraints; see ``candidates``."""
+        a text's translation, but for rounding in bfloat16 on a CPU with AMX. A translation begins with the text's
+        prefix, where there is one that is not blank, and contains its constraints; see ``candidates``."""
         return Results(best for best, *_ in self.candidates(texts, prefixes=prefixes, constraints=constraints))
 
     def candidates(

@@ -534,16 +534,25 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
     dtype = torch.bfloat16
     if not kernels(dtype)._has_product:
         pytest.skip("the CPU has no products of bytes")
-    weight, x_NI = Int8Weight.of(drawn(100, 512), dtype), drawn(128, 512, dtype=dtype, seed=3)
-    bias_O = drawn(100, dtype=dtype, seed=2) if has_bias else None
+    weight, x_NI = Int8Weight.of(drawn(3000, 512), dtype), drawn(1000, 512, dtype=dtype, seed=3, scale=0.01)
+    bias_O = drawn(3000, dtype=dtype, seed=2) if has_bias else None
     found = []
     for is_left in (True, False):
         monkeypatch.setattr(Kernels, "leaves", lambda *_, is_left=is_left: is_left)
         with torch.no_grad():
             found.append(torch.nn.functional.linear(x_NI, weight, bias_O))
-            found.append(add_product(drawn(128, 100, dtype=dtype, seed=4), x_NI, weight, bias_O))
+            found.append(add_product(drawn(1000, 3000, dtype=dtype, seed=4), x_NI, weight, bias_O))
     assert torch.equal(found[0], found[2])
     assert torch.equal(found[1], found[3])
+
+
+@pytest.mark.parametrize("has_tiles", [True, False])
+def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "multiplies_tiles", lambda: has_tiles)
+    assert Kernels.leaves(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
+    for shape in ((127, 512), (128, 511)):
+        assert not Kernels.leaves(torch.zeros(shape, dtype=torch.bfloat16))
+    assert not Kernels.leaves(torch.zeros(128, 512))
 
 
 @needs_kernels

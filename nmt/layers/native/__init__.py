@@ -52,7 +52,7 @@ _SIGNATURES = {
 FEW_THREADS = 4
 
 TILED_ROWS, TILED_INPUTS = 128, 512
-"""From how many of each on tiles of bytes are faster, measured on a Xeon with AMX."""
+"""So many rows and inputs, or more, are faster by tiles of bytes; measured on a Xeon with AMX."""
 
 BLOCK, QUAD = 64, 4
 """As in ``kernels.cpp``."""
@@ -220,8 +220,8 @@ class Kernels:
 
     @staticmethod
     def leaves(x_NI: Tensor) -> bool:
-        """Whether PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product``, which gives
-        the same in bfloat16; in float32, which no CPU with tiles has beside integers, it may round otherwise."""
+        """Whether PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product`` and gives the
+        same. In float32 it may round otherwise; a CPU with tiles has bfloat16 beside the integers."""
         is_large = x_NI.shape[0] >= TILED_ROWS and x_NI.shape[1] >= TILED_INPUTS
         return is_large and x_NI.dtype == torch.bfloat16 and multiplies_tiles()
 
