@@ -13,7 +13,7 @@ from typing import cast
 EVERY_S = 5.0
 """Seconds between two times at least: what goes back is asked for again, and each page of it cleared."""
 
-_last_s = time.monotonic()
+_last_s = 0.0
 
 
 def give_back() -> None:
