@@ -3,8 +3,10 @@ Constrained Decoding with Dynamic Beam Allocation for Neural Machine Translation
 
 The beams of a sentence are shared out among banks: bank c holds hypotheses that have met c tokens of its phrases. So a
 hypothesis that has begun to meet them need not be as probable as one that has not. A hypothesis ends only when it has
-met all. Differences to the paper: a bank without candidates leaves its beams to those that have met most; hypotheses
-that could not meet all before the limit of length are given up in time, so that there always is a translation.
+met all. Differences to the paper: phrases may begin alike, overlap themselves or contain each other, so all ways to meet
+them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to those
+that have met most; hypotheses that could not meet all before the limit of length are given up in time, so that there
+always is a translation.
 
 Shapes: N rows, K beams of a sentence, V vocabulary.
 """
@@ -23,49 +25,81 @@ from nmt.search.beam import Advance, Beams, BeamSearch, Ended
 Phrase = tuple[int, ...]
 
 
+MAX_MATCHES = 64
+"""Matches that are kept of a hypothesis, those that miss least: where many phrases overlap in many ways their number
+doubles with each, and the most phrases that fit beside each other are hard to find."""
+
+
+class Match(NamedTuple):
+    """One way to see a hypothesis' tokens as parts of the phrases of its sentence."""
+
+    unmet: frozenset[int]
+    """The phrases that are not begun, by their index."""
+    rest: Phrase = ()
+    """The tokens still to come of the one that is begun; none: all that are begun are complete."""
+
+    def dominates(self, other: Match) -> bool:
+        """Whether all that completes the other match completes this one too."""
+        return self.rest in ((), other.rest) and self.unmet <= other.unmet
+
+
 @dataclass(frozen=True)
 class Progress:
-    """How far a hypothesis is with the phrases of its sentence."""
+    """All ways to see a hypothesis' tokens as parts of the phrases of its sentence, without those that another one
+    dominates: the states of the automaton that accepts what contains each phrase, no two in one place."""
 
-    unmet: tuple[Phrase, ...]
-    """Those not begun, and first the one that is being met, if one is."""
-    inside: int = 0
-    """How many tokens of that one are there; 0: none is being met."""
+    phrases: tuple[Phrase, ...]
+    matches: frozenset[Match]
 
     @property
     def missing(self) -> int:
-        """Tokens that are still to come."""
-        return sum(map(len, self.unmet)) - self.inside
+        """Tokens that are still to come, at least."""
+        return min(map(self._missing, self.matches))
 
     @property
     def next_tokens(self) -> tuple[int, ...]:
-        """Those that meet more: of the phrase that is being met, or the first of any."""
-        if self.inside:
-            return (self.unmet[0][self.inside],)
-        return tuple(dict.fromkeys(phrase[0] for phrase in self.unmet))
+        """Those that go on with a phrase or begin one."""
+        going_on = [match.rest[0] for match in self.matches if match.rest]
+        beginning = [self.phrases[place][0] for match in self.matches if not match.rest for place in match.unmet]
+        return tuple(sorted({*going_on, *beginning}))
 
     def after(self, token: int) -> Progress:
-        """With one more token. One that does not go on with the phrase that is being met breaks it off, and may begin
-        one itself."""
-        if self.inside and self.unmet[0][self.inside] == token:
-            is_met = self.inside + 1 == len(self.unmet[0])
-            return Progress(self.unmet[1:]) if is_met else Progress(self.unmet, self.inside + 1)
-        for place, phrase in enumerate(self.unmet):
-            if phrase[0] == token:
-                others = self.unmet[:place] + self.unmet[place + 1 :]
-                return Progress(others) if len(phrase) == 1 else Progress((phrase, *others), 1)
-        return Progress(self.unmet)
+        """With one more token. It goes on with the phrase that is begun; where none is, it begins one or belongs to
+        none."""
+        found: set[Match] = set()
+        for match in self.matches:
+            if match.rest:
+                if match.rest[0] == token:
+                    found.add(match._replace(rest=match.rest[1:]))
+                continue
+            found.add(match)
+            # of equal phrases the last: which one is met makes no difference
+            places = {self.phrases[place]: place for place in sorted(match.unmet)}
+            found |= {
+                Match(match.unmet - {place}, phrase[1:]) for phrase, place in places.items() if phrase[0] == token
+            }
+        best = [match for match in found if not any(one != match and one.dominates(match) for one in found)]
+        if len(best) > MAX_MATCHES:
+            best.sort(key=self._missing)
+            # and one that no phrase is begun of, for the next token may break off all others
+            best = best[:MAX_MATCHES] + [match for match in best[MAX_MATCHES:] if not match.rest][:1]
+        return Progress(self.phrases, frozenset(best))
+
+    def _missing(self, match: Match) -> int:
+        return sum(len(self.phrases[place]) for place in match.unmet) + len(match.rest)
 
 
 def progress(phrases: Sequence[Phrase], tokens: Sequence[int]) -> Progress:
     """Of a hypothesis."""
-    found = Progress(tuple(phrases))
+    found = Progress(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]))
     for token in tokens:
         found = found.after(token)
     return found
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
+    """A hypothesis that goes on with a token, or ends."""
+
     log_prob: float
     row: int
     token: int
@@ -95,7 +129,7 @@ class ConstrainedBeamSearch(BeamSearch):
         log_prob_N, tokens_NT = beams.log_prob_N.tolist(), beams.tokens_NT.tolist()
         told = [progress(self.phrases[rows[row // self.beam]], tokens) for row, tokens in enumerate(tokens_NT)]
         parents: list[int] = []
-        chosen: list[_Candidate] = []
+        chosen: list[Candidate] = []
         ended: list[Ended] = []
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         best_NW = total_NV.topk(min(2 * self.beam, total_NV.shape[1]), dim=1)
@@ -103,7 +137,7 @@ class ConstrainedBeamSearch(BeamSearch):
             first = sentence * self.beam
             left = limit - len(tokens_NT[first]) - 2  # steps after this one, less the one for end-of-sentence
             total = sum(map(len, self.phrases[source_row]))
-            candidates: dict[tuple[int, int], _Candidate] = {}
+            candidates: dict[tuple[int, int], Candidate] = {}
             for row in range(first, first + self.beam):
                 if log_prob_N[row] == -torch.inf:
                     continue
@@ -112,12 +146,12 @@ class ConstrainedBeamSearch(BeamSearch):
                 for token, log_prob in tokens:
                     missing = told[row].missing if token == self.eos else told[row].after(token).missing
                     if log_prob > -torch.inf and (token == self.eos or missing <= left):
-                        candidates[row, token] = _Candidate(log_prob, row, token, missing)
+                        candidates[row, token] = Candidate(log_prob, row, token, missing)
             ranked = sorted(candidates.values(), key=lambda each: -each.log_prob)
             complete = [each for each in ranked if each.missing == 0][: self.beam]
             ended += [Ended(sentence, each.row, each.log_prob) for each in complete if each.token == self.eos]
             going_on = allocated([each for each in ranked if each.token != self.eos], total=total, beam=self.beam)
-            going_on += [_Candidate(-torch.inf, first, self.eos, 0)] * (self.beam - len(going_on))
+            going_on += [Candidate(-torch.inf, first, self.eos, 0)] * (self.beam - len(going_on))
             chosen += going_on
             parents += [each.row for each in going_on]
         parents_N = torch.tensor(parents, device=log_probs_NV.device)
@@ -131,14 +165,14 @@ class ConstrainedBeamSearch(BeamSearch):
         return Advance(following, parents_N, tuple(ended))
 
 
-def allocated(ranked: Sequence[_Candidate], *, total: int, beam: int) -> list[_Candidate]:
+def allocated(ranked: Sequence[Candidate], *, total: int, beam: int) -> list[Candidate]:
     """Up to ``beam`` of the candidates, best first. Each bank of 0 to ``total`` tokens met gets an equal part of the
     beams and the last one what is over; what a bank cannot use goes to those that have met most."""
-    banks: list[list[_Candidate]] = [[] for _ in range(total + 1)]
+    banks: list[list[Candidate]] = [[] for _ in range(total + 1)]
     for each in ranked:
         banks[total - each.missing].append(each)
     share, over = divmod(beam, total + 1)
-    taken: list[_Candidate] = []
+    taken: list[Candidate] = []
     for met, bank in enumerate(banks):
         wanted = share + (over if met == total else 0)
         taken += bank[:wanted]

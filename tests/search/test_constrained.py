@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
-from nmt.search.constrained import ConstrainedBeamSearch, Phrase, Progress, progress
+from nmt.search.constrained import MAX_MATCHES, Candidate, ConstrainedBeamSearch, Phrase, allocated, progress
 from nmt.search.rules import Rules, Shortest
 from nmt.search.scoring import Ranking
 from tests.models.variants import TRANSFORMER, make, tree
@@ -38,24 +40,60 @@ def log_prob(model: Seq2Seq[Any, Any], source: list[int], tokens: Tokens) -> flo
     return sum(forced(model, source, tokens[:place]).log_prob_V[token] for place, token in enumerate((*tokens, EOS)))
 
 
+WORDS = (0, 1, 2, 4, 5)
+"""All tokens but end-of-sentence."""
+
+
+@torch.no_grad()
+def all_log_probs(model: Seq2Seq[Any, Any], source: Sequence[int], limit: int) -> dict[Tokens, float]:
+    """Of each sequence of fewer than ``limit`` tokens, by teacher forcing."""
+    found = {}
+    for size in range(limit):
+        each = list(itertools.product(WORDS, repeat=size))
+        target_NT = torch.tensor([(*tokens, EOS) for tokens in each])
+        memory = model.encode(torch.tensor([source] * len(each)))
+        log_p_NTV = model.output(model.forced(target_NT, memory).readout_BTR).log_softmax(-1)
+        total_N = log_p_NTV.gather(2, target_NT[:, :, None]).sum(dim=(1, 2))
+        found |= dict(zip(each, total_N.tolist(), strict=True))
+    return found
+
+
+ENTANGLED: tuple[tuple[Phrase, ...], ...] = (
+    ((4, 5), (1,)),
+    ((4, 5), (4, 1)),  # a common first token
+    ((4, 4, 5),),  # a phrase that overlaps itself
+    ((4, 5), (5,)),  # a phrase inside another
+    ((4, 5), (5, 4)),  # the end of one begins the other
+    ((4, 4), (4,), (4, 4)),  # two equal ones
+    ((4, 5, 1), (5, 1), (4,)),
+    ((4,), (5,), (1,)),
+)
+
+
+def orders() -> Iterator[tuple[Phrase, ...]]:
+    for phrases in ENTANGLED:
+        yield from sorted(set(itertools.permutations(phrases)))
+
+
 @each_model
-def test_wide_beams_find_what_enumeration_finds(name: str) -> None:
-    limit = 5
-    model = make(MODELS[name], seed=0)
-    search = ConstrainedBeamSearch(EOS, Ranking(1.0), 2500, n_best=3, phrases=PHRASES)
-    found = search(model, SOURCE_BS, Rules(torch.full((3,), limit), eos=EOS))
-    for source, phrases, hypotheses in zip(SOURCES, PHRASES, found, strict=True):
-        every = [
-            tokens
-            for size in range(limit)
-            for tokens in itertools.product([0, 1, 2, 4, 5], repeat=size)
-            if contains(tokens, phrases)
-        ]
-        if len(every) > 200:  # the sentence without phrases is that of the contract's own test
-            continue
-        scored = sorted((log_prob(model, source, each) / ((5 + len(each) + 1) / 6), each) for each in every)[::-1]
-        assert [each.tokens for each in hypotheses] == [tokens for _, tokens in scored[:3]]
-        assert [each.score for each in hypotheses] == pytest.approx([value for value, _ in scored[:3]], abs=1e-4)
+def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(name: str) -> None:
+    limit, source = 6, SOURCES[0]
+    rows = [phrases for phrases in orders() if sum(map(len, phrases)) < limit]
+    model = make(MODELS[name], seed=3)
+    log_probs = all_log_probs(model, source, limit)
+    search = ConstrainedBeamSearch(EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows))
+    found = search(model, torch.tensor([source] * len(rows)), Rules(torch.full((len(rows),), limit), eos=EOS))
+    for phrases, hypotheses in zip(rows, found, strict=True):
+        scored = sorted(
+            (
+                (log_prob / ((5 + len(tokens) + 1) / 6), tokens)
+                for tokens, log_prob in log_probs.items()
+                if contains(tokens, phrases)
+            ),
+            reverse=True,
+        )[:3]
+        assert [each.tokens for each in hypotheses] == [tokens for _, tokens in scored], phrases
+        assert [each.score for each in hypotheses] == pytest.approx([value for value, _ in scored], abs=1e-4)
 
 
 @each_model
@@ -108,15 +146,48 @@ def test_what_appears_anyway_costs_nothing(name: str) -> None:
         assert [best.tokens for (best,) in told] == [best.tokens for (best,) in free]
 
 
-def test_progress_is_told_token_by_token() -> None:
-    phrases = ((4, 5), (1,))
-    assert progress(phrases, []).next_tokens == (4, 1)
-    assert progress(phrases, [4]) == Progress(((4, 5), (1,)), 1)
-    assert progress(phrases, [4]).next_tokens == (5,)
-    assert progress(phrases, [4]).missing == 2
-    assert progress(phrases, [4, 5]) == Progress(((1,),))
-    assert progress(phrases, [4, 1]) == Progress(((4, 5),))  # broken off by what is a phrase itself
-    assert progress(phrases, [4, 4]) == Progress(((4, 5), (1,)), 1)  # begun anew
-    assert progress(phrases, [4, 0]) == Progress(((4, 5), (1,)))
-    assert progress(phrases, [1, 1, 4, 5]).missing == 0
-    assert progress(((1,), (1,)), [1]).missing == 1  # given twice, to be met twice
+def least_missing(tokens: Tokens, phrases: tuple[Phrase, ...]) -> int:
+    """The length of the shortest continuation that completes the phrases, by trying all."""
+    words = sorted({token for phrase in phrases for token in phrase})
+    return next(
+        size
+        for size in itertools.count()
+        if any(contains((*tokens, *more), phrases) for more in itertools.product(words, repeat=size))
+    )
+
+
+def test_progress_counts_the_least_that_is_missing() -> None:
+    """And the next tokens are all that bring a hypothesis nearer."""
+    random = np.random.default_rng(1)
+    for phrases in orders():
+        for length in random.integers(0, 7, size=12).tolist():
+            tokens = tuple(random.choice([4, 4, 5, 1, 0], size=length).tolist())
+            found = progress(phrases, tokens)
+            assert found.missing == least_missing(tokens, phrases), (phrases, tokens)
+            nearer = {t for t in WORDS if least_missing((*tokens, t), phrases) < found.missing}
+            assert nearer <= set(found.next_tokens), (phrases, tokens)
+
+
+def test_progress_of_phrases_that_fit_in_very_many_ways_is_bounded() -> None:
+    """Each token ends one of 40 phrases and begins another, so the phrases met can be chosen in some 2^20 ways."""
+    phrases = tuple((token, token + 1) for token in range(40))
+    found = progress(phrases, range(41))
+    assert len(found.matches) <= MAX_MATCHES + 1
+    assert found.missing == 40  # every second one
+    assert progress(phrases, [*range(41), 99, *(token for phrase in phrases for token in phrase)]).missing == 0
+
+
+def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_most() -> None:
+    def banks(beam: int, missing: Sequence[int]) -> list[int]:
+        """What the chosen of candidates, best first, lack."""
+        ranked = [Candidate(-float(rank), 0, rank, each) for rank, each in enumerate(missing)]
+        chosen = allocated(ranked, total=2, beam=beam)
+        assert [each.token for each in chosen] == sorted(each.token for each in chosen), "best first"
+        return sorted(each.missing for each in chosen)
+
+    many = [2] * 9 + [1] * 9 + [0] * 9
+    assert banks(3, many) == [0, 1, 2]
+    assert banks(5, many) == [0, 0, 0, 1, 2]  # what is over goes to the last bank
+    assert banks(6, [2] * 9 + [1] * 9 + [0]) == [0, 1, 1, 1, 2, 2]  # and what that cannot use to the one before it
+    assert banks(6, [2] * 9 + [0]) == [0, 2, 2, 2, 2, 2]
+    assert banks(6, [1, 0]) == [0, 1]
