@@ -7,7 +7,7 @@ Tell", section 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -23,11 +23,12 @@ class Sampled(Weighting):
     """A weighting that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
 
     A draw has no derivative, so the scores learn by REINFORCE. The reward of step t is R_t = log p(y_t) + discount x
-    R_{t+1}, and the gradient's estimate is (R_t - b_t) times that of log softmax(scores)[chosen]. The baseline b_t =
-    w . query + c is learnt by least squares from R_t; neither passes a gradient on. The difference is centred over the
-    batch and, where its deviation is above 1, divided by it (Mnih & Gregor 2014, "Neural Variational Inference and
-    Learning in Belief Networks", section 2.3). An entropy bonus keeps the draws from settling too soon (Xu et al. 2015,
-    equation 11).
+    R_{t+1}, and the gradient's estimate is (R_t - b_t - m) times that of log softmax(scores)[chosen]. The baseline
+    b_t = w . query + c is learnt by least squares from R_t; m is the mean of R - b over the draws for the other
+    sentences of the batch, 0 where there are none (Kool et al. 2019, "Buy 4 REINFORCE Samples, Get a Baseline for
+    Free!", whose draws are all for one input). Neither depends on the draw or passes a gradient on, so the estimate is
+    unbiased. Other draws for the same sentence do not enter into m: by way of the decoder's state a draw changes the
+    rewards after it. An entropy bonus keeps the draws from settling too soon (Xu et al. 2015, equation 11).
 
     In place of a draw a training step may look through the expectation, softmax(scores), which has a derivative; Xu et
     al. 2015, section 4.1, do so for half of the images, here each step tosses for itself. Without it the draws of a
@@ -43,6 +44,10 @@ class Sampled(Weighting):
     """Weight of the entropy bonus, per nat."""
     expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
     """Probability that a training step looks through the expectation instead of a draw."""
+    variance_normalization: bool = False
+    """Divide R - b - m by the deviation of R - b over the batch where that is above 1 (Mnih & Gregor 2014, "Neural
+    Variational Inference and Learning in Belief Networks", section 2.3). Large rewards then change the scores less, and
+    the estimate is biased."""
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
         """w and c of the baseline."""
@@ -72,7 +77,7 @@ def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Choice:
-    """Positions drawn for a batch of steps."""
+    """Positions drawn for a batch of steps, of one layer and head."""
 
     rule: Sampled
     log_prob_BT: Tensor
@@ -83,29 +88,6 @@ class Choice:
     """The reward that was expected before the draw."""
     is_drawn_BT: Tensor
     """Where the step looked at what was drawn; elsewhere it looked through the expectation."""
-
-    def loss(self, log_p_BT: Tensor, is_pad_BT: Tensor) -> Tensor:
-        """What to add to the loss, summed over the batch, given the log-probability of each gold token after the draws.
-
-        Its gradient with respect to the scores is REINFORCE's; its value means nothing.
-        """
-        is_token_BT = ~is_pad_BT
-        reward_BT = self._rewards(log_p_BT.detach() * is_token_BT)
-        drawn_BT = (is_token_BT & self.is_drawn_BT).to(reward_BT.dtype)
-        count = drawn_BT.sum().clamp(min=1.0)
-        left_BT = (reward_BT - self.baseline_BT.detach()) * drawn_BT
-        left_BT = (left_BT - left_BT.sum() / count) * drawn_BT
-        deviation = (left_BT.square().sum() / count).sqrt().clamp(min=1.0)
-        chosen_BT = -self.log_prob_BT * left_BT / deviation
-        surprise_BT = (self.baseline_BT - reward_BT).square() * drawn_BT
-        return (chosen_BT + 0.5 * surprise_BT - self.rule.entropy * self.entropy_BT * is_token_BT).sum()
-
-    def _rewards(self, log_p_BT: Tensor) -> Tensor:
-        """R_t = log p_t + discount x R_{t+1}."""
-        rewards_BT = log_p_BT.clone()
-        for time in range(log_p_BT.shape[1] - 2, -1, -1):
-            rewards_BT[:, time] += self.rule.discount * rewards_BT[:, time + 1]
-        return rewards_BT
 
     @staticmethod
     def joined(parts: Sequence[Choice | None]) -> Choice | None:
@@ -122,3 +104,38 @@ class Choice:
             torch.cat([each.baseline_BT for each in drawn], dim=1),
             torch.cat([each.is_drawn_BT for each in drawn], dim=1),
         )
+
+
+RewardSums = Callable[["Tensor"], "Tensor"]
+"""Given the number of draws of this process' part of a batch, the sum of their R - b and the sum of their squares, the
+sums over all processes' parts: (3,) both."""
+
+
+def reinforce_loss(
+    choices: Sequence[Choice], log_p_BT: Tensor, is_pad_BT: Tensor, *, summed: RewardSums = lambda own_3: own_3
+) -> Tensor:
+    """What to add to the loss, summed over the batch, given the log-probability of each gold token after the draws.
+
+    Layers and heads have the same reward, and one mean of R - b. The gradient with respect to the scores is
+    REINFORCE's (see ``Sampled``); the value means nothing.
+    """
+    import torch
+
+    rule, is_token_BT = choices[0].rule, ~is_pad_BT
+    reward_BT = log_p_BT.detach() * is_token_BT
+    for time in range(reward_BT.shape[1] - 2, -1, -1):
+        reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
+    is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
+    error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
+    left_CBT = error_CBT.detach()
+    own_B3 = torch.stack([each.sum(dim=(0, 2)) for each in (is_drawn_CBT, left_CBT, left_CBT.square())], dim=1)
+    all_3 = summed(own_B3.sum(dim=0))
+    others_B3 = all_3 - own_B3
+    mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)
+    advantage_CBT = (left_CBT - mean_B[:, None]) * is_drawn_CBT
+    if rule.variance_normalization:
+        mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
+        advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
+    log_prob_CBT = torch.stack([choice.log_prob_BT for choice in choices])
+    entropy_CBT = torch.stack([choice.entropy_BT for choice in choices])
+    return (0.5 * error_CBT.square() - log_prob_CBT * advantage_CBT - rule.entropy * entropy_CBT * is_token_BT).sum()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmt.attention.reinforce import RewardSums, reinforce_loss
 from nmt.layers.output import OutputLayer, TokenLoss
 from nmt.models.feed import Feed
 from nmt.models.guidance import Guide
@@ -22,15 +23,17 @@ def token_loss(
     *,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
+    summed: RewardSums = lambda own_3: own_3,
 ) -> TokenLoss:
     """The loss summed over the target's tokens, end-of-sentence included. Output layer and loss run once over all
-    positions of all sentences, padding left out. What attention learns from a reward is part of the objective.
+    positions of all sentences, padding left out. What attention learns from a reward is part of the objective;
+    ``summed`` joins its sums with those of other processes.
 
     With ``r_drop`` (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 3, its alpha) each
     sentence goes through the model twice, under two draws of dropout, and their disagreement is part of the loss:
     (L_1 + L_2 + alpha (KL(p_1 || p_2) + KL(p_2 || p_1)) / 2) / 2, half the paper's, so that the loss keeps its size.
     """
-    return _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop)[1]
+    return _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop, summed)[1]
 
 
 def guided_loss(
@@ -45,21 +48,27 @@ def guided_loss(
 ) -> tuple[TokenLoss, Tensor]:
     """``token_loss``, and from the same pass the guide's loss, which is not in it; with ``r_drop`` the mean of both
     passes'."""
-    decoded, loss = _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop)
+    decoded, loss = _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop, lambda own_3: own_3)
     passes = decoded.weights_BHTS.chunk(2 if r_drop > 0.0 else 1)
     return loss, torch.stack([guide.loss(each) for each in passes]).mean()
 
 
 def _decoded_and_loss(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, smoothing: float, r_drop: float
+    model: Seq2Seq[Any, Any],
+    source_BS: Tensor,
+    target_BT: Tensor,
+    feed: Feed,
+    smoothing: float,
+    r_drop: float,
+    summed: RewardSums,
 ) -> tuple[Decoded, TokenLoss]:
     """What was decoded, with ``r_drop`` all sentences twice, and its loss."""
     if r_drop == 0.0:
         decoded = model.decode(target_BT, model.encode(source_BS), feed)
-        return decoded, _loss_and_readouts(model, target_BT, decoded, smoothing)[0]
+        return decoded, _loss_and_readouts(model, target_BT, decoded, smoothing, summed)[0]
     source_BS, target_BT = source_BS.repeat(2, 1), target_BT.repeat(2, 1)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, smoothing)
+    loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, smoothing, summed)
     assert readout_NR is not None, "what is summed over all positions has no one readout"
     divergence = model.output.divergence(*readout_NR.chunk(2))
     return decoded, TokenLoss(
@@ -70,7 +79,7 @@ def _decoded_and_loss(
 
 
 def _loss_and_readouts(
-    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float
+    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float, summed: RewardSums
 ) -> tuple[TokenLoss, Tensor | None]:
     """The loss, and the readouts of all tokens (N, R), sentence by sentence, where there is one for each."""
     is_pad_BT = target_BT == model.pad
@@ -83,9 +92,8 @@ def _loss_and_readouts(
     if not decoded.choices:
         return loss, readout_NR
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
-    objective = loss.objective
-    for choice in decoded.choices:
-        objective = objective + choice.loss(log_p_BT.view(target_BT.shape), is_pad_BT)
+    reward_loss = reinforce_loss(decoded.choices, log_p_BT.view(target_BT.shape), is_pad_BT, summed=summed)
+    objective = loss.objective + reward_loss
     return dataclasses.replace(loss, objective=objective), readout_NR
 
 

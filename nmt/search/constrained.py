@@ -3,10 +3,10 @@ Constrained Decoding with Dynamic Beam Allocation for Neural Machine Translation
 
 The beams of a sentence are shared out among banks: bank c holds hypotheses that have met c tokens of its phrases. So a
 hypothesis that has begun to meet them need not be as probable as one that has not. A hypothesis ends only when it has
-met all. Differences to the paper: phrases may begin alike, overlap themselves or contain each other, so all ways to meet
-them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to those
-that have met most; hypotheses that could not meet all before the limit of length are given up in time, so that there
-always is a translation.
+met all. Differences to the paper: phrases may begin alike, overlap themselves or contain each other, so all ways to
+meet them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to
+those that have met most; hypotheses that could not meet all before the limit of length are given up in time, so that
+there always is a translation.
 
 Shapes: N rows, K beams of a sentence, V vocabulary.
 """

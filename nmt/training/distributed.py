@@ -15,7 +15,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -125,6 +125,11 @@ class Processes:
         """Sums the gradients of parameters over all processes. One that has a gradient in some process then has it in
         all; one that has it in none keeps None, so that the optimizer leaves it alone as in a single process."""
 
+    def summing(self) -> Callable[[Tensor], Tensor]:
+        """A function of sums over this process' part of a batch, (N,), that adds those over the parts of all others. It
+        asks them once: for further parts of the same batch, which are its own affair, it adds the same again."""
+        return lambda own_N: own_N
+
     def take_over(self, tensors: Sequence[Tensor]) -> None:
         """Gives tensors the values that they have in the first process."""
 
@@ -171,6 +176,17 @@ class Joined(Processes):
                 parts = torch.split(flat_N, [parameter.numel() for parameter in bucket])
                 for parameter, part_N in zip(bucket, parts, strict=True):
                     parameter.grad = part_N.view_as(parameter)
+
+    def summing(self) -> Callable[[Tensor], Tensor]:
+        others: list[float] = []
+
+        def summed(own_N: Tensor) -> Tensor:
+            if not others:
+                own = own_N.tolist()
+                others.extend(total - value for total, value in zip(self.total(own), own, strict=True))
+            return own_N + own_N.new_tensor(others)
+
+        return summed
 
     def take_over(self, tensors: Sequence[Tensor]) -> None:
         with self._in_touch():

@@ -54,6 +54,11 @@ def _resident_peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+Backward = Callable[[Batch | None, int], Losses]
+"""Adds the gradients of a batch or of a part of it, given its number among those of the update, from 0; None is an
+empty batch."""
+
+
 class Fitting:
     """Learns from batches, from each in as many parts as memory needs.
 
@@ -70,17 +75,15 @@ class Fitting:
         self.too_large: int | None = None
         """Tokens, padding included, of the smallest batch that did not fit."""
 
-    def learn(
-        self, batches: Sequence[Batch | None], backward: Callable[[Batch], Losses], *, update: int
-    ) -> list[Losses]:
-        """The losses of each batch, after ``backward`` has added the gradients of all its parts; None has no losses.
-        Raises InputError where a pair by itself does not fit."""
+    def learn(self, batches: Sequence[Batch | None], backward: Backward, *, update: int) -> list[Losses]:
+        """The losses of each batch, after ``backward`` has added the gradients of all its parts. Raises InputError
+        where a pair by itself does not fit."""
         states = generator_states(self._device)
         while True:
-            parts = [[] if each is None else self._parts(each) for each in batches]
+            parts = [[None] if each is None else self._parts(each) for each in batches]
             losses: list[Losses] = []
-            for each in parts:
-                found = self._losses(each, backward, update)
+            for number, each in enumerate(parts):
+                found = self._losses(each, number, backward, update)
                 if found is None:
                     break
                 losses.append(found)
@@ -89,12 +92,13 @@ class Fitting:
             self._model.zero_grad(set_to_none=True)
             restore_generators(states, self._device)
 
-    def _losses(self, parts: Sequence[Batch], backward: Callable[[Batch], Losses], update: int) -> Losses | None:
+    def _losses(self, parts: Sequence[Batch | None], number: int, backward: Backward, update: int) -> Losses | None:
         """Of all parts together; None where one did not fit."""
         total = Losses()
         for part in parts:
-            losses = _tried(backward, part)
+            losses = _tried(backward, part, number)
             if losses is None:
+                assert part is not None
                 self._note(part, update)
                 return None
             total += losses
@@ -128,10 +132,10 @@ def _cells(batch: Batch) -> int:
     return batch.source_BS.size + batch.target_BT.size
 
 
-def _tried(backward: Callable[[Batch], Losses], batch: Batch) -> Losses | None:
+def _tried(backward: Backward, batch: Batch | None, number: int) -> Losses | None:
     """The losses; None where memory was not enough. The exception ends here, and with it all tensors of the pass."""
     try:
-        return backward(batch)
+        return backward(batch, number)
     except (torch.OutOfMemoryError, MemoryError):
         return None
     except RuntimeError as error:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmt.attention.attention import Attention
+from nmt.attention.reinforce import RewardSums, Sampled
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
 from nmt.layers.recompute import recomputing
@@ -73,15 +75,26 @@ class Objective:
         self._risk: MinimumRisk | None = None
         if config.risk is not None:
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
+        self._learns_from_rewards = any(
+            isinstance(each, Attention) and isinstance(each.weighting, Sampled) and not each.weighting.enumerates
+            for each in model.modules()
+        )
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
             heads = matching(model.decoder.head_names, config.guided_attention.heads)
             self._heads_G = torch.tensor(model.decoder.hand_out(heads), device=compute.device)
 
-    def backward(self, batch: Batch, whole: Whole, *, update: int) -> Losses:
+    def backward(
+        self, batch: Batch | None, whole: Whole, *, update: int, summed: RewardSums = lambda own_3: own_3
+    ) -> Losses:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
-        say."""
+        say. ``summed`` joins sums of rewards with those of other processes, who wait for them: None is a process'
+        empty share."""
         config, device = self._config, self._compute.device
+        if batch is None:
+            if self._learns_from_rewards:
+                summed(torch.zeros(3))
+            return Losses()
         # not waited for, where the memory is pinned: see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
@@ -98,7 +111,7 @@ class Objective:
         guide, guidance = self._guide(batch), None
         with self._compute.autocast(), recomputing(config.recompute):
             if guide is None:
-                loss = token_loss(*given, smoothing=config.label_smoothing, r_drop=config.r_drop)
+                loss = token_loss(*given, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=summed)
             else:
                 loss, guidance = guided_loss(*given, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
         total = loss.objective / count

@@ -19,7 +19,7 @@ from nmt.core import log
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
-from nmt.data.batching import Indices
+from nmt.data.batching import Batch, Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.averaging import MovingAverage, average_weights
@@ -277,9 +277,12 @@ class Trainer:
             # a checkpoint has the generators of the first process; going on, these too draw what they would have drawn
             seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
         number = self.position.update + 1
-        losses = self._fitting.learn(
-            work.shares, lambda batch: self._objective.backward(batch, whole, update=number), update=number
-        )
+        sums = [self.processes.summing() for _ in work.shares]
+
+        def backward(batch: Batch | None, place: int) -> Losses:
+            return self._objective.backward(batch, whole, update=number, summed=sums[place])
+
+        losses = self._fitting.learn(work.shares, backward, update=number)
         asked = interrupted.asked()  # once: a signal may come at any time
         now = seconds() if self.processes.is_first else 0.0
         summed = sum(losses, start=Losses())

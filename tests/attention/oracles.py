@@ -7,7 +7,7 @@ gives its gradients as well; a weighting's oracle on plain floats.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
+from nmt.attention.reinforce import Choice
 from nmt.core.structure import parse_document, validate
 
 Floats = list[float]
@@ -220,3 +221,37 @@ def attend(
         math.tanh(sum(w * c for w, c in zip(row, side_by_side, strict=True))) for row in attention.fusion_VF.tolist()
     ]
     return heads, fused
+
+
+def reinforce(
+    choices: Sequence[Choice], log_p: list[list[float]], is_pad: list[list[bool]]
+) -> tuple[Tensor, dict[tuple[int, int, int], float]]:
+    """What the docstring of ``Sampled`` says of a loss, and the advantage of each draw by layer or head, sentence and
+    step."""
+    rule = choices[0].rule
+    steps = [(b, t) for b, row in enumerate(is_pad) for t, padding in enumerate(row) if not padding]
+    rewards = {
+        (b, t): sum(rule.discount ** (n - t) * log_p[b][n] for row, n in steps if row == b and n >= t) for b, t in steps
+    }
+    left = {
+        (c, b, t): rewards[b, t] - choice.baseline_BT[b, t].item()
+        for c, choice in enumerate(choices)
+        for b, t in steps
+        if choice.is_drawn_BT[b, t]
+    }
+    advantages = {}
+    for place, value in left.items():
+        others = [each for (_, b, _), each in left.items() if b != place[1]]
+        advantages[place] = value - (sum(others) / len(others) if others else 0.0)
+    if rule.variance_normalization and left:
+        mean = sum(left.values()) / len(left)
+        deviation = math.sqrt(sum((each - mean) ** 2 for each in left.values()) / len(left))
+        advantages = {place: each / max(deviation, 1.0) for place, each in advantages.items()}
+    total = torch.zeros((), dtype=choices[0].log_prob_BT.dtype)
+    for (c, b, t), advantage in advantages.items():
+        total = total - choices[c].log_prob_BT[b, t] * advantage
+        total = total + 0.5 * (choices[c].baseline_BT[b, t] - rewards[b, t]) ** 2
+    for choice in choices:
+        for b, t in steps:
+            total = total - rule.entropy * choice.entropy_BT[b, t]
+    return total, advantages

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
+from tests.attention.oracles import reinforce
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import WIRINGS, make, tree
 
@@ -18,8 +20,10 @@ DISCOUNT, ENTROPY = 0.5, 0.2
 KINDS = ("hard", "glimpse")
 
 
-def model_of(kind: str, wiring: dict[str, Any], *, expected: float = 0.5) -> Seq2Seq[Any, Any]:
-    weights = {"kind": kind, "discount": DISCOUNT, "entropy": ENTROPY, "expected": expected}
+def model_of(
+    kind: str, wiring: dict[str, Any], *, expected: float = 0.5, discount: float = DISCOUNT, entropy: float = ENTROPY
+) -> Seq2Seq[Any, Any]:
+    weights = {"kind": kind, "discount": discount, "entropy": entropy, "expected": expected}
     config = tree(score="general", weights=weights, decoder=wiring)
     config["dropout"] = {"embedding": 0.0, "layers": 0.0}
     return make(config, scale=1.5).double().train()
@@ -36,25 +40,17 @@ def test_the_objective_equals_plain_loops(kind: str, wiring: dict[str, Any], fee
     loss = token_loss(model, source_BS, target_BT, feed, smoothing=0.1)
     torch.manual_seed(4)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    (choice,) = decoded.choices
+    assert len(decoded.choices) == 1
     log_p_BTV = model.output(decoded.readout_BTR).log_softmax(-1)
 
-    cross_entropy, left, terms = 0.0, {}, 0.0
+    cross_entropy = 0.0
     for b, target in enumerate(TARGETS):
         for t, gold in enumerate(target):
             cross_entropy -= 0.9 * log_p_BTV[b, t, gold].item() + 0.1 * log_p_BTV[b, t].mean().item()
-            terms -= ENTROPY * choice.entropy_BT[b, t].item()
-            if not choice.is_drawn_BT[b, t]:
-                continue
-            later = [log_p_BTV[b, n, target[n]].item() * DISCOUNT ** (n - t) for n in range(t, len(target))]
-            baseline = choice.baseline_BT[b, t].item()
-            left[b, t] = sum(later) - baseline
-            terms += 0.5 * (sum(later) - baseline) ** 2
-    mean = sum(left.values()) / len(left)
-    deviation = math.sqrt(sum((each - mean) ** 2 for each in left.values()) / len(left))
-    for (b, t), each in left.items():
-        terms -= choice.log_prob_BT[b, t].item() * (each - mean) / max(1.0, deviation)
-    assert loss.objective.item() == pytest.approx(cross_entropy + terms, rel=1e-4)
+    log_p_BT = log_p_BTV.gather(2, target_BT[:, :, None])[:, :, 0].masked_fill(target_BT == 0, 0.0)
+    rewarded, advantages = reinforce(decoded.choices, log_p_BT.tolist(), (target_BT == 0).tolist())
+    assert 0 < len(advantages) < sum(map(len, TARGETS))
+    assert loss.objective.item() == pytest.approx(cross_entropy + rewarded.item(), rel=1e-4)
     gold_log_p = [log_p_BTV[b, t, gold].item() for b, target in enumerate(TARGETS) for t, gold in enumerate(target)]
     assert loss.cross_entropy_N.tolist() == pytest.approx([-each for each in gold_log_p], rel=1e-4, abs=1e-5)
 
@@ -79,3 +75,38 @@ def test_the_scores_learn_from_the_reward_alone_where_a_draw_has_no_derivative(k
     assert (torch.autograd.grad(cross_entropy, weight)[0] == 0).all()
     objective = token_loss(model, source_BS, target_BT, TeacherForcing()).objective
     assert torch.autograd.grad(objective, weight)[0].abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("wiring", ["parallel", "feeding"])
+@pytest.mark.parametrize("sources", [[[5, 3]], [[5, 3], [4, 3]]], ids=["one sentence", "two"])
+def test_over_all_draws_the_gradient_of_a_model_is_unbiased(
+    sources: list[list[int]], wiring: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With rewards of all words that follow, the objective's gradient, in expectation over every draw, is that of the
+    expected log-likelihood for each parameter but the baseline's."""
+    model = model_of("hard", WIRINGS[wiring], expected=0.0, discount=1.0, entropy=0.0)
+    source_BS, target_BT = torch.tensor(sources), torch.tensor([[4, 3], [1, 3]])[: len(sources)]
+    names, parameters = zip(
+        *((name, each) for name, each in model.named_parameters() if "baseline" not in name), strict=True
+    )
+    drawn: list[Tensor] = []
+    monkeypatch.setattr(Tensor, "multinomial", lambda p_NS, _: drawn.pop(0)[:, None])
+    found: list[Tensor | float] = [0.0] * len(parameters)
+    expected = torch.zeros((), dtype=torch.float64)
+    for flat in itertools.product(range(2), repeat=target_BT.numel()):
+        draws_BT = torch.tensor(flat).view_as(target_BT)
+        at_once = wiring == "parallel"
+        drawn[:] = [draws_BT.flatten()] if at_once else [*draws_BT.T]
+        decoded = model.decode(target_BT, model.encode(source_BS), TeacherForcing())
+        log_p_BTV = model.output(decoded.readout_BTR).log_softmax(-1)
+        p = decoded.choices[0].log_prob_BT.sum().exp()
+        expected = expected + p * log_p_BTV.gather(2, target_BT[:, :, None]).sum()
+        drawn[:] = [draws_BT.flatten()] if at_once else [*draws_BT.T]
+        objective = token_loss(model, source_BS, target_BT, TeacherForcing()).objective
+        gradients = torch.autograd.grad(objective, parameters, allow_unused=True)
+        found = [sum_ + p.item() * (0.0 if each is None else each) for sum_, each in zip(found, gradients, strict=True)]
+    exact = torch.autograd.grad(expected, parameters, allow_unused=True)
+    assert exact[names.index("decoder.attention.key_weight_AK")].abs().max() > 1e-3
+    for name, ours, theirs in zip(names, found, exact, strict=True):
+        if theirs is not None:
+            torch.testing.assert_close(ours, -theirs, atol=1e-6, rtol=1e-5, msg=name)

@@ -28,7 +28,7 @@ from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.models.transformer.searching import SearchState, TrailState
 from nmt.workflows.loading import for_inference
-from tests.attention.oracles import attention_config, softmax
+from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.torch_transformer import entered, sinusoid, turned
@@ -610,12 +610,10 @@ def test_the_choices_of_every_layer_and_head_enter_the_objective(weights: Any, f
     expected = -smoothed_BT[TARGET_BT != 0].sum().item()
     assert loss.objective.item() != pytest.approx(expected, abs=0.01)
     log_p_BT = log_p_BTV.gather(2, TARGET_BT[:, :, None])[:, :, 0].masked_fill(TARGET_BT == 0, 0.0)
-    losses = set()
-    for choice in decoded.choices:
-        assert choice.log_prob_BT.shape == TARGET_BT.shape
-        losses.add(choice.loss(log_p_BT, TARGET_BT == 0).item())
-    assert len(losses) == 6, "each draws for itself"
-    assert loss.objective.item() == pytest.approx(expected + sum(losses), rel=1e-5)
+    drawn = {tuple(choice.log_prob_BT.flatten().tolist()) for choice in decoded.choices}
+    assert len(drawn) == 6, "each draws for itself"
+    rewarded, _ = reinforce(decoded.choices, log_p_BT.tolist(), (TARGET_BT == 0).tolist())
+    assert loss.objective.item() == pytest.approx(expected + rewarded.item(), rel=1e-5)
 
 
 def test_what_is_annealed_is_told_the_update_in_every_head() -> None:

@@ -21,12 +21,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
 from nmt.data.batching import epoch_batches
 from nmt.experiment import load
+from nmt.training import distributed
 from nmt.training.checkpoint import read_tensors
 from nmt.training.distributed import Launch, shares
 from nmt.workflows.prepare import prepare
@@ -324,6 +326,42 @@ def test_all_end_with_the_same_bits_and_one_writes_and_speaks(folder: Path, star
     assert len(lines(folder / "run", "average")) == 1
     assert "3 processes, each on cpu" in said(folder, 0)
     assert said(folder, 1) == said(folder, 2) == ""
+
+
+def test_rewards_are_centred_with_the_draws_of_all_processes(folder: Path, start: Start) -> None:
+    """Each asks the others once for a batch, those with an empty share too; what all have summed is in the gradient."""
+    settings = ("training.stopping.updates=6", "training.batching.batch_tokens=25", "training.accumulate=2")
+    start(folder, 3, *settings, "model.attention={weights: hard}", target=_sums_of_each)
+    asked = [json.loads((folder / f"sums-{rank}.json").read_text(encoding="utf-8")) for rank in range(3)]
+    assert len(asked[0]) == 6 * 2
+    for own, *others in zip(*asked, strict=True):
+        everything = [sum(values) for values in zip(own["own"], *(each["own"] for each in others), strict=True)]
+        for each in (own, *others):
+            assert each["all"] == pytest.approx(everything, abs=1e-4)
+    draws = [[each["own"][0] for each in of_rank] for of_rank in asked]
+    assert any(not all(each) and any(each) for each in zip(*draws, strict=True)), "an empty share, others not"
+
+
+def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
+    """Leaves behind what this process has summed, and what it was told that all have."""
+    asked: list[dict[str, list[float]]] = []
+    summing = distributed.Joined.summing
+
+    def noting(self: distributed.Joined) -> Callable[[torch.Tensor], torch.Tensor]:
+        summed = summing(self)
+
+        def noted(own_N: torch.Tensor) -> torch.Tensor:
+            all_N = summed(own_N)
+            asked.append({"own": own_N.tolist(), "all": all_N.tolist()})
+            return all_N
+
+        return noted
+
+    distributed.Joined.summing = noting  # type: ignore[method-assign]
+    try:
+        _process(folder, rank, environment, settings)
+    finally:
+        (folder / f"sums-{rank}.json").write_text(json.dumps(asked), encoding="utf-8")
 
 
 def test_what_the_first_has_measured_decides_for_all(folder: Path, start: Start) -> None:

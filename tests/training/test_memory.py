@@ -62,9 +62,13 @@ class Small:
         self.error = error or torch.OutOfMemoryError("no more")
         self.weight = torch.nn.Linear(1, 1, bias=False)
         self.tried: list[list[int]] = []
+        self.numbers: list[int] = []
 
-    def backward(self, batch: Batch) -> Losses:
+    def backward(self, batch: Batch | None, number: int) -> Losses:
         """Its gradient is the sum of the pairs' numbers, half of which is there when memory ends."""
+        self.numbers.append(number)
+        if batch is None:
+            return Losses()
         self.tried.append(sorted(batch.pairs_B.tolist()))
         fits = batch.source_BS.size + batch.target_BT.size <= self.limit
         (self.weight(torch.ones(1, 1)) * float(batch.pairs_B.sum()) * (1.0 if fits else 0.5)).sum().backward()
@@ -82,6 +86,7 @@ def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFix
     assert small.weight.weight.grad is not None
     assert small.weight.weight.grad.item() == 506.0  # of each pair once, nothing of what failed
     assert small.tried == [[100], [100, 101, 102, 103], [100], [100, 101], [102, 103]]
+    assert small.numbers == [0, 1, 0, 1, 1, 2]
     message = capsys.readouterr().err
     assert "update 7: a batch of 4 pairs of up to 5 and 5 subwords did not fit into memory" in message
     small.tried.clear()
@@ -119,7 +124,8 @@ def test_what_failed_has_drawn_nothing() -> None:
     """So that the parts draw what they would draw if their size had been known before."""
     drawn: list[float] = []
 
-    def backward(batch: Batch) -> Losses:
+    def backward(batch: Batch | None, number: int) -> Losses:
+        assert batch is not None
         drawn.append(torch.rand(()).item())
         if len(batch.pairs_B) > 1:
             raise MemoryError
@@ -143,7 +149,7 @@ def test_a_pair_that_does_not_fit_is_named() -> None:
 
 @pytest.mark.parametrize("text", ["shapes cannot be multiplied", "could not create a primitive descriptor for a sum"])
 def test_other_errors_are_not_taken_for_a_lack_of_memory(text: str) -> None:
-    def fails(batch: Batch) -> Losses:
+    def fails(batch: Batch | None, number: int) -> Losses:
         raise RuntimeError(text)
 
     with pytest.raises(RuntimeError, match=text):
