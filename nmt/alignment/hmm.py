@@ -8,6 +8,11 @@ and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
     p(a_j = i | a_j-1 = i')      (1 - p_0) jump(i - i') / sum over i'' of jump(i'' - i')
     p(empty word | a_j-1 = i')   p_0; the next jump starts from i' still (Och and Ney 2003, section 2.1.2)
 
+The first link of a sentence jumps to i with probability first(i) / sum over i'' of first(i''). An empty word keeps the
+position that it came from, so one at the start of a sentence leaves the start as it is, and the first link still draws
+its position from ``first``: jumps are counted between words alone. (Vogel et al. have no empty word; neither paper says
+from where the first jump is made.)
+
 The expected links are products of both directions' posteriors, which each of the two then learns from (Liang, Taskar
 and Klein 2006, "Alignment by Agreement", section 3.2), first with jumps that are all alike (IBM model 1), then with
 those that are learnt. Both learn the same counts of links, but each its own jumps and empty word.
@@ -95,46 +100,41 @@ def posterior(
     place_S = torch.arange(S)
     is_source_BS, is_target_BT = _within(source_length_B), _within(target_length_B)
     distance_SS = (place_S - place_S[:, None]).clamp(-reach, reach) + reach
-    # The jumps of all sentences are the same but for what each position's add up to.
-    jump_SS = direction.jump_J[distance_SS]
-    share_BS = 1 / (is_source_BS.float() @ jump_SS.T)
-    first_BS = direction.first_W1[place_S.clamp(max=reach)] * is_source_BS
-    first_BS = first_BS / first_BS.sum(dim=1, keepdim=True)
+    # The jumps of all sentences are the same but for what each position's add up to. The last of the X = S + 1 places
+    # from which one jumps is the sentence's start.
+    jump_XS = torch.cat([direction.jump_J[distance_SS], direction.first_W1[place_S.clamp(max=reach)][None]])
+    share_BX = 1 / (is_source_BS.float() @ jump_XS.T)
     # Target padding is the empty word's for sure, so that nothing changes there.
     is_cell_BST = is_source_BS[:, :, None] & is_target_BT[:, None]
     link_TBS = (link_BST * is_cell_BST).permute(2, 0, 1).contiguous().mul_(1 - EMPTY_PROBABILITY)
     empty_TB1 = torch.where(is_target_BT, empty_BT * EMPTY_PROBABILITY, 1.0).T.contiguous()[:, :, None]
 
-    jumped_TBS, before_TBS = torch.empty(T, B, S), torch.empty(T, B, S)
+    jumped_TBS, before_TBX = torch.empty(T, B, S), torch.zeros(T + 1, B, S + 1)
     scale_TB1 = torch.empty(T, B, 1)
-    stay_BS = jumped_BS = first_BS
+    before_TBX[0, :, S] = 1
     for time in range(T):
-        jumped_TBS[time], before_TBS[time] = jumped_BS, stay_BS
-        here_BS = torch.addcmul(stay_BS * empty_TB1[time], jumped_BS, link_TBS[time])
-        scale_B1 = torch.sum(here_BS, dim=1, keepdim=True, out=scale_TB1[time]).clamp_(min=_TINY)
-        stay_BS = here_BS.div_(scale_B1)
-        if time < T - 1:
-            jumped_BS = (stay_BS * share_BS) @ jump_SS
+        jumped_BS = torch.matmul(before_TBX[time] * share_BX, jump_XS, out=jumped_TBS[time])
+        here_BX = torch.mul(before_TBX[time], empty_TB1[time], out=before_TBX[time + 1])
+        here_BX[:, :S].addcmul_(jumped_BS, link_TBS[time])
+        here_BX /= torch.sum(here_BX, dim=1, keepdim=True, out=scale_TB1[time]).clamp_(min=_TINY)
     link_TBS /= scale_TB1
     empty_TB1 /= scale_TB1
 
     # What is still to come depends on the source position alone, whether it was linked or the empty word came after it.
-    rest_TBS, landed_TBS = torch.empty(T, B, S), torch.empty(T, B, S)
-    rest_TBS[T - 1] = 1
-    for time in range(T - 1, 0, -1):
-        rest_BS = rest_TBS[time]
-        landed_BS = torch.mul(link_TBS[time], rest_BS, out=landed_TBS[time])
-        torch.addcmul((landed_BS @ jump_SS.T).mul_(share_BS), rest_BS, empty_TB1[time], out=rest_TBS[time - 1])
+    rest_BX, landed_TBS = torch.ones(B, S + 1), torch.empty(T, B, S)
+    empty_TB = torch.empty(T, B)
+    for time in range(T - 1, -1, -1):
+        landed_BS = torch.mul(link_TBS[time], rest_BX[:, :S], out=landed_TBS[time])
+        stayed_BX = rest_BX * empty_TB1[time]
+        torch.sum(before_TBX[time] * stayed_BX, dim=1, out=empty_TB[time])
+        rest_BX = torch.addcmul(stayed_BX, landed_BS @ jump_XS.T, share_BX)
 
-    found_TBS = jumped_TBS.mul_(link_TBS).mul_(rest_TBS)
-    empty_TB = (before_TBS * rest_TBS).sum(dim=2) * empty_TB1[:, :, 0] * is_target_BT.T
-    before_NS, landed_NS = (before_TBS[1:] * share_BS).view(-1, S), landed_TBS[1:].view(-1, S)
-    times_SS = before_NS.T @ landed_NS * jump_SS
+    times_XS = (before_TBX[:T] * share_BX).view(-1, S + 1).T @ landed_TBS.view(-1, S) * jump_XS
     return Posterior(
-        found_TBS.permute(1, 2, 0),
-        empty_TB.T,
-        torch.zeros_like(direction.jump_J).index_add_(0, distance_SS.flatten(), times_SS.flatten()),
-        torch.zeros_like(direction.first_W1).index_add_(0, place_S.clamp(max=reach), found_TBS[0].sum(dim=0)),
+        jumped_TBS.mul_(landed_TBS).permute(1, 2, 0),
+        (empty_TB * is_target_BT.T).T,
+        torch.zeros_like(direction.jump_J).index_add_(0, distance_SS.flatten(), times_XS[:S].flatten()),
+        torch.zeros_like(direction.first_W1).index_add_(0, place_S.clamp(max=reach), times_XS[S]),
     )
 
 

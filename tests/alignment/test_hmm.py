@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -23,8 +23,9 @@ def _direction(seed: int) -> Direction:
 def _by_enumeration(
     direction: Direction, link_ST: list[list[float]], empty_T: list[float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The posterior of links, of the empty word, of jumps and of first positions, from every path of positions and
-    every choice of link or empty word: a token that is the empty word's stays at the position before."""
+    """The posterior of links, of the empty word, of jumps and of first positions, from every alignment: each token has
+    a position or the empty word. A jump counts from the last token that has a position; the first that has one draws it
+    from ``first``."""
     S, T = len(link_ST), len(empty_T)
     jump, first = direction.jump_J.tolist(), direction.first_W1.tolist()
     capped = lambda distance: max(-REACH, min(REACH, distance)) + REACH  # noqa: E731
@@ -32,32 +33,28 @@ def _by_enumeration(
     links, empties = np.zeros((S, T)), np.zeros(T)
     jumps, firsts = np.zeros(2 * REACH + 1), np.zeros(REACH + 1)
     total = 0.0
-    for path in product(range(S), repeat=T):
-        for is_empty in product((False, True), repeat=T):
-            p = 1.0
-            for time in range(T):
-                before, here = (path[time - 1], path[time]) if time else (None, path[time])
-                p_here = start[here] / sum(start)
-                if before is not None:
-                    if is_empty[time]:
-                        p_here = float(here == before)
-                    else:
-                        all_jumps = sum(jump[capped(to - before)] for to in range(S))
-                        p_here = jump[capped(here - before)] / all_jumps
-                emission = EMPTY_PROBABILITY * empty_T[time]
-                if not is_empty[time]:
-                    emission = (1 - EMPTY_PROBABILITY) * link_ST[here][time]
-                p *= p_here * emission
-            total += p
-            for time in range(T):
-                if is_empty[time]:
-                    empties[time] += p
-                    continue
-                links[path[time], time] += p
-                if time:
-                    jumps[capped(path[time] - path[time - 1])] += p
-                else:
-                    firsts[min(path[0], REACH)] += p
+    for alignment in product([None, *range(S)], repeat=T):
+        p, last = 1.0, None
+        for time, here in enumerate(alignment):
+            if here is None:
+                p *= EMPTY_PROBABILITY * empty_T[time]
+                continue
+            p *= (1 - EMPTY_PROBABILITY) * link_ST[here][time]
+            if last is None:
+                p *= start[here] / sum(start)
+            else:
+                p *= jump[capped(here - last)] / sum(jump[capped(to - last)] for to in range(S))
+            last = here
+        total += p
+        linked = [(time, here) for time, here in enumerate(alignment) if here is not None]
+        for time, here in linked:
+            links[here, time] += p
+        for time in set(range(T)) - {time for time, _ in linked}:
+            empties[time] += p
+        for (_, before), (_, here) in pairwise(linked):
+            jumps[capped(here - before)] += p
+        for _, here in linked[:1]:
+            firsts[min(here, REACH)] += p
     return links / total, empties / total, jumps / total, firsts / total
 
 
