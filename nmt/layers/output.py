@@ -80,11 +80,13 @@ class OutputLayer(nn.Module):
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p.
 
-        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once.
+        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once; in float16
+        only in the backward pass, from a loss that has been scaled: as they are, those below 6e-8 would be 0.
         """
-        if not (torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)):
+        learns = torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)
+        if not learns or compute_dtype(readout_ND) == torch.float16:
             each = self.likelihood(readout_ND, gold_N, smoothing=smoothing, chunk=chunk)
-            return TokenLoss(-each.smoothed_N.sum(), -each.log_p_N, each.is_best_N.sum())
+            return TokenLoss(-each.smoothed_N.sum(), -each.log_p_N, None if learns else each.is_best_N.sum())
         readout_ND = readout_ND.to(compute_dtype(readout_ND))
         with torch.autocast(readout_ND.device.type, enabled=False):
             objective, cross_entropy_N = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
@@ -101,16 +103,15 @@ class OutputLayer(nn.Module):
         """
 
         def part(readout_ND: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            logits_NV = self(readout_ND)
-            wide = torch.promote_types(logits_NV.dtype, torch.float32)
-            log_normalizer_N = logits_NV.to(wide).logsumexp(dim=1)
-            gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0].to(wide)
+            logits_NV = _wide(self(readout_ND))
+            log_normalizer_N = logits_NV.logsumexp(dim=1)
+            gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0]
             log_p_N = gold_logit_N - log_normalizer_N
             smoothed_N = log_p_N
             if smoothing > 0.0:
-                mean_log_p_N = logits_NV.mean(dim=1, dtype=wide) - log_normalizer_N
+                mean_log_p_N = logits_NV.mean(dim=1) - log_normalizer_N
                 smoothed_N = (1.0 - smoothing) * log_p_N + smoothing * mean_log_p_N
-            return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1).to(wide)
+            return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1)
 
         parts = [
             # without gradients there is nothing to compute anew, and the first checkpoint imports for a second
@@ -123,9 +124,17 @@ class OutputLayer(nn.Module):
     def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int = 512) -> Tensor:
         """How far two readouts of the same tokens disagree: (KL(p || q) + KL(q || p)) / 2 in nats, summed over rows.
 
-        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once.
+        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients as in ``loss``.
         """
+
+        def part(one_ND: Tensor, other_ND: Tensor) -> Tensor:
+            log_p_NV, log_q_NV = (_wide(self(each_ND)).log_softmax(dim=1) for each_ND in (one_ND, other_ND))
+            return 0.5 * ((log_p_NV.exp() - log_q_NV.exp()) * (log_p_NV - log_q_NV)).sum()
+
         dtype = compute_dtype(one_ND)
+        if dtype == torch.float16:
+            parts = zip(torch.split(one_ND, chunk), torch.split(other_ND, chunk), strict=True)
+            return torch.stack([checkpoint(part, *both, use_reentrant=False) for both in parts]).sum()
         with torch.autocast(one_ND.device.type, enabled=False):
             divergence: Tensor = _Divergence.apply(  # type: ignore[no-untyped-call]
                 one_ND.to(dtype), other_ND.to(dtype), self.weight_VD, self.bias_V, chunk
@@ -146,19 +155,15 @@ class _Vocabulary:
     back_VX: Tensor
     """The weight times f, with further columns that sum a row times f in ``SUMS`` parts."""
     f_V: Tensor
-    """exp(bias) up to a factor; 1 in float16, whose range it may leave."""
-    inside_V: Tensor | None
-    """The bias up to a summand, in float16 alone."""
+    """exp(bias) up to a factor."""
     has_range: bool
-    """Whether exponentials of logits as they are may be tried: not in float16, nor where to ask for the outcome costs
-    more than a pass, as on a GPU."""
+    """Whether exponentials of logits as they are may be tried: not where to ask for the outcome costs more than a pass,
+    as on a GPU."""
 
     @staticmethod
     def of(weight_VD: Tensor, bias_V: Tensor, dtype: torch.dtype) -> _Vocabulary:
         """In the precision of ``dtype``."""
-        is_half = dtype == torch.float16
-        relative_V = bias_V - bias_V.max()
-        f_V = torch.ones_like(relative_V) if is_half else relative_V.exp()
+        f_V = (bias_V - bias_V.max()).exp()
         part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
         is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
         back_VX = torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]
@@ -166,19 +171,17 @@ class _Vocabulary:
             weight_VD=weight_VD.to(dtype),
             back_VX=back_VX.to(dtype),
             f_V=f_V,
-            inside_V=relative_V.to(dtype) if is_half else None,
-            has_range=not is_half and weight_VD.device.type == "cpu",
+            has_range=weight_VD.device.type == "cpu",
         )
 
     def logits(self, readout_ND: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """(N, V), without the bias but for ``inside_V``."""
-        product_NV = torch.mm(readout_ND, self.weight_VD.T, out=out)
-        return product_NV if self.inside_V is None else product_NV.add_(self.inside_V)
+        """(N, V), without the bias."""
+        return torch.mm(readout_ND, self.weight_VD.T, out=out)
 
     def back(self, e_NV: Tensor) -> tuple[Tensor, Tensor]:
         """sum_v e_nv f_v weight_v, (N, D), and sum_v e_nv f_v, (N, 1)."""
         back_NX = e_NV @ self.back_VX
-        back_NX = back_NX.to(torch.promote_types(back_NX.dtype, torch.float32))
+        back_NX = _wide(back_NX)
         width = self.weight_VD.shape[1]
         return back_NX[:, :width], back_NX[:, width:].sum(dim=1, keepdim=True)
 
@@ -230,8 +233,7 @@ class _CrossEntropy(torch.autograd.Function):
             gradient_VX += logits_NV.T @ (extended_NX[part] / z_N1).to(dtype)
             log_z_N[part] = z_N1[:, 0].log() if shift_N1 is None else (z_N1.log() + shift_N1)[:, 0]
         most = bias_V.max()
-        if tokens.inside_V is None:
-            gold_logit_N += bias_V[gold_N] - most
+        gold_logit_N += bias_V[gold_N] - most
         cross_entropy_N = log_z_N - gold_logit_N
         mean_weight_D = weight_VD.mean(dim=0)
         # the mean logit of a row, for label smoothing, without the logits
@@ -314,9 +316,14 @@ class _Divergence(torch.autograd.Function):
         return one_ND.to(ctx.dtype), other_ND.to(ctx.dtype), gradient_VX[:, :-1], gradient_VX[:, -1], None
 
 
+def _wide(x: Tensor) -> Tensor:
+    """In float32 or wider."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def _with_one(readout_ND: Tensor) -> Tensor:
     """Readouts with a column of ones beside them: it gives the bias's gradient in the same product as the weight's."""
-    readout_ND = readout_ND.to(torch.promote_types(readout_ND.dtype, torch.float32))
+    readout_ND = _wide(readout_ND)
     return torch.cat([readout_ND, readout_ND.new_ones(len(readout_ND), 1)], dim=1)
 
 

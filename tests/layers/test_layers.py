@@ -228,6 +228,30 @@ def test_in_float16_rare_tokens_leave_no_range(spread: float) -> None:
                 assert (found - exact).norm() < 0.01 * exact.norm()
 
 
+def test_in_float16_a_scaled_loss_has_gradients_for_improbable_tokens() -> None:
+    """Of probabilities down to 1e-8 and below, which in float16 are 0 before the loss is scaled and not after."""
+    torch.manual_seed(0)
+    layer = OutputLayer(4, 12)
+    layer.weight_VD.data = torch.randint(-2, 3, (12, 4)).float() / 8
+    layer.bias_V.data[4:] = -torch.arange(13.0, 21.0)
+    one, other = ((torch.randint(1, 5, (6, 4)) / 4).requires_grad_() for _ in range(2))
+    gold, scale = torch.tensor([0, 1, 2, 3, 0, 1]), 65536.0
+    exact_one, exact_other = one.detach().double(), other.detach().double()
+    exact = OutputLayer(4, 12).double()
+    exact.load_state_dict(layer.state_dict())
+    with torch.autocast("cpu", torch.float16):
+        losses = layer.loss(one, gold, chunk=4).objective, layer.divergence(one, other, chunk=4)
+    truths = (
+        F.cross_entropy(exact(exact_one), gold, reduction="sum"),
+        divergence_by_softmax(exact, exact_one, exact_other),
+    )
+    for loss, truth in zip(losses, truths, strict=True):
+        (true_V,) = torch.autograd.grad(truth, [exact.bias_V])
+        (ours_V,) = torch.autograd.grad(scale * loss, [layer.bias_V])
+        assert 0 < true_V[4:].abs().min() < 1e-8
+        torch.testing.assert_close(ours_V[4:].double() / scale, true_V[4:], rtol=0.1, atol=0.0)
+
+
 def divergence_by_softmax(layer: OutputLayer, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     wide = torch.promote_types(one.dtype, torch.float32)
     log_p, log_q = (layer(each).log_softmax(1, dtype=wide) for each in (one, other))
