@@ -4,11 +4,13 @@
         [--threads 1 --threads 2] [--rounds 3] [--pairs N]
 
 Speed: ``eflomal`` (`pip install 'nmt[eflomal]'`) learns from and aligns the training text and the gold text, both
-directions, with its default settings and as many threads as it takes. ``nmt`` learns once, is saved, and aligns the
-training text with what it has learnt and then loads; ``trained`` is ``nmt align RUN --method trained``, of a run that
-has an aligner. Text goes in and Pharaoh lines come out; Python and its modules are there already. Each system is a
-process of its own, and they work in turn (A B A B ...) for ``--rounds``: the median of wall clock and processor
-seconds is told, the process' largest memory, and the median of eflomal's seconds over ours in the same round.
+directions, with its default settings and as many threads as it takes. ``nmt`` learns from the training text and saves
+what it has learnt; then it loads that and aligns the same text. ``trained`` is ``nmt align RUN --method trained``, of a
+run that has an aligner. Text goes in and Pharaoh lines come out; Python and its modules are there already. Each system
+is a process of its own, as are our learning and our aligning, and all work in turn (A B A B ...) for ``--rounds``: the
+median of wall clock and processor seconds is told, and the median of eflomal's over ours in the same round, for our
+learning and aligning together and for our aligning alone. Memory is the most that a process had, Python and PyTorch
+included; of eflomal what its own programs had, without the Python process that starts them.
 
 Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
 to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the
@@ -34,7 +36,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from measuring import OwnProcess, print_table, report
+from measuring import OwnProcess, print_table, report, report_memory
 
 from nmt.alignment import Links, Method, Weights
 from nmt.alignment.error_rate import AlignmentScore, Gold, score
@@ -47,6 +49,9 @@ from nmt.workflows.align import pairs
 if TYPE_CHECKING:
     from nmt.alignment.aligner import WordAligner
     from nmt.workflows.translator import Translator
+
+
+EFLOMAL = "eflomal: learning and aligning"
 
 
 class Text(NamedTuple):
@@ -64,6 +69,11 @@ class Turn:
     processor_seconds: float
     lines: Any
     """What came out: Pharaoh lines, of eflomal those of both directions, or nothing."""
+
+    def then(self, other: Turn) -> Turn:
+        """This turn and another after it as one."""
+        seconds = self.seconds + other.seconds
+        return Turn(seconds, self.processor_seconds + other.processor_seconds, other.lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,15 +131,12 @@ def compare_speed(
             stack.callback(system.kill)  # where this ends by a fault
             return system
 
-        most = max(threads)
-        learner = start("nmt, learning", _learner, most, file)
-        turn = learner.ask(text)
-        tell(f"nmt ({most} threads): learning", [turn], most)
-        report(f"nmt ({most} threads): learning, memory", learner.end() / 1024, "MiB", _machine(most))
-        systems = [start("eflomal", _eflomal, 0)]
-        systems += [start(f"nmt ({count} threads)", _aligner, count, file) for count in threads]
-        if model is not None:
-            systems += [start(f"trained ({count} threads)", _model_aligner, count, model) for count in threads]
+        systems = [start(EFLOMAL, _eflomal, 0)]
+        for count in threads:
+            systems.append(start(f"nmt ({count} threads): learning", _learner, count, file))
+            systems.append(start(f"nmt ({count} threads): aligning", _aligner, count, file))
+            if model is not None:
+                systems.append(start(f"trained ({count} threads): aligning", _model_aligner, count, model))
         for system in systems:
             if system.failure is not None:
                 print(f"{system.name}: left out: {system.failure}", file=sys.stderr)
@@ -138,20 +145,26 @@ def compare_speed(
         everything = Text(text.sources + gold_text.sources, text.targets + gold_text.targets)
         for _ in range(rounds):
             for system in running:
-                turns[system.name].append(system.ask(everything if system.name == "eflomal" else text))
+                turns[system.name].append(system.ask(everything if system.name == EFLOMAL else text))
         for system in running:
             mine, count = turns[system.name], system.threads
-            what = "learning and aligning" if system.name == "eflomal" else "aligning"
-            tell(f"{system.name}: {what}", mine, count)
-            if "eflomal" in turns and system.name != "eflomal":
-                both = list(zip(turns["eflomal"], mine, strict=True))
-                for unit in ("seconds", "processor_seconds"):
-                    ratio = statistics.median(getattr(peer, unit) / getattr(own, unit) for peer, own in both)
-                    report(f"{system.name}: times as fast as eflomal, {unit}", ratio, "", _machine(count))
-            report(f"{system.name}: memory", system.end() / 1024, "MiB", _machine(count))
-    if "eflomal" not in turns:
+            tell(system.name, mine, count)
+            most = system.end()
+            if system.name == EFLOMAL:
+                report_memory(f"{EFLOMAL}, memory of its own programs", most.started, _machine(count))
+                continue
+            report_memory(f"{system.name}, memory", most.total, _machine(count))
+            if system.name.endswith(": aligning"):
+                compare(system.name, mine, turns.get(EFLOMAL, []), count)
+        for count in threads:
+            name = f"nmt ({count} threads): learning and aligning"
+            parts = (turns[f"nmt ({count} threads): {part}"] for part in ("learning", "aligning"))
+            mine = [learning.then(aligning) for learning, aligning in zip(*parts, strict=True)]
+            tell(name, mine, count)
+            compare(name, mine, turns.get(EFLOMAL, []), count)
+    if EFLOMAL not in turns:
         return None
-    forward, backward = ([_parsed(line) for line in lines] for lines in turns["eflomal"][-1].lines)
+    forward, backward = ([_parsed(line) for line in lines] for lines in turns[EFLOMAL][-1].lines)
     return forward, backward
 
 
@@ -160,6 +173,14 @@ def tell(name: str, turns: Sequence[Turn], threads: int) -> None:
     report(name, statistics.median(turn.seconds for turn in turns), "s", _machine(threads))
     processor_seconds = statistics.median(turn.processor_seconds for turn in turns)
     report(f"{name}, processor", processor_seconds, "s", _machine(threads))
+
+
+def compare(name: str, turns: Sequence[Turn], eflomal: Sequence[Turn], threads: int) -> None:
+    """Reports the median of eflomal's seconds over those of the same round; nothing without eflomal."""
+    both = list(zip(eflomal, turns, strict=False))
+    for unit in ("seconds", "processor_seconds") if both else ():
+        ratio = statistics.median(getattr(peer, unit) / getattr(own, unit) for peer, own in both)
+        report(f"{name}, times as fast as eflomal, {unit}", ratio, "", _machine(threads))
 
 
 def _machine(threads: int) -> str:
@@ -201,7 +222,6 @@ def _serve(pipe: Connection, made_by: Callable[..., Work], threads: int, *given:
         started, before = time.perf_counter(), _processor_seconds()
         lines = work(text)
         pipe.send(Turn(time.perf_counter() - started, _processor_seconds() - before, lines))
-    pipe.send(sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def _processor_seconds() -> float:

@@ -20,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from pathlib import Path
+
+from measuring import family, size_of
 
 from nmt.data.corpus import read_lines
 
@@ -76,7 +77,7 @@ def main() -> None:
         peaks.append(peak)
         _print(f"prepare {pairs} pairs", pairs / measured["seconds"], "pairs/s", duplicates=arguments.duplicates)
         _print(f"prepare {pairs} pairs, kept", measured["kept"], "pairs", duplicates=arguments.duplicates)
-        _print(f"prepare {pairs} pairs, peak memory", peak / 2**20, "MiB", duplicates=arguments.duplicates)
+        _print(f"prepare {pairs} pairs, peak memory", peak / 1024, "MiB", duplicates=arguments.duplicates)
     if len(peaks) > 1:
         name = f"prepare peak memory, {arguments.pairs[-1]} over {arguments.pairs[0]} pairs"
         _print(name, peaks[-1] / peaks[0], "ratio", duplicates=arguments.duplicates)
@@ -99,40 +100,17 @@ def _repeat(path: Path, to: Path, lines: int, *, distinct: bool) -> None:
 
 
 def _peak_memory(command: list[str]) -> int:
-    """Run a command and return the most bytes that it and its children had resident at once."""
+    """Run a command and return the most KiB that it and its children had resident at once."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, env=environment)
     peak = 0
     while process.poll() is None:
-        processes = list(_family(process.pid))
-        peak = max(peak, sum(_status(pid, "VmRSS") for pid in processes), *(_status(pid, "VmHWM") for pid in processes))
+        processes = list(family(process.pid))
+        peak = max(peak, sum(size_of(pid, "VmRSS") for pid in processes), *(size_of(pid, "VmHWM") for pid in processes))
         time.sleep(0.05)
     if process.returncode:
         raise SystemExit(process.returncode)
     return peak
-
-
-def _family(pid: int) -> Iterator[int]:
-    """A process and all below it."""
-    yield pid
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = listing.read_text().split()
-        except OSError:
-            continue  # it has ended meanwhile
-        for child in children:
-            yield from _family(int(child))
-
-
-def _status(pid: int, field: str) -> int:
-    """A size from /proc/<pid>/status, in bytes; 0 for a process that has ended."""
-    try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith(f"{field}:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
 
 
 def _print(name: str, value: float, unit: str, *, duplicates: bool) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import shutil
 import statistics
 import subprocess
@@ -47,7 +46,7 @@ from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.encoder import EncoderLayer
-from nmt.training import metrics
+from nmt.training import memory, metrics
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.loading import build_model
 from nmt.workflows.prepare import prepare
@@ -127,7 +126,7 @@ def main() -> None:
     report("training_tokens_per_cpu_second", statistics.median(cpu_speeds), "target tokens/CPU s", chosen)
     report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
-    report("peak_memory", peak_memory(), "GiB", chosen)
+    report("peak_memory", memory.peak(torch.device("cpu")), "GiB", chosen)
     print_table()
 
 
@@ -206,11 +205,6 @@ def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:
     if "output.weight_VD" not in dict(model.named_parameters()):  # tied: it counts where it is multiplied
         target += model.output.weight_VD.numel()
     return 6.0 * source, 6.0 * target
-
-
-def peak_memory() -> float:
-    """The most memory that this process has held, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def time_to_bleu(config: Path, overrides: Sequence[str], bleu: float, chosen: Compute) -> None:

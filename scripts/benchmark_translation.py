@@ -12,13 +12,12 @@ batches at once for CTranslate2, of the size that is fastest there. Text goes in
 count. Each system is a process of its own, and they translate in turn (A B A B ...): a round to warm up, then
 ``--rounds`` that count, of which the median is told. For each beam and system: sentences/s, subwords/s, what single
 sentences take (median and 95th percentile), BLEU and the share of sentences translated as by nmt:float32, and the
-process' largest memory. Prints a JSON line for each figure, and a table on stderr.
+largest memory of the process and those it starts together. Prints a JSON line for each figure, and a table on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import sys
 import time
@@ -28,7 +27,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from measuring import OwnProcess, plainly, print_table, report
+from measuring import OwnProcess, plainly, print_table, report, report_memory
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -118,7 +117,7 @@ def compare(
         if baseline is not None:
             same = sum(one == other for one, other in zip(mine[0].texts, baseline, strict=True))
             report(f"{name}: same as nmt:float32", same / len(lines), "of sentences", machine)
-        report(f"{name}: memory", process.end() / 1024, "MiB", machine)
+        report_memory(f"{name}: memory", process.end().total, machine)
 
 
 class System(OwnProcess[Sequence[str], "Turn"]):
@@ -149,9 +148,6 @@ def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], 
             started = time.perf_counter()
             texts, subwords = translate(lines)
             pipe.send(Turn(time.perf_counter() - started, texts, subwords))
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    most += threads * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of the largest of them
-    pipe.send(most)
 
 
 Translate = Callable[[list[str]], tuple[list[str], int]]

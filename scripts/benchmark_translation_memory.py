@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import plainly, print_table, report
+from measuring import family, plainly, print_table, report, size_of
 
 from nmt.data.corpus import read_lines
 
@@ -84,16 +84,7 @@ def translate(model: str, lines: Sequence[bytes], count: int, options: Sequence[
 
 def memory(pid: int) -> float:
     """Of a process and all that it has started, in KiB; what is over counts nothing."""
-    total = 0.0
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += float(line.split()[1])
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            total += sum(map(memory, map(int, (task / "children").read_text().split())))
-    except OSError:
-        pass
-    return total
+    return sum(size_of(each, "Pss", "smaps_rollup") for each in family(pid))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from pathlib import Path
 from types import TracebackType
 
 from clients import BUSY, Tally, at_once
-from measuring import print_table, report
+from measuring import family, print_table, report, size_of
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -127,16 +127,7 @@ class Watch:
 
 def resident(pid: int) -> float:
     """Of a process and all that it has started, in KiB; what is over counts nothing."""
-    total = 0.0
-    try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                total += float(line.split()[1])
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            total += sum(map(resident, map(int, (task / "children").read_text().split())))
-    except OSError:
-        pass
-    return total
+    return sum(size_of(each, "VmRSS") for each in family(pid))
 
 
 def check_memory(bars: Bars, most: dict[int, float], unit: str, *, first: int, limit: float) -> None:

@@ -8,7 +8,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -18,6 +19,9 @@ from nmt.core.errors import InputError
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
+
+LOOK_SECONDS = 0.02
+"""Between two looks at memory. A look takes some 0.2 ms for each process."""
 
 
 def plainly(main: Callable[[], None]) -> None:
@@ -29,9 +33,60 @@ def plainly(main: Callable[[], None]) -> None:
         sys.exit(2)
 
 
+class PeakMemory:
+    """The most memory that a process and the programs it starts had resident whenever ``look`` was called, in KiB.
+
+    It is VmHWM of Linux' /proc; 0 elsewhere. Not ``ru_maxrss``: that outlives ``exec``, so it is at least what the
+    process that started a program had. VmHWM counts from ``exec`` on. A sum is that of the processes that live at the
+    same time: more than they had where they do not peak together, and what they share counts for each.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.total = 0
+        """Of the process and all below it."""
+        self.started = 0
+        """Of all below it."""
+
+    def look(self) -> None:
+        """Looks now. What a process grows by between the last look and its end is not seen."""
+        own, *others = (size_of(pid, "VmHWM") for pid in family(self._pid))
+        self.total = max(self.total, own + sum(others))
+        self.started = max(self.started, sum(others))
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and all below it, but those that are not a program of their own yet: they have their parent's pages."""
+    yield pid
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, _text(listing).split()):
+            if not _is_fork(child):
+                yield from family(child)
+
+
+def _is_fork(pid: int) -> bool:
+    """The kernel's PF_FORKNOEXEC: forked, and no ``exec`` since."""
+    flags = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[6:7]
+    return any(int(each) & 0x40 for each in flags)
+
+
+def size_of(pid: int, field: str, file: str = "status") -> int:
+    """A size that a file in /proc/<pid> tells, in KiB; 0 of a process that has ended."""
+    lines = _text(Path(f"/proc/{pid}/{file}")).splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""  # of a process that has ended meanwhile
+
+
 class OwnProcess(Generic[Question, Answer]):
     """A system in a process of its own. ``serve(pipe, *given)`` sends None once it is ready, or why it is not; then an
-    answer to each question until the question is None, and then the most memory that it had, in KiB."""
+    answer to each question until the question is None. Its memory is watched from outside, which adds nothing to its
+    processor seconds."""
 
     def __init__(self, serve: Callable[..., None], *given: Any) -> None:
         context = multiprocessing.get_context("spawn")
@@ -40,10 +95,14 @@ class OwnProcess(Generic[Question, Answer]):
         self._process.start()
         there.close()  # so that its end is noticed
         self.failure: str | None = self._here.recv()
+        assert self._process.pid is not None
+        self.memory = PeakMemory(self._process.pid)
 
     def ask(self, question: Question) -> Answer:
         """One turn."""
         self._here.send(question)
+        while not self._here.poll(LOOK_SECONDS):
+            self.memory.look()
         answer: Answer = self._here.recv()
         return answer
 
@@ -51,12 +110,12 @@ class OwnProcess(Generic[Question, Answer]):
         """Ends the process, whatever it does."""
         self._process.kill()
 
-    def end(self) -> float:
-        """Ends the process; the most memory that it had, in KiB."""
+    def end(self) -> PeakMemory:
+        """Ends the process; the memory that it had."""
+        self.memory.look()
         self._here.send(None)
-        most: float = self._here.recv()
         self._process.join()
-        return most
+        return self.memory
 
 
 def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:
@@ -86,6 +145,14 @@ def report(name: str, value: float, unit: str, chosen: Compute | str) -> None:
     figure = {"name": name, "value": rounded, "unit": unit, "commit": commit.stdout.strip(), "machine": machine}
     print(json.dumps(figure), flush=True)
     _ROWS.append((name, rounded, unit))
+
+
+def report_memory(name: str, kib: float, chosen: Compute | str) -> None:
+    """As ``report``; where nothing was seen, as outside Linux, a line on stderr says so."""
+    if kib:
+        report(name, kib / 1024, "MiB", chosen)
+    else:
+        print(f"{name}: not measured, it takes Linux' /proc", file=sys.stderr)
 
 
 def print_table() -> None:

@@ -28,13 +28,19 @@ def test_a_measurement_prints_a_line_for_each_figure(capfd: pytest.CaptureFixtur
     options = ["--pairs", "300", "--rounds", "1", "--threads", "1"]
     assert benchmark_alignment.main([*text, *GOLD, *options]) == 0
     figures = {each["name"]: each["value"] for each in map(json.loads, capfd.readouterr().out.splitlines())}
-    ours = figures["nmt (1 threads): aligning"]
-    ratio = figures["nmt (1 threads): times as fast as eflomal, seconds"]
-    assert ratio == pytest.approx(figures["eflomal: learning and aligning"] / ours, rel=0.01)
+    for unit, suffix in (("seconds", ""), ("processor_seconds", ", processor")):
+        learning, aligning, both = (
+            figures[f"nmt (1 threads): {what}{suffix}"] for what in ("learning", "aligning", "learning and aligning")
+        )
+        assert both == pytest.approx(learning + aligning, rel=0.01)
+        for what, ours in (("aligning", aligning), ("learning and aligning", both)):
+            ratio = figures[f"nmt (1 threads): {what}, times as fast as eflomal, {unit}"]
+            assert ratio == pytest.approx(figures[f"eflomal: learning and aligning{suffix}"] / ours, rel=0.01)
     for name in ("eflomal", "nmt, all granularities", "nmt, mean of granularities 1 to 2"):
         errors = [figures[f"{name}, {way}: AER"] for way in ("forward", "backward", "joined")]
         assert all(0 < error < 60 for error in errors), name
-    assert figures["nmt (1 threads): memory"] > 50
+    assert figures["nmt (1 threads): aligning, memory"] > 50
+    assert 0 < figures["eflomal: learning and aligning, memory of its own programs"] < 50  # PyTorch alone is more
 
 
 def test_links_of_eflomal_are_brought_to_white_space_words() -> None:
