@@ -167,16 +167,15 @@ class ConstrainedBeamSearch(BeamSearch):
 
 def allocated(ranked: Sequence[Candidate], *, total: int, beam: int) -> list[Candidate]:
     """Up to ``beam`` of the candidates, best first. Each bank of 0 to ``total`` tokens met gets an equal part of the
-    beams and the last one what is over; what a bank cannot use goes to those that have met most."""
+    beams; what is over, or what a bank cannot use, goes to those that have met most."""
     banks: list[list[Candidate]] = [[] for _ in range(total + 1)]
     for each in ranked:
         banks[total - each.missing].append(each)
-    share, over = divmod(beam, total + 1)
+    share = beam // (total + 1)
     taken: list[Candidate] = []
-    for met, bank in enumerate(banks):
-        wanted = share + (over if met == total else 0)
-        taken += bank[:wanted]
-        del bank[:wanted]
+    for bank in banks:
+        taken += bank[:share]
+        del bank[:share]
     for bank in reversed(banks):
         taken += bank[: beam - len(taken)]
     return sorted(taken, key=lambda each: -each.log_prob)

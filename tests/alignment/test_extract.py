@@ -70,6 +70,21 @@ def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
     assert Grow(threshold=0.85).links(COMPOUND) == ((0, 0),)
 
 
+@pytest.mark.parametrize(
+    ("rule", "links"),
+    [
+        (Argmax(threshold=0.5), ((0, 0),)),
+        (Share(share=0.5, threshold=0.5), ((0, 0), (1, 0), (2, 0))),
+        (Share(share=0.75, threshold=0.5), ((0, 0),)),
+        (Threshold(threshold=0.25), ((0, 0), (1, 0), (2, 0))),
+        (Mutual(threshold=0.5), ((0, 0),)),
+        (Grow(threshold=0.5), ((0, 0),)),
+    ],
+)
+def test_a_weight_at_the_threshold_is_enough(rule: Any, links: Any) -> None:
+    assert rule.links([[0.5, 0.25, 0.25]]) == links
+
+
 def test_share_gives_no_link_where_the_weight_is_spread_thin() -> None:
     thin = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
     assert Share().links(thin) == ()

@@ -98,6 +98,48 @@ def test_batches_are_as_large_as_the_limit_allows(store: Store) -> None:
     assert len(batches) <= 1.25 * tokens / 500
 
 
+def test_a_batch_that_is_exactly_full_is_a_batch(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "train", [(3, 4)] * 12, [(12, 1.0)])
+    batches = epoch_batches(store, BatchingConfig(batch_tokens=20), seed=1, epoch=0)
+    assert [len(batch) for batch in batches] == [4, 4, 4]
+
+
+def by_length_in_loops(lengths: list[tuple[int, int]], batch_tokens: int) -> list[list[tuple[int, int]]]:
+    """The batches of one pool: groups of neighbouring target lengths, each sorted by source length, up in the first,
+    down in the second ..., and the row of all pairs cut where a batch is full."""
+    tokens = sum(target + 1 for _, target in lengths)
+    groups = max(round((tokens / batch_tokens) ** 0.5), 1)
+    grouped: list[list[tuple[int, int]]] = [[] for _ in range(groups)]
+    before = 0
+    for target in sorted({target for _, target in lengths}):
+        of_length = [pair for pair in lengths if pair[1] == target]
+        grouped[before * groups // tokens] += of_length
+        before += len(of_length) * (target + 1)
+    row = [
+        pair
+        for number, group in enumerate(grouped)
+        for pair in sorted(group, key=lambda pair: (-pair[0] if number % 2 else pair[0], pair[1]))
+    ]
+    batches: list[list[tuple[int, int]]] = [[]]
+    for pair in row:
+        if (
+            batches[-1]
+            and max(target + 1 for _, target in [*batches[-1], pair]) * (len(batches[-1]) + 1) > batch_tokens
+        ):
+            batches.append([])
+        batches[-1].append(pair)
+    return batches
+
+
+@pytest.mark.parametrize("batch_tokens", [100, 700, 100_000])
+def test_pairs_of_like_lengths_are_put_together(batch_tokens: int, tmp_path: Path) -> None:
+    lengths = random_lengths(600, seed=3)
+    store = make_store(tmp_path / "train", lengths, [(600, 1.0)])
+    batches = epoch_batches(store, BatchingConfig(batch_tokens=batch_tokens), seed=1, epoch=0)
+    found = [sorted(lengths[pair] for pair in batch.tolist()) for batch in batches]
+    assert sorted(found) == sorted(map(sorted, by_length_in_loops(lengths, batch_tokens)))
+
+
 def test_order_is_a_function_of_seed_and_epoch(store: Store, tmp_path: Path) -> None:
     config = BatchingConfig(batch_tokens=300, pool=400)
 

@@ -233,8 +233,11 @@ def test_in_float16_a_scaled_loss_has_gradients_for_improbable_tokens() -> None:
     torch.manual_seed(0)
     layer = OutputLayer(4, 12)
     layer.weight_VD.data = torch.randint(-2, 3, (12, 4)).float() / 8
-    layer.bias_V.data[4:] = -torch.arange(13.0, 21.0)
-    one, other = ((torch.randint(1, 5, (6, 4)) / 4).requires_grad_() for _ in range(2))
+    layer.weight_VD.data[4:, 0] = -torch.arange(13.0, 21.0)
+    one, other = (torch.randint(1, 5, (6, 4)) / 4 for _ in range(2))
+    one[:, 0] = other[:, 0] = 1.0
+    one.requires_grad_()
+    other.requires_grad_()
     gold, scale = torch.tensor([0, 1, 2, 3, 0, 1]), 65536.0
     exact_one, exact_other = one.detach().double(), other.detach().double()
     exact = OutputLayer(4, 12).double()

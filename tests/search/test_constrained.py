@@ -17,6 +17,7 @@ from nmt.search.rules import Rules, Shortest
 from nmt.search.scoring import Ranking
 from tests.models.variants import TRANSFORMER, make, tree
 from tests.search.plain_search import Tokens, forced
+from tests.search.test_search import scripted
 
 EOS = 3
 SOURCES = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]]
@@ -112,6 +113,14 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(name: str, bea
                 assert each.log_prob == pytest.approx(log_prob(model, source, each.tokens), abs=1e-4)
 
 
+def test_no_beam_is_spent_on_what_cannot_meet_its_phrase_in_time() -> None:
+    """Of two tokens the second is the last chance: both beams go on with translations that hold the phrase."""
+    table = [[0.01, 0.06, 0.01, 0.02, 0.3, 0.6], [0.01, 0.1, 0.01, 0.03, 0.35, 0.5], [0.1, 0.1, 0.1, 0.5, 0.1, 0.1]]
+    search = ConstrainedBeamSearch(EOS, Ranking(0.0), 2, n_best=2, phrases=(((4,),),))
+    (found,) = search(scripted(table), SOURCE_BS[:1], Rules(torch.tensor([3]), eos=EOS))
+    assert [each.tokens for each in found] == [(5, 4), (4, 5)]
+
+
 @each_model
 def test_a_prefix_comes_first(name: str) -> None:
     model = make(MODELS[name])
@@ -187,7 +196,7 @@ def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_m
 
     many = [2] * 9 + [1] * 9 + [0] * 9
     assert banks(3, many) == [0, 1, 2]
-    assert banks(5, many) == [0, 0, 0, 1, 2]  # what is over goes to the last bank
+    assert banks(5, many) == [0, 0, 0, 1, 2]  # what is over goes to those that have met most
     assert banks(6, [2] * 9 + [1] * 9 + [0]) == [0, 1, 1, 1, 2, 2]  # and what that cannot use to the one before it
     assert banks(6, [2] * 9 + [0]) == [0, 2, 2, 2, 2, 2]
     assert banks(6, [1, 0]) == [0, 1]

@@ -97,6 +97,16 @@ def test_a_beam_finds_what_greedy_search_misses() -> None:
     assert best.score == pytest.approx(torch.tensor(0.45).log().item(), abs=1e-5)
 
 
+def test_search_goes_on_while_a_longer_hypothesis_may_still_win() -> None:
+    """An early end is found at once, and the one unfinished hypothesis stands below it: as long as it is. By the length
+    penalty of six tokens it is the better one."""
+    sure = [0.004, 0.004, 0.004, 0.004, 0.98, 0.004]
+    table = [[0.01, 0.01, 0.01, 0.5, 0.45, 0.02], *[sure] * 4, [0.006, 0.006, 0.006, 0.97, 0.006, 0.006]]
+    limits = torch.tensor([9, 9])
+    for best, *_ in beam_search(scripted(table), SOURCE, limits, beam=2, eos=EOS, exponent=1.0):
+        assert best.tokens == (4,) * 5
+
+
 def test_the_length_penalty_is_gnmts() -> None:
     assert Ranking(0.6).penalty(1) == 1.0
     assert Ranking(1.0).penalty(7) == 2.0

@@ -1,4 +1,4 @@
-"""Learning rates by layer."""
+"""Learning rates by layer, and weight decay."""
 
 from __future__ import annotations
 
@@ -84,3 +84,19 @@ def test_every_layer_has_its_place(config: dict[str, Any]) -> None:
 def test_without_it_all_layers_learn_alike() -> None:
     optimizer = NamedOptimizer(make(tree(encoder={"layers": 3})), OptimizerConfig(), CPU)
     assert {group["share"] for group in optimizer._torch.param_groups} == {1.0}
+
+
+def test_weights_decay_and_biases_do_not() -> None:
+    """Where all gradients are 0 AdamW multiplies by 1 - learning rate x weight decay and does nothing else (Loshchilov
+    & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2)."""
+    model = make(tree(decoder={"cell": "lstm"}))
+    for parameter in model.parameters():
+        torch.nn.init.uniform_(parameter, 0.5, 1.0)
+        parameter.grad = torch.zeros_like(parameter)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    NamedOptimizer(model, OptimizerConfig(kind="adamw", learning_rate=0.1, weight_decay=0.2), CPU).step(1.0)
+    shares = {name: (parameter / before[name]).unique().tolist() for name, parameter in model.named_parameters()}
+    for name, share in shares.items():
+        is_bias = before[name].dim() == 1
+        assert share == pytest.approx([1.0 if is_bias else 0.98] * len(share)), name
+    assert {before[name].dim() for name in shares} == {1, 2}

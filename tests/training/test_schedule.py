@@ -29,6 +29,7 @@ from nmt.training.stopping import Standing
         (Linear(warmup=10), 1100, 0.0),
         (Linear(warmup=10, hold=0.5), 550, 1.0),
         (Linear(warmup=10, hold=0.5, final=0.02), 825, 0.51),
+        (Linear(warmup=700, hold=0.5), 900, 0.5),
         (Plateau(decay=0.5), 7, 0.25),
     ],
 )
