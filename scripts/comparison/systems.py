@@ -61,6 +61,14 @@ def all_systems() -> tuple[System, ...]:
             for kind, mechanism in WEIGHTS.items()
         ),
         System("weights", "hard_drawn", ("model.attention.weights={kind: hard, expected: 0}",)),
+        *(
+            System(
+                "weights",
+                f"{kind}_normalized",
+                (f"model.attention.weights={{kind: {kind}, variance_normalization: true}}",),
+            )
+            for kind in ("glimpse", "hard")
+        ),
         System(
             "weights",
             "hard_marginal",
