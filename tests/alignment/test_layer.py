@@ -306,3 +306,18 @@ def test_tensors_that_do_not_fit(file: Path, tmp_path: Path, name: str, change: 
         tensors[name] = changed.contiguous()
     safetensors.torch.save_file(tensors, tmp_path / "x", {module._FORMAT: "abc"})
     assert refused(tmp_path / "x") == "is no alignment layer, or damaged"
+
+
+def test_the_learning_rate_rises_for_100_updates_and_falls_to_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = []
+    step = torch.optim.AdamW.step
+
+    def noting(self: torch.optim.AdamW, *given: Any) -> Any:
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *given)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
+    model = make(MODELS["rnn"])
+    lessons = [Lesson([4], [5], np.ones((1, 1)))]
+    teach(layer_for(model), model, lessons, COMPUTE, updates=120, batch_tokens=50, seed=1, rate=0.5)
+    assert rates == pytest.approx([0.5 * min(1, (done + 1) / 100) * (120 - done) / 120 for done in range(120)])
