@@ -153,3 +153,16 @@ def test_metrics_of_updates_that_will_be_made_again_are_dropped(tmp_path: Path) 
         metrics.write("train", 3, {"loss": 9.0})
     assert [(line["update"], line["loss"]) for line in read(tmp_path)] == [(1, 1.0), (2, 0.5), (3, 9.0)]
     assert all(json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+
+
+@pytest.mark.parametrize("name", [folders.MODEL, folders.TRAINING, folders.STATE])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_checkpoint_without_checksums_is_known_to_be_damaged_by_its_files(
+    tmp_path: Path, name: str, damage: str
+) -> None:
+    folder = checkpoint.save(tmp_path, 1, model(), {"a": torch.ones(3)}, {"update": 1})
+    (folder / folders.CHECKSUMS).unlink()
+    checkpoint.check(folder)
+    (folder / name).unlink() if damage == "gone" else (folder / name).write_bytes((folder / name).read_bytes()[:-3])
+    with pytest.raises(folders.Damaged, match=name):
+        checkpoint.check(folder)
