@@ -7,6 +7,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from nmt.alignment.extract import Argmax, Extraction, Grow, Mutual, Share, Threshold
+from nmt.alignment.symmetrize import symmetrize
 
 RULES = [Argmax(), Share(), Threshold(), Mutual(), Grow()]
 
@@ -83,6 +84,19 @@ def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
 )
 def test_a_weight_at_the_threshold_is_enough(rule: Any, links: Any) -> None:
     assert rule.links([[0.5, 0.25, 0.25]]) == links
+
+
+def test_grow_joins_row_maxima_and_column_maxima() -> None:
+    """As the two directions of an aligner are joined, for each of several matrices."""
+    random = np.random.default_rng(4)
+    matrices = [random.dirichlet(np.ones(shape[1]), size=shape[0]) for shape in [(4, 3), (4, 3), (2, 6), (5, 5)] * 5]
+    best = Argmax(threshold=0.3)
+    expected = []
+    for weights_TS in matrices:
+        backward = tuple(sorted((source, target) for target, source in best.links(weights_TS.T)))
+        expected.append(symmetrize(best.links(weights_TS), backward, "grow-diag-final-and"))
+    assert expected != [best.links(weights_TS) for weights_TS in matrices]
+    assert Grow(threshold=0.3).links_of(matrices) == expected
 
 
 def test_share_gives_no_link_where_the_weight_is_spread_thin() -> None:
