@@ -454,6 +454,20 @@ MUTANTS = (
         ("tests/search/test_constrained.py", "-k", "progress"),
     ),
     Mutant(
+        "a match that misses more is taken for one that misses less",
+        "nmt/search/constrained.py",
+        "self.rest in ((), other.rest)",
+        "self.rest in ((), other.rest, other.rest[1:])",
+        ("tests/search/test_constrained.py", "-k", "progress"),
+    ),
+    Mutant(
+        "no match is kept that the next token cannot break off",
+        "nmt/search/constrained.py",
+        "            best = best[:MAX_MATCHES] + [match for match in best[MAX_MATCHES:] if not match.rest][:1]\n",
+        "            best = best[:MAX_MATCHES]\n",
+        ("tests/search/test_constrained.py", "-k", "dropped"),
+    ),
+    Mutant(
         "phrases that need a step more than there are left are tried",
         "nmt/search/constrained.py",
         "len(tokens_NT[first]) - 2 ",
@@ -652,8 +666,8 @@ MUTANTS = (
     Mutant(
         "the baseline is not detached",
         "nmt/attention/reinforce.py",
-        "left_CBT = error_CBT.detach()",
-        "left_CBT = error_CBT",
+        "residual_CBT = error_CBT.detach()",
+        "residual_CBT = error_CBT",
         ("tests/attention/test_reinforce.py",),
     ),
     Mutant(
@@ -697,6 +711,13 @@ MUTANTS = (
         "return own_N + own_N.new_tensor(others)",
         "return own_N",
         ("tests/training/test_distributed.py", "-k", "rewards"),
+    ),
+    Mutant(
+        "processes ask each other for every part of a batch",
+        "nmt/training/distributed.py",
+        "            if not others:\n",
+        "            others.clear()\n            if not others:\n",
+        ("tests/training/test_distributed.py", "-k", "once_a_batch"),
     ),
     Mutant(
         "gradients in float16 are formed before the loss is scaled",

@@ -6,12 +6,11 @@ and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
     p(t_1 ... t_T, a_1 ... a_T | s_1 ... s_S) = prod over j of p(a_j | a_j-1) p(t_j | s_a_j)
 
     p(a_j = i | a_j-1 = i')      (1 - p_0) jump(i - i') / sum over i'' of jump(i'' - i')
-    p(empty word | a_j-1 = i')   p_0; the next jump starts from i' still (Och and Ney 2003, section 2.1.2)
+    p(empty word | a_j-1 = i')   p_0; the next jump starts from i' still (Och and Ney 2003, section 2.2.1)
 
 The first link of a sentence jumps to i with probability first(i) / sum over i'' of first(i''). An empty word keeps the
 position that it came from, so one at the start of a sentence leaves the start as it is, and the first link still draws
-its position from ``first``: jumps are counted between words alone. (Vogel et al. have no empty word; neither paper says
-from where the first jump is made.)
+its position from ``first``: jumps are counted between words alone. Vogel et al. have no empty word.
 
 The expected links are products of both directions' posteriors, which each of the two then learns from (Liang, Taskar
 and Klein 2006, "Alignment by Agreement", section 3.2), first with jumps that are all alike (IBM model 1), then with
@@ -100,8 +99,8 @@ def posterior(
     place_S = torch.arange(S)
     is_source_BS, is_target_BT = _within(source_length_B), _within(target_length_B)
     distance_SS = (place_S - place_S[:, None]).clamp(-reach, reach) + reach
-    # The jumps of all sentences are the same but for what each position's add up to. The last of the X = S + 1 places
-    # from which one jumps is the sentence's start.
+    # The jumps of all sentences are the same but for what each position's add up to. X = S + 1 states: S positions and
+    # the start of the sentence.
     jump_XS = torch.cat([direction.jump_J[distance_SS], direction.first_W1[place_S.clamp(max=reach)][None]])
     share_BX = 1 / (is_source_BS.float() @ jump_XS.T)
     # Target padding is the empty word's for sure, so that nothing changes there.
@@ -120,7 +119,7 @@ def posterior(
     link_TBS /= scale_TB1
     empty_TB1 /= scale_TB1
 
-    # What is still to come depends on the source position alone, whether it was linked or the empty word came after it.
+    # The rest depends on the state alone, whether its position was linked or an empty word came after it.
     rest_BX, landed_TBS = torch.ones(B, S + 1), torch.empty(T, B, S)
     empty_TB = torch.empty(T, B)
     for time in range(T - 1, -1, -1):

@@ -3,6 +3,9 @@
 Williams 1992, "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement Learning"; for
 attention Mnih et al. 2014, "Recurrent Models of Visual Attention", section 3.1, and Xu et al. 2015, "Show, Attend and
 Tell", section 4.1.
+
+Shapes: C choices (layers x heads), B sentences, T target steps, S source positions; 3: the number of draws, the sum of
+R - b over them, and the sum of its squares.
 """
 
 from __future__ import annotations
@@ -107,17 +110,15 @@ class Choice:
 
 
 RewardSums = Callable[["Tensor"], "Tensor"]
-"""Given the number of draws of this process' part of a batch, the sum of their R - b and the sum of their squares, the
-sums over all processes' parts: (3,) both."""
+"""Sums over this process' part of a batch, (3,), to those over all processes' parts, (3,)."""
 
 
 def reinforce_loss(
     choices: Sequence[Choice], log_p_BT: Tensor, is_pad_BT: Tensor, *, summed: RewardSums = lambda own_3: own_3
 ) -> Tensor:
-    """What to add to the loss, summed over the batch, given the log-probability of each gold token after the draws.
-
-    Layers and heads have the same reward, and one mean of R - b. The gradient with respect to the scores is
-    REINFORCE's (see ``Sampled``); the value means nothing.
+    """REINFORCE's loss of a batch (see ``Sampled``), given the log-probability of each gold token after the draws: the
+    terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps. Layers and
+    heads have the same reward, and one mean of R - b. Only the gradient is meaningful.
     """
     import torch
 
@@ -127,12 +128,12 @@ def reinforce_loss(
         reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
     is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
     error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
-    left_CBT = error_CBT.detach()
-    own_B3 = torch.stack([each.sum(dim=(0, 2)) for each in (is_drawn_CBT, left_CBT, left_CBT.square())], dim=1)
+    residual_CBT = error_CBT.detach()
+    own_B3 = torch.stack([each.sum(dim=(0, 2)) for each in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1)
     all_3 = summed(own_B3.sum(dim=0))
     others_B3 = all_3 - own_B3
     mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)
-    advantage_CBT = (left_CBT - mean_B[:, None]) * is_drawn_CBT
+    advantage_CBT = (residual_CBT - mean_B[:, None]) * is_drawn_CBT
     if rule.variance_normalization:
         mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
         advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()

@@ -80,8 +80,8 @@ class OutputLayer(nn.Module):
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p.
 
-        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once; in float16
-        only in the backward pass, from a loss that has been scaled: as they are, those below 6e-8 would be 0.
+        Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients at once. In float16
+        gradients are formed in the backward pass, after loss scaling; unscaled, values below 6e-8 underflow.
         """
         learns = torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)
         if not learns or compute_dtype(readout_ND) == torch.float16:
@@ -101,9 +101,10 @@ class OutputLayer(nn.Module):
 
         Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
         """
+        dtype = compute_dtype(readout_ND)
 
         def part(readout_ND: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            logits_NV = _wide(self(readout_ND))
+            logits_NV = self._wide_logits(readout_ND, dtype)
             log_normalizer_N = logits_NV.logsumexp(dim=1)
             gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0]
             log_p_N = gold_logit_N - log_normalizer_N
@@ -126,12 +127,12 @@ class OutputLayer(nn.Module):
 
         Logits exist for ``chunk`` rows at a time, in the compute precision, and turn into gradients as in ``loss``.
         """
+        dtype = compute_dtype(one_ND)
 
         def part(one_ND: Tensor, other_ND: Tensor) -> Tensor:
-            log_p_NV, log_q_NV = (_wide(self(each_ND)).log_softmax(dim=1) for each_ND in (one_ND, other_ND))
+            log_p_NV, log_q_NV = (self._wide_logits(x_ND, dtype).log_softmax(dim=1) for x_ND in (one_ND, other_ND))
             return 0.5 * ((log_p_NV.exp() - log_q_NV.exp()) * (log_p_NV - log_q_NV)).sum()
 
-        dtype = compute_dtype(one_ND)
         if dtype == torch.float16:
             parts = zip(torch.split(one_ND, chunk), torch.split(other_ND, chunk), strict=True)
             return torch.stack([checkpoint(part, *both, use_reentrant=False) for both in parts]).sum()
@@ -140,6 +141,14 @@ class OutputLayer(nn.Module):
                 one_ND.to(dtype), other_ND.to(dtype), self.weight_VD, self.bias_V, chunk
             )
         return divergence
+
+    def _wide_logits(self, readout_ND: Tensor, dtype: torch.dtype) -> Tensor:
+        """Logits computed in ``dtype``, in float32 or wider. Without autocast, which casts the weight once for all
+        chunks and so adds up their gradients in its own precision."""
+        if isinstance(self.weight_VD, Int8Weight):
+            return _wide(self(readout_ND))
+        with torch.autocast(readout_ND.device.type, enabled=False):
+            return _wide(F.linear(readout_ND.to(dtype), self.weight_VD.to(dtype), self.bias_V.to(dtype)))
 
 
 SUMS = 16
@@ -317,7 +326,7 @@ class _Divergence(torch.autograd.Function):
 
 
 def _wide(x: Tensor) -> Tensor:
-    """In float32 or wider."""
+    """Casts to float32; float64 stays."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -31,7 +32,7 @@ doubles with each, and the most phrases that fit beside each other are hard to f
 
 
 class Match(NamedTuple):
-    """One way to see a hypothesis' tokens as parts of the phrases of its sentence."""
+    """Assignment of a hypothesis' tokens to the phrases of its sentence."""
 
     unmet: frozenset[int]
     """The phrases that are not begun, by their index."""
@@ -39,26 +40,26 @@ class Match(NamedTuple):
     """The tokens still to come of the one that is begun; none: all that are begun are complete."""
 
     def dominates(self, other: Match) -> bool:
-        """Whether all that completes the other match completes this one too."""
+        """True if each continuation that completes the other match completes this one."""
         return self.rest in ((), other.rest) and self.unmet <= other.unmet
 
 
 @dataclass(frozen=True)
 class Progress:
-    """All ways to see a hypothesis' tokens as parts of the phrases of its sentence, without those that another one
-    dominates: the states of the automaton that accepts what contains each phrase, no two in one place."""
+    """All assignments of a hypothesis' tokens to the phrases of its sentence, without those that another one dominates:
+    the states of an automaton that accepts translations with each phrase in a place of its own."""
 
     phrases: tuple[Phrase, ...]
     matches: frozenset[Match]
 
-    @property
+    @cached_property
     def missing(self) -> int:
-        """Tokens that are still to come, at least."""
+        """Least number of further tokens; an upper bound of it where matches were dropped."""
         return min(map(self._missing, self.matches))
 
-    @property
+    @cached_property
     def next_tokens(self) -> tuple[int, ...]:
-        """Those that go on with a phrase or begin one."""
+        """Tokens that continue or begin a phrase in some match."""
         going_on = [match.rest[0] for match in self.matches if match.rest]
         beginning = [self.phrases[place][0] for match in self.matches if not match.rest for place in match.unmet]
         return tuple(sorted({*going_on, *beginning}))
@@ -66,6 +67,9 @@ class Progress:
     def after(self, token: int) -> Progress:
         """With one more token. It goes on with the phrase that is begun; where none is, it begins one or belongs to
         none."""
+        if token not in self.next_tokens:
+            left = frozenset(match for match in self.matches if not match.rest)
+            return self if len(left) == len(self.matches) else Progress(self.phrases, left)
         found: set[Match] = set()
         for match in self.matches:
             if match.rest:
@@ -90,7 +94,7 @@ class Progress:
 
 
 def progress(phrases: Sequence[Phrase], tokens: Sequence[int]) -> Progress:
-    """Of a hypothesis."""
+    """Progress after the tokens of a hypothesis."""
     found = Progress(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]))
     for token in tokens:
         found = found.after(token)

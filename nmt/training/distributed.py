@@ -126,8 +126,8 @@ class Processes:
         all; one that has it in none keeps None, so that the optimizer leaves it alone as in a single process."""
 
     def summing(self) -> Callable[[Tensor], Tensor]:
-        """A function of sums over this process' part of a batch, (N,), that adds those over the parts of all others. It
-        asks them once: for further parts of the same batch, which are its own affair, it adds the same again."""
+        """An all-reduce of sums over one batch, (N,) to (N,). Its first call communicates; later ones, for further
+        parts of a batch that memory is not enough for, or for parts made again, add the same sums of the others."""
         return lambda own_N: own_N
 
     def take_over(self, tensors: Sequence[Tensor]) -> None:

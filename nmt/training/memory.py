@@ -55,8 +55,8 @@ def _resident_peak() -> int:
 
 
 Backward = Callable[[Batch | None, int], Losses]
-"""Adds the gradients of a batch or of a part of it, given its number among those of the update, from 0; None is an
-empty batch."""
+"""Adds the gradients of a batch, or of a part of it, and returns its losses. Arguments: the batch, None where this
+process has no rows of it; its number among those of the update, from 0."""
 
 
 class Fitting:

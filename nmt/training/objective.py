@@ -88,8 +88,8 @@ class Objective:
         self, batch: Batch | None, whole: Whole, *, update: int, summed: RewardSums = lambda own_3: own_3
     ) -> Losses:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
-        say. ``summed`` joins sums of rewards with those of other processes, who wait for them: None is a process'
-        empty share."""
+        say. ``summed`` adds sums of rewards over all processes. Without a batch this process has no rows, and still
+        joins in that sum."""
         config, device = self._config, self._compute.device
         if batch is None:
             if self._learns_from_rewards:

@@ -78,6 +78,12 @@ def test_posterior_is_the_sum_over_all_alignments(shape: tuple[int, int]) -> Non
     np.testing.assert_allclose(found.first_W1.numpy(), firsts, atol=1e-5)
 
 
+def test_what_cannot_be_explained_is_no_number_less() -> None:
+    """Tokens whose every probability is 0 leave finite counts."""
+    found = posterior(_direction(4), torch.zeros(1, 3, 2), torch.zeros(1, 2), torch.tensor([3]), torch.tensor([2]))
+    assert all(each.isfinite().all() for each in found)
+
+
 def test_padding_changes_nothing() -> None:
     direction = _direction(3)
     random = torch.Generator().manual_seed(5)

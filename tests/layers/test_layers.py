@@ -243,7 +243,9 @@ def test_in_float16_a_scaled_loss_has_gradients_for_improbable_tokens() -> None:
     exact = OutputLayer(4, 12).double()
     exact.load_state_dict(layer.state_dict())
     with torch.autocast("cpu", torch.float16):
-        losses = layer.loss(one, gold, chunk=4).objective, layer.divergence(one, other, chunk=4)
+        loss = layer.loss(one, gold, chunk=4)
+        losses = loss.objective, layer.divergence(one, other, chunk=4)
+    assert loss.correct is None
     truths = (
         F.cross_entropy(exact(exact_one), gold, reduction="sum"),
         divergence_by_softmax(exact, exact_one, exact_other),

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from nmt.models.seq2seq import Seq2Seq
+from nmt.search import constrained
 from nmt.search.beam import BeamSearch
 from nmt.search.constrained import MAX_MATCHES, Candidate, ConstrainedBeamSearch, Phrase, allocated, progress
 from nmt.search.rules import Rules, Shortest
@@ -168,12 +169,14 @@ def least_missing(tokens: Tokens, phrases: tuple[Phrase, ...]) -> int:
 def test_progress_counts_the_least_that_is_missing() -> None:
     """And the next tokens are all that bring a hypothesis nearer."""
     random = np.random.default_rng(1)
-    for phrases in orders():
-        for length in random.integers(0, 7, size=12).tolist():
-            tokens = tuple(random.choice([4, 4, 5, 1, 0], size=length).tolist())
+    longer = [tuple(random.choice([4, 4, 5, 1, 0], size=length).tolist()) for length in (5, 5, 6, 6, 7, 7)]
+    for phrases in ENTANGLED:
+        shorter = [tokens for size in range(4) for tokens in itertools.product([4, 5, 1], repeat=size)]
+        for tokens in [*shorter, *longer]:
             found = progress(phrases, tokens)
             assert found.missing == least_missing(tokens, phrases), (phrases, tokens)
-            nearer = {t for t in WORDS if least_missing((*tokens, t), phrases) < found.missing}
+            assert all(progress(order, tokens).missing == found.missing for order in itertools.permutations(phrases))
+            nearer = {t for t in (4, 5, 1, 0) if least_missing((*tokens, t), phrases) < found.missing}
             assert nearer <= set(found.next_tokens), (phrases, tokens)
 
 
@@ -184,6 +187,18 @@ def test_progress_of_phrases_that_fit_in_very_many_ways_is_bounded() -> None:
     assert len(found.matches) <= MAX_MATCHES + 1
     assert found.missing == 40  # every second one
     assert progress(phrases, [*range(41), 99, *(token for phrase in phrases for token in phrase)]).missing == 0
+
+
+def test_where_matches_are_dropped_a_hypothesis_can_still_be_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best match of one that is kept leads to the end in as many steps as are missing, whatever came before."""
+    monkeypatch.setattr(constrained, "MAX_MATCHES", 1)
+    for phrases in (*ENTANGLED, ((4, 5, 1, 0), (4, 1, 5), (4, 0, 0, 1))):
+        for tokens in itertools.product([4, 5, 1], repeat=3):
+            found = progress(phrases, tokens)
+            for missing in range(found.missing, 0, -1):
+                assert found.missing == missing, (phrases, tokens)
+                found = min((found.after(token) for token in found.next_tokens), key=lambda each: each.missing)
+            assert found.missing == 0, (phrases, tokens)
 
 
 def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_most() -> None:

@@ -329,7 +329,7 @@ def test_all_end_with_the_same_bits_and_one_writes_and_speaks(folder: Path, star
 
 
 def test_rewards_are_centred_with_the_draws_of_all_processes(folder: Path, start: Start) -> None:
-    """Each asks the others once for a batch, those with an empty share too; what all have summed is in the gradient."""
+    """Each asks the others once for a batch, those with an empty share too."""
     settings = ("training.stopping.updates=6", "training.batching.batch_tokens=25", "training.accumulate=2")
     start(folder, 3, *settings, "model.attention={weights: hard}", target=_sums_of_each)
     asked = [json.loads((folder / f"sums-{rank}.json").read_text(encoding="utf-8")) for rank in range(3)]
@@ -340,6 +340,20 @@ def test_rewards_are_centred_with_the_draws_of_all_processes(folder: Path, start
             assert each["all"] == pytest.approx(everything, abs=1e-4)
     draws = [[each["own"][0] for each in of_rank] for of_rank in asked]
     assert any(not all(each) and any(each) for each in zip(*draws, strict=True)), "an empty share, others not"
+
+
+def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many parts this process makes of its share: they do not know how many."""
+    asked: list[Sequence[float]] = []
+
+    def total(self: distributed.Joined, values: Sequence[float]) -> list[float]:
+        asked.append(values)
+        return [value + 10.0 for value in values]
+
+    monkeypatch.setattr(distributed.Joined, "total", total)
+    summed = distributed.Joined(0, 2).summing()
+    assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
+    assert asked == [[1.0, 2.0]]
 
 
 def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
