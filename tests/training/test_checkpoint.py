@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -166,3 +168,12 @@ def test_a_checkpoint_without_checksums_is_known_to_be_damaged_by_its_files(
     (folder / name).unlink() if damage == "gone" else (folder / name).write_bytes((folder / name).read_bytes()[:-3])
     with pytest.raises(folders.Damaged, match=name):
         checkpoint.check(folder)
+
+
+def test_weights_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    mask = os.umask(0o026)
+    try:
+        folder = checkpoint.save(tmp_path, 1, model(), {}, {"update": 1})
+    finally:
+        os.umask(mask)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o640}
