@@ -191,6 +191,16 @@ def test_unknown_words_go_where_their_neighbours_leave_room(
     assert forward_TS[0].argmax() == 0
 
 
+def test_pairs_of_tokens_may_be_gathered_in_parts(
+    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = [side[:20] for side in reversal]
+    whole = learn(*sides, source_tokens=30, target_tokens=30)
+    monkeypatch.setattr(hmm, "_NEW_PAIRS", 40)
+    parts = learn(*sides, source_tokens=30, target_tokens=30)
+    assert np.array_equal(parts.pair_E, whole.pair_E)
+
+
 def test_empty_sides_and_batches(
     reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

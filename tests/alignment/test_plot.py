@@ -127,6 +127,14 @@ def test_gold_and_links_are_drawn(tmp_path: Path) -> None:
     assert pixels(tmp_path / "no.png").sum() > pixels(tmp_path / "yes.png").sum()
 
 
+def test_a_link_stays_inside_its_cell_however_small_that_is(tmp_path: Path) -> None:
+    for count in (2, 40):
+        for name, links in (("no", []), ("yes", [(1, 1)])):
+            plot(np.zeros((count, count)), words(count), words(count), tmp_path / f"{name}.png", links=links)
+        differs = (pixels(tmp_path / "no.png") != pixels(tmp_path / "yes.png")).any(axis=2)
+        assert 0 < differs.sum() < (size(tmp_path / "no.png")[0] / count) ** 2
+
+
 def test_the_users_matplotlib_settings_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("text.usetex: true\naxes.facecolor: red\nfont.size: 40\nbackend: TkAgg\n")
     code = (

@@ -91,6 +91,7 @@ def test_unlinked_words_are_those_with_a_letter_or_digit() -> None:
     assert unlinked(pair) == (("Der", "7"), ())
     assert unlinked_share(pair) == pytest.approx(2 / 3)
     assert unlinked_share(aligned("Hund", "a b c d", ((0, 0),))) == pytest.approx(3 / 4)
+    assert unlinked_share(aligned("Hund", "a", ())) == 1.0
     assert unlinked_share(aligned("", "")) == unlinked_share(aligned("!", "?", ())) == 0.0
 
 
