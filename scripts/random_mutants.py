@@ -10,8 +10,8 @@ elsewhere moves none. Equivalent faults, which change no result, are left out by
 caught.
 
 A fault is caught by a test that fails, alone too, with it and passes without it, or that hangs with it. With
-``--coverage``, a file of ``pytest --cov=nmt --cov-context=test``, whose tree must still be where it was, the tests that
-run the place come first.
+``--coverage``, a file of ``pytest --cov=nmt --cov-context=test`` (`pip install pytest-cov`), whose tree must still be
+where it was, the tests that run the place come first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import importlib
 import json
 import math
 import os
@@ -369,9 +370,7 @@ class Covering:
     """Tests by the lines that they run."""
 
     def __init__(self, path: str) -> None:
-        from coverage import CoverageData
-
-        data = CoverageData(path)
+        data = importlib.import_module("coverage").CoverageData(path)  # no dependency: it is for this option alone
         data.read()
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._paths: dict[str, Path] = {}
