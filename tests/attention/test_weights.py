@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nmt.attention.mechanism import Asked, Mechanism, Parameter, Sizes, Weighted, Weighting
 from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.attention.reinforce import reinforce_loss
 from tests.attention.oracles import (
     WEIGHT_ORACLES,
     WEIGHTINGS,
@@ -125,7 +126,7 @@ def test_gradients_are_finite_where_scores_are_not(text: str, training: bool) ->
     weights_BHTS, choice = weigh(text, scores_BHTS, asked)
     outcome = (weights_BHTS * torch.randn_like(weights_BHTS)).sum()
     if choice is not None:
-        outcome = outcome + choice.loss(-torch.rand(B, T), torch.zeros(B, T, dtype=torch.bool))
+        outcome = outcome + reinforce_loss([choice], -torch.rand(B, T), torch.zeros(B, T, dtype=torch.bool))
     if outcome.requires_grad:
         outcome.backward()
         assert scores_BHTS.grad is not None

@@ -209,9 +209,9 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     def train_with(*settings: str) -> tuple[Spied, list[dict[str, Any]]]:
         seen: Spied = []
 
-        def spy(model: Any, source_BS: Any, target_BT: Any, feed: Any, *, smoothing: float, r_drop: float) -> Any:
+        def spy(model: Any, source_BS: Any, target_BT: Any, feed: Any, **options: Any) -> Any:
             seen.append((type(feed), getattr(feed, "gold_probability", None)))
-            return token_loss(model, source_BS, target_BT, feed, smoothing=smoothing, r_drop=r_drop)
+            return token_loss(model, source_BS, target_BT, feed, **options)
 
         with monkeypatch.context() as patched:
             patched.setattr("nmt.training.objective.token_loss", spy)

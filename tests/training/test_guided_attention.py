@@ -96,7 +96,8 @@ def test_a_batch_that_does_not_fit_is_guided_in_parts() -> None:
     own = objective_of(model, guided_attention={})
     whole, expected = gradients(model, own, [batch_of()])
 
-    def backward(batch: Batch) -> Losses:
+    def backward(batch: Batch | None, number: int) -> Losses:
+        assert batch is not None
         if len(batch.pairs_B) > 1:
             raise MemoryError
         return own.backward(batch, WHOLE, update=1)
