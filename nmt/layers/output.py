@@ -166,8 +166,8 @@ class _Vocabulary:
     f_V: Tensor
     """exp(bias) up to a factor."""
     has_range: bool
-    """Whether exponentials of logits as they are may be tried: not where to ask for the outcome costs more than a pass,
-    as on a GPU."""
+    """True on a CPU: exponentials are formed without subtracting the row's maximum, and formed again if they overflow.
+    On a GPU waiting for that check costs more than a pass over the logits."""
 
     @staticmethod
     def of(weight_VD: Tensor, bias_V: Tensor, dtype: torch.dtype) -> _Vocabulary:
