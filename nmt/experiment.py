@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from nmt.alignment.extract import Extraction, Grow
 from nmt.attention.reinforce import Sampled
+from nmt.config.structure import Structure, differences, dump, load_document, validate
 from nmt.core.files import naming, sync_entry
-from nmt.core.structure import Structure, differences, dump, load_document, validate
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
 from nmt.models.heads import matching

@@ -39,13 +39,13 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.seed import seed_everything
 from nmt.data.batching import collate, epoch_batches
-from nmt.layers import native
-from nmt.layers.dropout import Dropout
-from nmt.layers.feed_forward import FeedForward
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.encoder import EncoderLayer
+from nmt.nn import native
+from nmt.nn.dropout import Dropout
+from nmt.nn.feed_forward import FeedForward
 from nmt.training import memory, metrics
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.loading import build_model

@@ -60,7 +60,7 @@ PARTS = {
         ("torch", "numpy", "pydantic", "safetensors", "sacrebleu", "typer", "fastapi", "matplotlib"),
         ("torch", "matplotlib", "fastapi"),
         (
-            "tests/core/test_lines.py", "tests/core/test_structure.py", "tests/data/test_config.py",
+            "tests/core/test_lines.py", "tests/config/test_structure.py", "tests/data/test_config.py",
             "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/alignment/test_plot.py",
             "tests/serving/test_app.py", "tests/workflows/test_golden.py",
         ),

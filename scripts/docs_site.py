@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from nmt.cli.app import app
 from nmt.cli.grouped import GroupedCommand
-from nmt.core.explain import Section, sections
+from nmt.config.help import Section, sections
 from nmt.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parent.parent

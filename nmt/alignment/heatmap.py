@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from nmt.alignment.formats import Alignment, AlignmentWriter
-from nmt.core.text import clusters, cut, isolated, printable, width
+from nmt.core.terminal_width import clusters, cut, isolated, printable, width
 
 SHADES = " ░▒▓█"
 """Of weights from 0 to 1."""

@@ -34,7 +34,7 @@ from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
-from nmt.core.shapes import only_shapes
+from nmt.core.meta_init import only_shapes
 from nmt.data.batching import length_batches, pad
 from nmt.models.seq2seq import Seq2Seq
 

@@ -14,7 +14,7 @@ from nmt.alignment import Link
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.errors import InputError
-from nmt.core.text import drawable
+from nmt.core.terminal_width import drawable
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -18,11 +18,11 @@ from nmt.attention.mechanism import Asked, Parameter, Projections, Score, Sizes
 from nmt.attention.reinforce import Choice
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
-from nmt.layers import native
-from nmt.layers.deferred import DeferredLinear, DeferredMixture
-from nmt.layers.dropout import Dropout
-from nmt.layers.quantized import Int8Weight
-from nmt.layers.recompute import recomputed
+from nmt.nn import native
+from nmt.nn.deferred import DeferredLinear, DeferredMixture
+from nmt.nn.dropout import Dropout
+from nmt.nn.quantized import Int8Weight
+from nmt.nn.recompute import recomputed
 
 CELLS = 1 << 25
 """The most numbers, B x T x S x A, that a score may hold at once: 64 MiB in bfloat16."""

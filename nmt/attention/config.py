@@ -7,7 +7,7 @@ from pydantic import model_validator
 from nmt.attention.registry import AnyScoreOrNone, AnyWeighting, NoScore
 from nmt.attention.scores.additive import Additive
 from nmt.attention.weights.softmax import Softmax
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 
 
 class AttentionConfig(Structure):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nmt.layers import native
-from nmt.layers.deferred import DeferredSteps, recorded
+from nmt.nn import native
+from nmt.nn.deferred import DeferredSteps, recorded
 
 
 class InsideTanh:

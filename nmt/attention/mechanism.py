@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 
 if TYPE_CHECKING:
     from torch import Tensor

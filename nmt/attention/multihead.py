@@ -27,10 +27,10 @@ from nmt.attention.scores.dot import Dot
 from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
-from nmt.layers import native
-from nmt.layers.dropout import Dropout, random_bytes
-from nmt.layers.native import Told
-from nmt.layers.positions import rotated
+from nmt.nn import native
+from nmt.nn.dropout import Dropout, random_bytes
+from nmt.nn.native import Told
+from nmt.nn.positions import rotated
 
 
 @dataclass(frozen=True)

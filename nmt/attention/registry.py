@@ -19,8 +19,8 @@ from pydantic import Field
 
 from nmt.attention import scores, weights
 from nmt.attention.mechanism import Mechanism, Score, Weighting
+from nmt.config.structure import BareKind
 from nmt.core.errors import InputError
-from nmt.core.structure import BareKind
 
 Kind = TypeVar("Kind", bound=Mechanism)
 

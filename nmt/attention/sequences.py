@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nmt.layers import native
-from nmt.layers.native import Told
+from nmt.nn import native
+from nmt.nn.native import Told
 
 
 def has_kernels(projected_BTX: Tensor) -> bool:

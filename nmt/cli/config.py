@@ -26,7 +26,7 @@ Where = Annotated[
 
 def _keys(incomplete: str) -> list[str]:
     """The keys that a shell may complete a word to."""
-    from nmt.core.explain import keys
+    from nmt.config.help import keys
     from nmt.experiment import Experiment
 
     return [key for key in keys(Experiment) if key.startswith(incomplete)]
@@ -52,8 +52,8 @@ def config(
 
     What is shown is a configuration that gives the same run."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    from nmt.core.explain import explain as explained
-    from nmt.core.structure import dump
+    from nmt.config.help import explain as explained
+    from nmt.config.structure import dump
     from nmt.experiment import Experiment
 
     if explain is None:

@@ -22,8 +22,8 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
-from nmt.core.kernels import keep_few
 from nmt.core.memory import importing
+from nmt.core.onednn_cache import keep_few
 from nmt.serving import check_installed
 
 

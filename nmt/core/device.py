@@ -14,7 +14,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.kernels import keep_half
+from nmt.core.onednn_cache import keep_half
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 
@@ -25,7 +25,7 @@ _DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.b
 class Compute:
     """A device and the precision of its matrix products; weights themselves are always float32.
 
-    With ``int8``, which is for translation on a CPU, the large ones are of integers (``nmt.layers.quantized``) and the
+    With ``int8``, which is for translation on a CPU, the large ones are of integers (``nmt.nn.quantized``) and the
     others in the fastest precision that the CPU has.
     """
 

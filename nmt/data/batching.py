@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 from nmt.data.store import Ragged, Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS, PAD

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 from nmt.data.filters import DROPPED, Verdict
 from nmt.data.store import Ragged
 from nmt.data.vocabulary import UNK

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from nmt.core.errors import InputError
-from nmt.core.text import drawable
+from nmt.core.terminal_width import drawable
 from nmt.evaluation.by_length import FEW, LengthScores, length_label
 
 if TYPE_CHECKING:

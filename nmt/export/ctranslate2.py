@@ -17,11 +17,11 @@ from nmt.attention.weights.softmax import Softmax
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, EOS, UNK
-from nmt.layers.feed_forward import FeedForward
-from nmt.layers.positions import Learned, Sinusoidal, sinusoids
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.nn.feed_forward import FeedForward
+from nmt.nn.positions import Learned, Sinusoidal, sinusoids
 
 POSITIONS = 4096
 """How many positions are written out; CTranslate2 knows no others."""

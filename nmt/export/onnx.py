@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from nmt.core.record import BatchRecord
 from nmt.data.vocabulary import EOS
 from nmt.export.session import ENCODER, STEP
-from nmt.layers import native
-from nmt.layers.recurrent import RecurrentStack
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn import native
+from nmt.nn.recurrent import RecurrentStack
 
 OPSET = 20
 """The version of ONNX's operators that the graphs are written in."""

@@ -1,7 +1,7 @@
 """A model that chooses among some tokens of its vocabulary: the output layer computes no other (Jean et al. 2015, "On
 Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2).
 
-What all sentences have is one matrix product; for what each has of its own see ``nmt.layers.listed``.
+What all sentences have is one matrix product; for what each has of its own see ``nmt.nn.listed``.
 
 Shapes as in ``seq2seq``; X tokens that a sentence chooses among, C of them common to all sentences, L its own, U those
 of all sentences together.
@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.core.record import BatchRecord
-from nmt.layers.listed import ListedLogits, Lists
 from nmt.models.seq2seq import Seq2Seq, Step
+from nmt.nn.listed import ListedLogits, Lists
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)

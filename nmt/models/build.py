@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.layers.embedding import Embedding
-from nmt.layers.output import OutputLayer
 from nmt.models.config import ModelConfig
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.rnn.decoder import RNNDecoder
@@ -13,6 +11,8 @@ from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
+from nmt.nn.embedding import Embedding
+from nmt.nn.output import OutputLayer
 
 
 def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: int, bos: int) -> Seq2Seq[Any, Any]:

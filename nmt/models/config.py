@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from nmt.attention.config import AttentionConfig
-from nmt.core.places import DefaultKind
-from nmt.core.structure import BareKind, Structure
-from nmt.layers.config import DropoutConfig, EmbeddingConfig
+from nmt.config.schema import DefaultKind
+from nmt.config.structure import BareKind, Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
 AnyEncoder = Annotated[
     RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind

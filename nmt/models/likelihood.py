@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from nmt.attention.reinforce import RewardSums, reinforce_loss
-from nmt.layers.output import OutputLayer, TokenLoss
 from nmt.models.feed import Feed
 from nmt.models.guidance import Guide
 from nmt.models.seq2seq import Branches, Decoded, Seq2Seq
+from nmt.nn.output import OutputLayer, TokenLoss
 
 
 def token_loss(

@@ -7,9 +7,9 @@ from torch import nn
 
 from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
-from nmt.layers.output import OutputLayer
-from nmt.layers.quantized import Int8Weight
-from nmt.layers.recurrent import RecurrentStack
+from nmt.nn.output import OutputLayer
+from nmt.nn.quantized import Int8Weight
+from nmt.nn.recurrent import RecurrentStack
 
 
 def quantize(model: nn.Module, dtype: torch.dtype) -> None:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
-from nmt.layers.native import BestOutputs
-from nmt.layers.output import OutputLayer
 from nmt.models.feed import Feed, TeacherForcing
+from nmt.nn.native import BestOutputs
+from nmt.nn.output import OutputLayer
 
 if TYPE_CHECKING:
     from nmt.models.among import Among, Choices

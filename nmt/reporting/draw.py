@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmt.core.errors import InputError
-from nmt.core.text import drawable
+from nmt.core.terminal_width import drawable
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.plot import (
     AXIS_COLOUR,

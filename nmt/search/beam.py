@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
-from nmt.layers.native import BestOutputs
 from nmt.models.searchable import Searchable
 from nmt.models.seq2seq import Step
+from nmt.nn.native import BestOutputs
 from nmt.search.best import largest, log_normalizer, parts
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.rules import Rules

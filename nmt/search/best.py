@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from nmt.layers import native
+from nmt.nn import native
 
 PARTS = 8
 SHORT = 1024

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 
 
 class SamplingConfig(Structure):

@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, field_validator
 from starlette.requests import ClientDisconnect, Request
 
-from nmt.core.document import Document, Tree, describe
+from nmt.config.structure import Structure, validate
+from nmt.config.yaml_source import Document, Tree, describe
 from nmt.core.errors import InputError
-from nmt.core.structure import Structure, validate
 from nmt.serving.engine import Asked
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 from nmt.data.batching import BatchingConfig
 from nmt.data.config import FilePath
 from nmt.training.feed import AnyFeed, TeacherForcingConfig

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from nmt.core.structure import BareKind, Structure
+from nmt.config.structure import BareKind, Structure
 
 if TYPE_CHECKING:
     from nmt.models.feed import Feed

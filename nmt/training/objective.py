@@ -13,11 +13,11 @@ from nmt.attention.attention import Attention
 from nmt.attention.reinforce import RewardSums, Sampled
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.layers.recompute import recomputing
 from nmt.models.guidance import Guide
 from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.risk import MinimumRisk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nmt.core.text import cut
+from nmt.core.terminal_width import cut
 
 BOLD, FAINT, GREEN, YELLOW = 1, 2, 32, 33
 """What a terminal calls them (SGR)."""

@@ -32,9 +32,9 @@ from torch import Tensor, nn
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.layers.output import TokenLoss
 from nmt.models.feed import drawn
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
 from nmt.training.config import RiskConfig
 
 COMPACT_BELOW = 0.8

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.core.structure import BareKind, Structure
+from nmt.config.structure import BareKind, Structure
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 

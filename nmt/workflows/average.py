@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from nmt import experiment as experiments
+from nmt.config.structure import differences
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.structure import differences
 from nmt.training import folders
 from nmt.training.config import HIGHER_IS_BETTER
 from nmt.training.metrics import read

@@ -6,10 +6,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.config.structure import parse_document, validate
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.core.structure import parse_document, validate
 from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.core.document import write
+from nmt.config.yaml_source import write
 from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Survey
 

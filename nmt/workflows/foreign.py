@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.core.document import Document, Place, Tree, clip, describe, dotted, write
+from nmt.config.yaml_source import Document, Place, Tree, clip, describe, dotted, write
 from nmt.core.errors import InputError
 
 SECTIONS = ("run", "seed", "data", "model", "training", "search")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nmt.core.document import Document, Tree, describe
+from nmt.config.yaml_source import Document, Tree, describe
 from nmt.workflows.foreign import Foreign, run_named
 
 SCORES = {"dot": "dot", "general": "general", "mlp": "additive"}

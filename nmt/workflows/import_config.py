@@ -6,11 +6,11 @@ import shlex
 import sys
 from pathlib import Path
 
+from nmt.config.structure import validate
+from nmt.config.yaml_source import Document, load_document, parse_document
 from nmt.core import log
-from nmt.core.document import Document, load_document, parse_document
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.core.structure import validate
 from nmt.experiment import Experiment
 from nmt.workflows.foreign import Foreign
 from nmt.workflows.from_joeynmt import from_joeynmt, is_joeynmt

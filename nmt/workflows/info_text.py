@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
-from nmt.core.text import printable
+from nmt.core.terminal_width import printable
 from nmt.workflows.info import Checkpoint, Info
 from nmt.workflows.locate import ALIGNER, LAYER, SHORTLIST
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nmt import experiment as experiments
+from nmt.config.structure import differences
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.shapes import only_shapes, to_be_filled
-from nmt.core.structure import differences
+from nmt.core.meta_init import only_shapes, to_be_filled
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD

@@ -17,12 +17,12 @@ import numpy as np
 
 from nmt import experiment as experiments
 from nmt.alignment.formats import JsonlWriter
+from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.files import naming, whole_file
 from nmt.core.seed import seed_everything
-from nmt.core.structure import differences, dump
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
 from nmt.data.pieces import Lengths

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.config.structure import differences
 from nmt.core.errors import InputError
-from nmt.core.structure import differences
 from nmt.experiment import Experiment
 
 BASELINE = "baseline"

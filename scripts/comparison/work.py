@@ -24,9 +24,9 @@ from comparison.children import Children, Stopped
 from comparison.measure import Request, Split
 from comparison.systems import Base, System
 from nmt import experiment as experiments
+from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.structure import differences, dump
 from nmt.experiment import Experiment
 
 

@@ -11,7 +11,7 @@ import pytest
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
 from nmt.alignment.heatmap import HeatmapWriter, heatmap, shade
-from nmt.core.text import width
+from nmt.core.terminal_width import width
 
 
 def alignment(sources: str, targets: str, weights: list[list[float]], links: Links = ()) -> Alignment:

@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
 from nmt.attention.reinforce import Choice
-from nmt.core.structure import parse_document, validate
+from nmt.config.structure import parse_document, validate
 
 Floats = list[float]
 

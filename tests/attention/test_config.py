@@ -6,8 +6,8 @@ import pytest
 
 from nmt.attention.config import AttentionConfig
 from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.config.structure import dump, parse_document, validate
 from nmt.core.errors import InputError
-from nmt.core.structure import dump, parse_document, validate
 
 
 def read(text: str) -> AttentionConfig:

@@ -15,8 +15,8 @@ from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import Apart, HeadsAttended, JointMemory, MultiHead, Projected, Together
 from nmt.attention.registry import SCORES
 from nmt.attention.scores.scaled_dot import ScaledDot
-from nmt.layers import native
-from nmt.layers.native.compiled import compiled
+from nmt.nn import native
+from nmt.nn.native.compiled import compiled
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
 B, T, S = 3, 4, 5

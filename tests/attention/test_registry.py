@@ -62,7 +62,7 @@ import sys
 from nmt.attention.config import AttentionConfig
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.core.errors import InputError
-from nmt.core.structure import parse_document, validate
+from nmt.config.structure import parse_document, validate
 print(*SCORES)
 print(*WEIGHTS)
 try:

@@ -13,7 +13,7 @@ from nmt.attention.attention import Attended, Attention, AttentionLoop, Attentio
 from nmt.attention.inside_tanh import InsideTanh
 from nmt.attention.mechanism import Projections, Sizes
 from nmt.attention.registry import SCORES
-from nmt.layers.native.compiled import compiled
+from nmt.nn.native.compiled import compiled
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
 B, T, S = 2, 3, 5

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from nmt.config.structure import dump, parse_document, validate
 from nmt.core.errors import InputError
-from nmt.core.structure import dump, parse_document, validate
 from nmt.data.config import DataConfig, SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair, load_tokenizers
 from nmt.workflows.prepare import prepare

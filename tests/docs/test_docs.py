@@ -16,8 +16,8 @@ import yaml
 from typer.core import TyperGroup
 
 from nmt.cli.app import app
-from nmt.core.explain import keys
-from nmt.core.structure import Document, parse_document, validate
+from nmt.config.help import keys
+from nmt.config.structure import Document, parse_document, validate
 from nmt.experiment import Experiment
 
 ROOT = Path(__file__).parents[2]
@@ -97,8 +97,8 @@ import torch
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
 from nmt.cli.app import app
-from nmt.core.explain import keys
-from nmt.core.structure import parse_document, validate
+from nmt.config.help import keys
+from nmt.config.structure import parse_document, validate
 config = validate(AttentionConfig, parse_document("score: {name}", "config.yaml"))
 attention = Attention(config, query_size=4, key_size=4, value_size=4)
 if attention.key_weight_AK is not None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.core.explain import keys, sections
-from nmt.core.structure import Document, validate
+from nmt.config.help import keys, sections
+from nmt.config.structure import Document, validate
 from nmt.experiment import Experiment
 from tests.docs.pages import ROOT
 from tests.docs.test_commands import options_of

@@ -33,8 +33,8 @@ from nmt.alignment.formats import (
 )
 from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.alignment.link_files import TsvWriter, read_links
+from nmt.config.structure import parse_document, validate
 from nmt.core.lines import Line
-from nmt.core.structure import parse_document, validate
 from nmt.data.config import CorpusConfig, SubwordsConfig
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text

@@ -24,10 +24,10 @@ from nmt.alignment.aligner import learn_aligner, load_aligner, save_aligner
 from nmt.alignment.formats import NpzWriter, parse_gold, parse_json, read_npz
 from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.alignment.link_files import TsvWriter, read_links
-from nmt.core.document import parse_document
+from nmt.config.structure import validate
+from nmt.config.yaml_source import parse_document
 from nmt.core.errors import LONGEST, InputError
 from nmt.core.files import read_json, read_whole
-from nmt.core.structure import validate
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ import pytest
 
 import nmt
 from nmt.attention.registry import SCORES
-from nmt.core.structure import parse_document, validate
+from nmt.config.structure import parse_document, validate
 from nmt.experiment import Experiment
 from nmt.workflows.train import train
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.structure import dump, parse_document, validate
 from nmt.core.errors import InputError
-from nmt.core.structure import dump, parse_document, validate
 from nmt.models.config import ModelConfig
 from nmt.models.transformer.config import TransformerDecoderConfig
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.core.structure import parse_document
+from nmt.config.structure import parse_document
 from nmt.models.rnn.decoder import RNNDecoder
 from tests.attention.oracles import WEIGHTINGS
 from tests.models.plain_decoder import SOURCES, TARGETS, decode, padded

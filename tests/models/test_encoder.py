@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.config import DropoutConfig
-from nmt.layers.embedding import Embedding
-from nmt.layers.recurrent import CELLS, RecurrentStack
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.encoder import RNNEncoder
+from nmt.nn.config import DropoutConfig
+from nmt.nn.embedding import Embedding
+from nmt.nn.recurrent import CELLS, RecurrentStack
 
 WIDTH, TOKENS, PAD = 5, 9, 0
 SENTENCES = [[4, 5, 1, 4, 3], [5, 3], [3], [8, 7, 6, 3]]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
-from nmt.core.structure import parse_document, validate
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss

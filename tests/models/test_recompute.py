@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.layers.recompute import recomputing
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
+from nmt.nn.recompute import recomputing
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, make, tree, variants
 

@@ -14,10 +14,6 @@ from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
 from nmt.core import device
 from nmt.core.device import Compute
-from nmt.layers.config import DropoutConfig
-from nmt.layers.dropout import Dropout
-from nmt.layers.feed_forward import FeedForward
-from nmt.layers.positions import rotated, sinusoids
 from nmt.models.config import ModelConfig
 from nmt.models.feed import FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
@@ -27,6 +23,10 @@ from nmt.models.transformer.config import ROTATING, TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.models.transformer.searching import SearchState, TrailState
+from nmt.nn.config import DropoutConfig
+from nmt.nn.dropout import Dropout
+from nmt.nn.feed_forward import FeedForward
+from nmt.nn.positions import rotated, sinusoids
 from nmt.workflows.loading import for_inference
 from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer

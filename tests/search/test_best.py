@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from nmt.layers import native
-from nmt.layers.native.compiled import compiled
+from nmt.nn import native
+from nmt.nn.native.compiled import compiled
 from nmt.search.best import PARTS, SHORT, TOGETHER, largest, parts
 
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.layers.native import expected
-from nmt.layers.native.compiled import compiled
-from nmt.layers.output import OutputLayer
 from nmt.models.ensemble import Ensemble
 from nmt.models.quantize import quantize
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.native import expected
+from nmt.nn.native.compiled import compiled
+from nmt.nn.output import OutputLayer
 from nmt.search import beam as beam_search
 from nmt.search import best as largest_entries
 from nmt.search import path

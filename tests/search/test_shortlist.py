@@ -11,11 +11,11 @@ from torch import nn
 
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
-from nmt.layers import native
-from nmt.layers.native.compiled import compiled
-from nmt.layers.quantized import Int8Weight
 from nmt.models.ensemble import Ensemble
 from nmt.models.quantize import quantize
+from nmt.nn import native
+from nmt.nn.native.compiled import compiled
+from nmt.nn.quantized import Int8Weight
 from nmt.search import best
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.decode import decode

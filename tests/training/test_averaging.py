@@ -11,9 +11,9 @@ import pytest
 import safetensors.numpy
 import torch
 
+from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
-from nmt.core.structure import parse_document, validate
 from nmt.data.batching import Batch, collate
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load

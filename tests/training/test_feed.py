@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
-from nmt.core.structure import parse_document, validate
 from nmt.experiment import load
 from nmt.models.feed import FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss

@@ -14,9 +14,9 @@ import torch
 
 import nmt
 from nmt.alignment.error_rate import Gold, score
+from nmt.config.structure import parse_document, validate
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.core.structure import parse_document, validate
 from nmt.data.batching import Batch, halves, pad, token_links
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing

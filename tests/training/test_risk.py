@@ -14,9 +14,9 @@ import sacrebleu
 import torch
 from torch import Tensor
 
+from nmt.config.structure import parse_document, validate
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.structure import parse_document, validate
 from nmt.data.batching import Batch, halves, pad
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.experiment import Experiment, load

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
-from nmt.core.structure import parse_document, validate
 from nmt.training.config import StoppingConfig, TrainingConfig
 from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
 from nmt.training.stopping import Standing

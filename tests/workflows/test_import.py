@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.core.document import parse_document
+from nmt.config.yaml_source import parse_document
 from nmt.experiment import Experiment, load
 from tests.workflows.runs import Command, in_process
 

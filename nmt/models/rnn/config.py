@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from nmt.core.structure import Structure
-from nmt.layers.config import Layers, Size
+from nmt.config.structure import Structure
+from nmt.nn.config import Layers, Size
 
 Cell = Literal["elman", "gru", "lstm"]
 

@@ -17,15 +17,15 @@ from nmt.attention.attention import Attended, Attention, AttentionMemory
 from nmt.attention.config import AttentionConfig
 from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
-from nmt.layers.config import DropoutConfig
-from nmt.layers.deferred import DeferredLinear
-from nmt.layers.dropout import Dropout
-from nmt.layers.embedding import Embedding
-from nmt.layers.precision import compute_dtype
-from nmt.layers.recurrent import Known, RecurrentStack, StackState
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig
 from nmt.models.rnn.context import handover, summary
 from nmt.models.seq2seq import Branches, Decoded, Decoder, DecoderStep, Encoded
+from nmt.nn.config import DropoutConfig
+from nmt.nn.deferred import DeferredLinear
+from nmt.nn.dropout import Dropout
+from nmt.nn.embedding import Embedding
+from nmt.nn.precision import compute_dtype
+from nmt.nn.recurrent import Known, RecurrentStack, StackState
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.config import DropoutConfig
-from nmt.layers.dropout import Dropout
-from nmt.layers.embedding import Embedding
-from nmt.layers.recurrent import RecurrentStack
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.seq2seq import Encoded, Encoder
+from nmt.nn.config import DropoutConfig
+from nmt.nn.dropout import Dropout
+from nmt.nn.embedding import Embedding
+from nmt.nn.recurrent import RecurrentStack
 
 
 class RNNEncoder(Encoder):

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import MultiHead
-from nmt.layers.config import DropoutConfig
-from nmt.layers.dropout import Dropout
-from nmt.layers.feed_forward import FeedForward
-from nmt.layers.positions import Learned, Sinusoidal, Unchanged
-from nmt.layers.precision import compute_dtype
 from nmt.models.transformer.config import TransformerConfig
+from nmt.nn.config import DropoutConfig
+from nmt.nn.dropout import Dropout
+from nmt.nn.feed_forward import FeedForward
+from nmt.nn.positions import Learned, Sinusoidal, Unchanged
+from nmt.nn.precision import compute_dtype
 
 
 class Entrance(nn.Module):

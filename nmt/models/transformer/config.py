@@ -8,8 +8,8 @@ from pydantic import model_validator
 
 from nmt.attention.registry import AnyScore
 from nmt.attention.scores.scaled_dot import ScaledDot
-from nmt.core.structure import Structure
-from nmt.layers.config import Layers, Size
+from nmt.config.structure import Structure
+from nmt.nn.config import Layers, Size
 
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "rotary"]

@@ -16,13 +16,13 @@ from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import HeadsAttended, MultiHead, Projected
 from nmt.attention.reinforce import Choice
 from nmt.core.record import BatchRecord
-from nmt.layers.config import DropoutConfig
-from nmt.layers.embedding import Embedding
-from nmt.layers.recompute import recomputed
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerDecoderConfig
 from nmt.models.transformer.searching import SearchState, SearchSteps
+from nmt.nn.config import DropoutConfig
+from nmt.nn.embedding import Embedding
+from nmt.nn.recompute import recomputed
 
 
 @dataclass(frozen=True)

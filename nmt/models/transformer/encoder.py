@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.config import DropoutConfig
-from nmt.layers.embedding import Embedding
-from nmt.layers.recompute import recomputed
 from nmt.models.seq2seq import Encoded, Encoder, mean_state
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerEncoderConfig
+from nmt.nn.config import DropoutConfig
+from nmt.nn.embedding import Embedding
+from nmt.nn.recompute import recomputed
 
 
 class EncoderLayer(nn.Module):

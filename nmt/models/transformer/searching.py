@@ -23,14 +23,14 @@ from torch.nn import functional as F
 
 from nmt.attention.multihead import HeadsAttended, MultiHead, Projected, Together
 from nmt.core.record import BatchRecord, shared
-from nmt.layers import native
-from nmt.layers.embedding import Embedding
-from nmt.layers.feed_forward import FeedForward
-from nmt.layers.positions import Angles, Unchanged, turned
-from nmt.layers.precision import compute_dtype
-from nmt.layers.product import Product
 from nmt.models.seq2seq import DecoderStep
 from nmt.models.transformer.block import Entrance, Residual
+from nmt.nn import native
+from nmt.nn.embedding import Embedding
+from nmt.nn.feed_forward import FeedForward
+from nmt.nn.positions import Angles, Unchanged, turned
+from nmt.nn.precision import compute_dtype
+from nmt.nn.product import Product
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from nmt.layers.precision import compute_dtype
-from nmt.layers.quantized import Int8Weight, add_product
+from nmt.nn.precision import compute_dtype
+from nmt.nn.quantized import Int8Weight, add_product
 
 
 class DeferredSteps(ABC):

@@ -11,9 +11,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from nmt.layers.native import BestOutputs
-from nmt.layers.precision import compute_dtype
-from nmt.layers.quantized import Int8Weight, best_outputs
+from nmt.nn.native import BestOutputs
+from nmt.nn.precision import compute_dtype
+from nmt.nn.quantized import Int8Weight, best_outputs
 
 
 @dataclass(frozen=True)

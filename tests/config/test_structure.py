@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from nmt.core.document import parse_document, write
+from nmt.config.structure import Structure, differences, dump, load_document, validate
+from nmt.config.yaml_source import parse_document, write
 from nmt.core.errors import InputError
-from nmt.core.structure import Structure, differences, dump, load_document, validate
 
 
 class Rnn(Structure):

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from nmt.core.document import INTEGER, NUMBER, Document, Place, Tree, describe, dotted
-from nmt.core.places import choices_of, follow, kinds_of, locate, pick, structures_of, walk
+from nmt.config.schema import choices_of, follow, kinds_of, locate, pick, structures_of, walk
+from nmt.config.yaml_source import INTEGER, NUMBER, Document, Place, Tree, describe, dotted
 
 
 def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[ErrorDetails]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from nmt.core.document import Place, Tree
+from nmt.config.yaml_source import Place, Tree
 
 
 def members_of(annotation: Any) -> list[Any]:

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from nmt.config.help import explain, meaning
+from nmt.config.schema import walk
+from nmt.config.structure import Structure
 from nmt.core.errors import InputError
-from nmt.core.explain import explain, meaning
-from nmt.core.places import walk
-from nmt.core.structure import Structure
 from nmt.experiment import Experiment
 
 

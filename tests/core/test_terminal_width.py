@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.core.text import clusters, cut, isolated, printable, width
+from nmt.core.terminal_width import clusters, cut, isolated, printable, width
 
 
 @pytest.mark.parametrize(

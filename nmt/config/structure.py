@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from nmt.core.document import Document, Place, Tree, dotted, load_document, parse_document, write
+from nmt.config.errors import describe_faults
+from nmt.config.yaml_source import Document, Place, Tree, dotted, load_document, parse_document, write
 from nmt.core.errors import InputError
-from nmt.core.faults import describe_faults
 
 __all__ = ["Document", "Structure", "differences", "dump", "load_document", "parse_document", "validate"]
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.layers.native.compiled import compiled, multiplies_tiles
+from nmt.nn.native.compiled import compiled, multiplies_tiles
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from nmt.layers import native
-from nmt.layers.dropout import Dropout
-from nmt.layers.quantized import Int8Weight
-from nmt.layers.recurrent import CellKind, RecurrentStack
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.quantize import quantize
+from nmt.nn import native
+from nmt.nn.dropout import Dropout
+from nmt.nn.quantized import Int8Weight
+from nmt.nn.recurrent import CellKind, RecurrentStack
 from tests.models.variants import tree
 
 
@@ -125,7 +125,7 @@ def test_sequences_of_any_lengths_in_any_order_are_each_as_if_alone(
     """The steps are those of the longest, of which others take part in theirs; two layers, several steps at once."""
     if way == "operations":
         monkeypatch.setattr(native, "_kernels", lambda _: None)
-    monkeypatch.setattr("nmt.layers.recurrent.KNOWN_ROWS", 9)
+    monkeypatch.setattr("nmt.nn.recurrent.KNOWN_ROWS", 9)
     torch.manual_seed(5)
     stack = RecurrentStack(cell, input_size=6, size=8, layers=2).eval()
     exact, dropout = copy.deepcopy(stack), Dropout(0.0)

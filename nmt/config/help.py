@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from nmt.core.document import Place, Tree, clip
+from nmt.config.schema import kinds_of, members_of
+from nmt.config.yaml_source import Place, Tree, clip
 from nmt.core.errors import InputError
-from nmt.core.places import kinds_of, members_of
 
 WIDTH = 100
 """Of the text, in characters."""

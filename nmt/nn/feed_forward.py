@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.layers.dropout import Dropout
+from nmt.nn.dropout import Dropout
 
 
 class FeedForward(nn.Module):

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmt.core.shapes import only_shapes, to_be_filled
+from nmt.core.meta_init import only_shapes, to_be_filled
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from tests.models.variants import TRANSFORMER, make, tree
@@ -71,7 +71,7 @@ def test_nothing_is_drawn_for_what_is_to_be_filled(config: dict[str, Any]) -> No
 def test_pytorchs_compiler_is_not_imported() -> None:
     program = """
 import sys
-from nmt.core.shapes import only_shapes
+from nmt.core.meta_init import only_shapes
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from tests.models.variants import TRANSFORMER, tree

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nmt.core.structure import Structure
+from nmt.config.structure import Structure
 
 Rate = Annotated[float, Field(ge=0.0, le=0.99)]
 Size = Annotated[int, Field(gt=0, le=1 << 20)]

@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.core.record import BatchRecord
-from nmt.layers import native
-from nmt.layers.output import OutputLayer
-from nmt.layers.quantized import Int8Weight, listed
+from nmt.nn import native
+from nmt.nn.output import OutputLayer
+from nmt.nn.quantized import Int8Weight, listed
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from nmt.attention.inside_tanh import InsideTanh
-from nmt.layers.deferred import DeferredLinear, DeferredMixture, DeferredSteps
-from nmt.layers.dropout import Dropout, random_bytes
-from nmt.layers.output import OutputLayer
-from nmt.layers.quantized import Int8Weight
-from nmt.layers.recurrent import CELLS, LSTM, CellKind, CellState, Recurrent, RecurrentStack, StackState
+from nmt.nn.deferred import DeferredLinear, DeferredMixture, DeferredSteps
+from nmt.nn.dropout import Dropout, random_bytes
+from nmt.nn.output import OutputLayer
+from nmt.nn.quantized import Int8Weight
+from nmt.nn.recurrent import CELLS, LSTM, CellKind, CellState, Recurrent, RecurrentStack, StackState
 
 
 @pytest.fixture(autouse=True)

@@ -18,12 +18,12 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from nmt.core.record import BatchRecord
-from nmt.layers import native
-from nmt.layers.deferred import DeferredLinear, DeferredSum
-from nmt.layers.dropout import Dropout
-from nmt.layers.precision import compute_dtype
-from nmt.layers.quantized import lstm_weights
-from nmt.layers.recompute import recomputed
+from nmt.nn import native
+from nmt.nn.deferred import DeferredLinear, DeferredSum
+from nmt.nn.dropout import Dropout
+from nmt.nn.precision import compute_dtype
+from nmt.nn.quantized import lstm_weights
+from nmt.nn.recompute import recomputed
 
 KNOWN_ROWS = 256
 """Of what is known of steps before they are taken, so many rows are formed at a time: they stay in the cache."""

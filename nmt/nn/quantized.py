@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.layers import native
+from nmt.nn import native
 
 LARGEST = 127
 

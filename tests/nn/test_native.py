@@ -17,14 +17,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.layers import native
-from nmt.layers.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
-from nmt.layers.native.compiled import compiled
-from nmt.layers.quantized import Int8Weight, add_product, listed, lstm_weights
+from nmt.nn import native
+from nmt.nn.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
+from nmt.nn.native.compiled import compiled
+from nmt.nn.quantized import Int8Weight, add_product, listed, lstm_weights
 from nmt.search.best import log_normalizer
 from tests.models.variants import TRANSFORMER, make, tree
 
-making = importlib.import_module("nmt.layers.native.compiled")  # of whose name the package has a function
+making = importlib.import_module("nmt.nn.native.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
@@ -670,7 +670,7 @@ def test_the_log_normalizer_without_kernels(monkeypatch: pytest.MonkeyPatch) -> 
 TRY = """
 import torch
 from nmt.core import log
-from nmt.layers import native
+from nmt.nn import native
 log.set_verbosity(log.Verbosity.VERBOSE)
 with torch.no_grad():
     print(native.kernels(torch.zeros(1)) is not None)

@@ -1,0 +1,1 @@
+"""Configurations in YAML: read with line numbers, checked, explained."""
