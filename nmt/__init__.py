@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
-    from nmt.workflows.translator import load as load
+    from nmt.translator.translator import load as load
 
 # Threads that have done their part of a matrix product look out for the next one for some 20 microseconds, and then
 # sleep. By default they look out for a thousand, and where another program has one of the cores, all wait for a thread
@@ -30,7 +30,7 @@ __all__ = ["__version__", "load"]
 
 def __getattr__(name: str) -> Any:
     if name == "load":
-        from nmt.workflows.translator import load
+        from nmt.translator.translator import load
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

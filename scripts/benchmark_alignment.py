@@ -48,7 +48,7 @@ from nmt.workflows.align import pairs
 
 if TYPE_CHECKING:
     from nmt.alignment.aligner import WordAligner
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 
 EFLOMAL = "eflomal: learning and aligning"

@@ -28,9 +28,9 @@ from nmt.alignment.directions import join
 from nmt.alignment.suspects import Kind, length, suspect, unlinked_share, usual_lengths
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
-from nmt.workflows.both_directions import BothDirections
+from nmt.translator.both_directions import BothDirections
+from nmt.translator.translator import Translator, load
 from nmt.workflows.corpus_reports import pair_nlls
-from nmt.workflows.translator import Translator, load
 
 Fault: TypeAlias = Literal["swapped", "dropped"]
 

@@ -46,9 +46,10 @@ from nmt.models.transformer.encoder import EncoderLayer
 from nmt.nn import native
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
-from nmt.training import memory, metrics
+from nmt.training import metrics
+from nmt.training.more import out_of_memory as memory
 from nmt.training.optimizer import NamedOptimizer
-from nmt.workflows.loading import build_model
+from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
 
 RUNS = 5

@@ -159,10 +159,10 @@ def _own(
     """What ``nmt translate`` does."""
     import nmt
     from nmt.core.memory import keep
-    from nmt.workflows.answering import Wanted, Window
+    from nmt.translator.translator import EngineName
+    from nmt.translator.windows import Wanted, Window
+    from nmt.translator.workers import Loading, Workers
     from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
-    from nmt.workflows.translator import EngineName
-    from nmt.workflows.workers import Loading, Workers
 
     engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
     if engine not in engines:
@@ -197,7 +197,7 @@ def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) 
 
     from nmt import experiment as experiments
     from nmt.export.engine import BATCH_TOKENS
-    from nmt.workflows.locate import find_checkpoint, run_of
+    from nmt.translator.find_run import find_checkpoint, run_of
 
     run = run_of(find_checkpoint(model))
     search = experiments.load(run / experiments.FILE, overrides).search

@@ -41,7 +41,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
 from nmt.training import folders
-from nmt.workflows.locate import check
+from nmt.translator.find_run import check
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "data" / "de-en"

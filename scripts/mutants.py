@@ -140,14 +140,14 @@ MUTANTS = (
     ),
     Mutant(
         "a repeated sequence is found one place too far",
-        "nmt/search/rules.py",
+        "nmt/search/logits_processors.py",
         "logits_NV[row_M, grams_NWn[row_M, place_M, before]]",
         "logits_NV[row_M, grams_NWn[row_M, place_M, 0]]",
         (OPTIONS, "-k", "twice"),
     ),
     Mutant(
         "rules rule out what the prefix demands",
-        "nmt/search/rules.py",
+        "nmt/search/logits_processors.py",
         "torch.where(has_choice_N1, logits_NV.gather(1, token_N1), kept_N1)",
         "logits_NV.gather(1, token_N1)",
         (OPTIONS, "-k", "told or stronger"),
@@ -161,7 +161,7 @@ MUTANTS = (
     ),
     Mutant(
         "a draw is scored at its own temperature",
-        "nmt/search/path.py",
+        "nmt/search/sequential.py",
         "-log_normalizer(logits_NV.float())",
         "-log_normalizer(logits_NV.float() / 2)",
         (OPTIONS, "-k", "draw"),
@@ -234,7 +234,7 @@ MUTANTS = (
         "nmt/nn/native/kernels.cpp",
         "is_any |= wide(row[v]) + add >= least;",
         "is_any |= wide(row[v]) >= least;",
-        ("tests/search/test_best.py", "-k", "summand"),
+        ("tests/search/test_topk.py", "-k", "summand"),
     ),
     Mutant(
         "a kernel adds the bias twice where it adds to a sum",
@@ -308,7 +308,7 @@ MUTANTS = (
     ),
     Mutant(
         "a limit does not end what is found without logits",
-        "nmt/search/rules.py",
+        "nmt/search/logits_processors.py",
         "return not self._bans and self._only(time, sentence_N) is None",
         "return not self._bans",
         (OPTIONS, "-k", "without_logits"),
@@ -329,10 +329,10 @@ MUTANTS = (
     ),
     Mutant(
         "what a row brings along is left out of the entries",
-        "nmt/search/best.py",
+        "nmt/search/topk.py",
         "summand_N.view(-1, together).gather(1, rows_MX)",
         "0 * rows_MX",
-        ("tests/search/test_best.py", "-k", "summand"),
+        ("tests/search/test_topk.py", "-k", "summand"),
     ),
     Mutant(
         "the parents of all parts are counted from 0",
@@ -350,7 +350,7 @@ MUTANTS = (
     ),
     Mutant(
         "rules of a part are those of the first sentences",
-        "nmt/search/path.py",
+        "nmt/search/sequential.py",
         "row_N[part] // count",
         "row_N[: part.stop - part.start] // count",
         (OPTIONS, "-k", "together"),
@@ -644,10 +644,10 @@ MUTANTS = (
     ),
     Mutant(
         "what did not fit into memory is not taken back",
-        "nmt/training/memory.py",
+        "nmt/training/more/out_of_memory.py",
         "            self._model.zero_grad(set_to_none=True)\n",
         "",
-        ("tests/training/test_memory.py",),
+        ("tests/training/more/test_out_of_memory.py",),
     ),
     Mutant(
         "other draws of dropout where something is computed anew",
@@ -707,17 +707,17 @@ MUTANTS = (
     ),
     Mutant(
         "processes centre rewards each for itself",
-        "nmt/training/distributed.py",
+        "nmt/training/more/distributed.py",
         "return own_N + own_N.new_tensor(others)",
         "return own_N",
-        ("tests/training/test_distributed.py", "-k", "rewards"),
+        ("tests/training/more/test_distributed.py", "-k", "rewards"),
     ),
     Mutant(
         "processes ask each other for every part of a batch",
-        "nmt/training/distributed.py",
+        "nmt/training/more/distributed.py",
         "            if not others:\n",
         "            others.clear()\n            if not others:\n",
-        ("tests/training/test_distributed.py", "-k", "once_a_batch"),
+        ("tests/training/more/test_distributed.py", "-k", "once_a_batch"),
     ),
     Mutant(
         "gradients in float16 are formed before the loss is scaled",
@@ -954,7 +954,7 @@ MUTANTS = (
     ),
     Mutant(
         "a request's options stay",
-        "nmt/workflows/translator.py",
+        "nmt/translator/translator.py",
         "        other = copy(self)\n        other.search",
         "        other = self\n        other.search",
         ("tests/workflows/test_serve.py",),
@@ -982,7 +982,7 @@ MUTANTS = (
     ),
     Mutant(
         "the reverse model reads the source",
-        "nmt/workflows/both_directions.py",
+        "nmt/translator/both_directions.py",
         "self.backward.align(targets, sources, method",
         "self.backward.align(sources, targets, method",
         ("tests/workflows/test_align_both_directions.py", "-k", "every_format"),
@@ -1024,14 +1024,14 @@ MUTANTS = (
     ),
     Mutant(
         "the backward aligner is given the forward one's texts",
-        "nmt/workflows/aligners.py",
+        "nmt/translator/aligners.py",
         'if side == "forward" else (targets, sources)',
         'if side == "forward" else (sources, targets)',
         ("tests/workflows/test_align_together.py",),
     ),
     Mutant(
         "a view of the backward direction stays target to source",
-        "nmt/workflows/aligners.py",
+        "nmt/translator/aligners.py",
         "return [each.turned() for each in alone[asked]]",
         "return alone[asked]",
         ("tests/workflows/test_align_together.py",),
@@ -1101,17 +1101,17 @@ MUTANTS = (
     ),
     Mutant(
         "the white space between sentences is lost",
-        "nmt/workflows/passages.py",
+        "nmt/translator/segmentation.py",
         "            joined += between + text",
         "            joined += between[:1] + text",
-        ("tests/workflows/test_passages.py", "-k", "over_sentences"),
+        ("tests/translator/test_segmentation.py", "-k", "over_sentences"),
     ),
     Mutant(
         "the last tokens of a vocabulary are not looked at",
-        "nmt/search/best.py",
+        "nmt/search/topk.py",
         "    if rest:\n",
         "    if False:\n",
-        ("tests/search/test_best.py",),
+        ("tests/search/test_topk.py",),
     ),
     Mutant(
         "8-bit rows share a scale",
@@ -1122,17 +1122,17 @@ MUTANTS = (
     ),
     Mutant(
         "processes answer in the order in which they are done",
-        "nmt/workflows/workers.py",
+        "nmt/translator/workers.py",
         "waiting.popleft()",
         "waiting.pop()",
-        ("tests/workflows/test_workers.py", "-k", "order"),
+        ("tests/translator/test_workers.py", "-k", "order"),
     ),
     Mutant(
         "a writer who waits is not answered",
-        "nmt/workflows/workers.py",
+        "nmt/translator/workers.py",
         "not is_full or len(waiting)",
         "len(waiting)",
-        ("tests/workflows/test_workers.py", "-k", "at_once"),
+        ("tests/translator/test_workers.py", "-k", "at_once"),
     ),
     Mutant(
         "a lexicon's group ends at the first target word",
@@ -1299,7 +1299,7 @@ MUTANTS = (
     ),
     Mutant(
         "a trained alignment is the aligner's alone",
-        "nmt/workflows/translator.py",
+        "nmt/translator/translator.py",
         "one + share_IJ * (other - one)",
         "one",
         ("tests/workflows/test_learn_aligner.py",),
@@ -1378,7 +1378,7 @@ MUTANTS = (
     ),
     Mutant(
         "a newer run's configuration is read before its format",
-        "nmt/workflows/locate.py",
+        "nmt/translator/find_run.py",
         "        folders.refuse_newer(newest)\n",
         "        pass\n",
         (GOLDEN, "-k", "newer"),

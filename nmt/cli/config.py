@@ -67,7 +67,7 @@ def config(
 
 def _experiment(model: str | None, overrides: list[str]) -> Experiment:
     from nmt import experiment as experiments
-    from nmt.workflows.locate import find, is_checkpoint, run_of
+    from nmt.translator.find_run import find, is_checkpoint, run_of
 
     if model is not None and Path(model).expanduser().is_file():
         return experiments.load(Path(model).expanduser(), overrides)

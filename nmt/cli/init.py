@@ -67,7 +67,7 @@ def init(
             raise InputError(
                 f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
             )
-    from nmt.workflows.begin import Parts, begin
+    from nmt.workflows.init_config import Parts, begin
 
     begin(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
 

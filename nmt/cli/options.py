@@ -140,6 +140,6 @@ def check_model(model: str | None, overrides: Sequence[str]) -> None:
     """Meet a model that is not there, or a fault in its configuration, before PyTorch is imported: that takes a second
     or two. The workflow loads it for good."""
     with importing():
-        from nmt.workflows.locate import check
+        from nmt.translator.find_run import check
 
     check(model, overrides)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.launch import together
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
 from nmt.core.memory import importing
+from nmt.training.launch import together
 
 Processes = Annotated[
     int,

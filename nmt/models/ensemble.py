@@ -12,8 +12,8 @@ from torch import Tensor
 
 from nmt.core.record import BatchRecord
 from nmt.models.among import Choices
-from nmt.models.searchable import Narrowable, Searchable
 from nmt.models.seq2seq import Step
+from nmt.models.step_model import Narrowable, Searchable
 
 
 @dataclass(frozen=True)

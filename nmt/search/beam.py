@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
-from nmt.models.searchable import Searchable
 from nmt.models.seq2seq import Step
+from nmt.models.step_model import Searchable
 from nmt.nn.native import BestOutputs
-from nmt.search.best import largest, log_normalizer, parts
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.rules import Rules
+from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking, covered
+from nmt.search.topk import largest, log_normalizer, parts
 
 LEAVE_TOGETHER = 16
 """Finished sentences leave a batch when they are this part of it: so it has few sizes on its way. For a matrix of new

@@ -13,13 +13,13 @@ from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
 from nmt.models.among import Choices
-from nmt.models.searchable import Narrowable, Searchable
+from nmt.models.step_model import Narrowable, Searchable
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch, Phrase
 from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis, Search
-from nmt.search.rules import Ban, NoRepeat, Rules, Shortest
+from nmt.search.logits_processors import Ban, NoRepeat, Rules, Shortest
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.shortlist import Shortlist

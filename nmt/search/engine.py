@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nmt.core.device import Compute
-from nmt.models.searchable import Narrowable
+from nmt.models.step_model import Narrowable
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.decode import decode

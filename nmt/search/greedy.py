@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt.models.searchable import Searchable
+from nmt.models.step_model import Searchable
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.path import MostProbable, paths
-from nmt.search.rules import Rules
+from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking
+from nmt.search.sequential import MostProbable, paths
 
 
 @dataclass(frozen=True)

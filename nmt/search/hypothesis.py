@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from nmt.models.searchable import Searchable
-from nmt.search.rules import Rules
+from nmt.models.step_model import Searchable
+from nmt.search.logits_processors import Rules
 
 
 @dataclass(frozen=True)

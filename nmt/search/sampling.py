@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.models.searchable import Searchable
+from nmt.models.step_model import Searchable
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.path import Chooser, paths
-from nmt.search.rules import Rules
+from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking
+from nmt.search.sequential import Chooser, paths
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class ValidationConfig(Structure):
 
 class RiskConfig(Structure):
     """Minimum risk training (Shen et al. 2016): what is minimised is the expected cost of hypotheses that the model
-    itself makes. See ``nmt.training.risk``."""
+    itself makes. See ``nmt.training.more.risk``."""
 
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""

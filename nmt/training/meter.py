@@ -7,7 +7,7 @@ import time
 
 import torch
 
-from nmt.training.memory import peak, reset_peak
+from nmt.training.more.out_of_memory import peak, reset_peak
 from nmt.training.objective import Losses, Whole
 
 

@@ -19,8 +19,8 @@ from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
+from nmt.training.more.risk import MinimumRisk
 from nmt.training.optimizer import NamedOptimizer
-from nmt.training.risk import MinimumRisk
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from nmt.data.batching import (
 )
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
-from nmt.training.distributed import Processes
+from nmt.training.more.distributed import Processes
 
 T = TypeVar("T")
 N = TypeVar("N", bound=np.generic)

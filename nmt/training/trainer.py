@@ -22,13 +22,13 @@ from nmt.core.seed import generator_states, restore_generators, seed_update
 from nmt.data.batching import Batch, Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
-from nmt.training.averaging import MovingAverage, average_weights
 from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
-from nmt.training.distributed import Processes
 from nmt.training.interruption import Interrupted, Stopped, end, interruptible
-from nmt.training.memory import Fitting
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
+from nmt.training.more.averaging import MovingAverage, average_weights
+from nmt.training.more.distributed import Processes
+from nmt.training.more.out_of_memory import Fitting
 from nmt.training.objective import Losses, Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.progress import Validated, line, shown

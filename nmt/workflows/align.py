@@ -36,7 +36,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
 from nmt.data.words import text_words, white_space_words
-from nmt.workflows.aligners import Views
+from nmt.translator.aligners import Views
 from nmt.workflows.corpus_reports import (
     CorpusReport,
     LexiconChoice,
@@ -47,7 +47,7 @@ from nmt.workflows.corpus_reports import (
 )
 
 if TYPE_CHECKING:
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"]
 

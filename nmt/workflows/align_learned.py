@@ -13,8 +13,8 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable
 from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
+from nmt.translator.aligners import one_view
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
-from nmt.workflows.aligners import one_view
 
 WINDOW_PAIRS = 5000
 """More than a model aligns together: a batch takes some hundred pairs of like lengths."""

@@ -16,14 +16,14 @@ from nmt.alignment.views import Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.training import metrics
+from nmt.translator.aligners import Views
+from nmt.translator.find_run import run_of, typed
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
-from nmt.workflows.aligners import Views
 from nmt.workflows.choose_heads import Criterion, choose_heads
 from nmt.workflows.corpus_reports import pair_nlls
-from nmt.workflows.locate import run_of, typed
 
 if TYPE_CHECKING:
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
 
 
 def _loaded(models: Models) -> dict[Side, Translator]:
-    from nmt.workflows.both_directions import BothDirections
-    from nmt.workflows.translator import load  # only now: torch takes a second to import
+    from nmt.translator.both_directions import BothDirections
+    from nmt.translator.translator import load  # only now: torch takes a second to import
 
     def loaded(model: str | None) -> Translator:
         return load(model, device=models.device, precision=models.precision, overrides=models.overrides)

@@ -9,8 +9,8 @@ from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.training import folders
-from nmt.workflows.loading import Trained
-from nmt.workflows.locate import ALIGNER, LAYER, run_of
+from nmt.translator.find_run import ALIGNER, LAYER, run_of
+from nmt.translator.loading import Trained
 
 
 def save(trained: Trained, aligner: WordAligner, layer: AlignmentLayer) -> tuple[Path, Path]:

@@ -15,7 +15,7 @@ from nmt.core.errors import InputError
 from nmt.training import folders
 from nmt.training.config import HIGHER_IS_BETTER
 from nmt.training.metrics import read
-from nmt.workflows.locate import find, is_checkpoint, run_of
+from nmt.translator.find_run import find, is_checkpoint, run_of
 
 Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu"]
 """What a validation measures."""
@@ -61,7 +61,7 @@ def average(
     folder = folders.average(run, names)
 
     from nmt.training import checkpoint
-    from nmt.training.averaging import average_weights, same_weights
+    from nmt.training.more.averaging import average_weights, same_weights
 
     weights = average_weights(members)
     if not (folder.exists() and same_weights(folder, weights)):  # it may be there, and measured, from training

@@ -10,7 +10,7 @@ from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.core import log
 
 if TYPE_CHECKING:
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 Criterion: TypeAlias = Literal["entropy", "gold"]
 """The least entropy of the weights, or the least error rate of the links."""

@@ -65,7 +65,7 @@ def compare(models: Models, given: Given, *, json: bool) -> Comparison:
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
     meet_files(given.source, given.target, given.gold)
-    from nmt.workflows.translator import load  # only now: torch takes a second to import
+    from nmt.translator.translator import load  # only now: torch takes a second to import
 
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     wanted = gold_of(given)

@@ -18,7 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 
 if TYPE_CHECKING:
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 Row = Mapping[str, object]
 

@@ -17,7 +17,7 @@ from nmt.evaluation.report import Evaluation
 from nmt.evaluation.translation import Score, sacrebleu_metric, scores
 
 if TYPE_CHECKING:
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def evaluate(
             given = _read_together(source, reference)
             if not given[0]:
                 raise InputError(f"{source}: holds no line to translate")
-        from nmt.workflows.translator import load  # torch is not needed to score a file
+        from nmt.translator.translator import load  # torch is not needed to score a file
 
         translator = load(model, device=device, precision=precision, overrides=overrides)
         corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)

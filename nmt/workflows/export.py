@@ -26,8 +26,8 @@ from nmt.models.config import ModelConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
-from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import EXPORTED, run_of
+from nmt.translator.find_run import EXPORTED, run_of
+from nmt.translator.loading import Trained, load_trained
 
 ExportFormat = Literal["ctranslate2", "onnx"]
 

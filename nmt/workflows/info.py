@@ -18,7 +18,7 @@ from nmt.experiment import Experiment
 from nmt.models.parts import count
 from nmt.training import folders
 from nmt.training import metrics as metrics_files
-from nmt.workflows.locate import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
+from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
 
 LINKS = ("best", "latest", "averaged")
 """Of a run, to checkpoints."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from nmt.core.terminal_width import printable
+from nmt.translator.find_run import ALIGNER, LAYER, SHORTLIST
 from nmt.workflows.info import Checkpoint, Info
-from nmt.workflows.locate import ALIGNER, LAYER, SHORTLIST
 
 BAR = 20
 """Characters that stand for all parameters of a model."""

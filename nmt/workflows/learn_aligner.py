@@ -15,10 +15,10 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
 from nmt.data.words import text_words
+from nmt.translator.find_run import run_of
+from nmt.translator.loading import Trained, load_trained
 from nmt.workflows.align import pairs
 from nmt.workflows.aligner_files import save
-from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import run_of
 from nmt.workflows.prepare import opened
 
 UPDATES = 600

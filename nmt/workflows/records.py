@@ -17,10 +17,10 @@ from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, read_lines, windows
-from nmt.workflows.answering import Wanted, Window
+from nmt.translator.translator import Translator
+from nmt.translator.windows import Wanted, Window
 from nmt.workflows.shards import Kind, Shard
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
-from nmt.workflows.translator import Translator
 
 OBJECT_BYTES = 64 << 20
 """Of one line of JSON."""

@@ -24,14 +24,14 @@ from nmt.reporting.charts import length_chart, look_charts, snapshot_charts, tra
 from nmt.reporting.draw import check_matplotlib, draw, draw_model, save
 from nmt.reporting.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.training import folders, metrics
-from nmt.workflows.describe import facts_of, parts_of
-from nmt.workflows.locate import find, find_checkpoint, is_checkpoint, run_of
+from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, run_of
+from nmt.workflows.model_summary import facts_of, parts_of
 from nmt.workflows.prepare import PreparedData, opened
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment
-    from nmt.workflows.translation import Translation
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translation import Translation
+    from nmt.translator.translator import Translator
 
 FILE = "report.html"
 """The page in a run directory."""
@@ -206,7 +206,7 @@ def _run(
     )
     if not translate or read.prepared is None or read.prepared.valid is None:
         return run, None
-    from nmt.workflows.translator import load
+    from nmt.translator.translator import load
 
     store = read.prepared.valid
     texts = [store.text(index) for index in range(len(store))]

@@ -10,8 +10,8 @@ from typing import Literal
 
 from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
+from nmt.translator.translator import PairScore, load
 from nmt.workflows.align import meet_files, text_file, windows
-from nmt.workflows.translator import PairScore, load
 
 ScoreFormat = Literal["text", "tsv", "jsonl"]
 

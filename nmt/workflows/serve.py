@@ -14,10 +14,10 @@ from nmt.serving import server
 from nmt.serving.batcher import Batching
 from nmt.serving.engine import Answer, Asked
 from nmt.serving.messages import Limits
-from nmt.workflows.locate import run_of
-from nmt.workflows.output import aligned, json_result
-from nmt.workflows.translation import Translation
-from nmt.workflows.translator import Translator, load
+from nmt.translator.find_run import run_of
+from nmt.translator.output import aligned, json_result
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator, load
 
 
 def serve(

@@ -18,8 +18,8 @@ from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
 from nmt.search.decode import decode
 from nmt.search.shortlist import Shortlist
-from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import SHORTLIST, run_of
+from nmt.translator.find_run import SHORTLIST, run_of
+from nmt.translator.loading import Trained, load_trained
 from nmt.workflows.prepare import opened
 
 CELLS = 1 << 24

@@ -35,14 +35,14 @@ from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.training.config import GuidedAttentionConfig
-from nmt.training.distributed import Launch, Processes, joined
+from nmt.training.more.distributed import Launch, Processes, joined
 from nmt.training.progress import Example, Table, line
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
-from nmt.workflows.loading import Trained, build_model, for_inference
-from nmt.workflows.locate import find_checkpoint, note_training, run_of
+from nmt.translator.find_run import find_checkpoint, note_training, run_of
+from nmt.translator.loading import Trained, build_model, for_inference
+from nmt.translator.translator import Translator
 from nmt.workflows.prepare import PreparedData, prepare
-from nmt.workflows.translator import Translator
 
 LOCK = ".lock"
 """Held in a run directory by the process that trains in it; holds who that is."""

@@ -17,11 +17,11 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, read_lines, windows
-from nmt.workflows.answering import Wanted, Window
-from nmt.workflows.locate import typed
-from nmt.workflows.output import OutputFormat
-from nmt.workflows.translator import EngineName, Translator, load
-from nmt.workflows.workers import Loading, Workers
+from nmt.translator.find_run import typed
+from nmt.translator.output import OutputFormat
+from nmt.translator.translator import EngineName, Translator, load
+from nmt.translator.windows import Wanted, Window
+from nmt.translator.workers import Loading, Workers
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""

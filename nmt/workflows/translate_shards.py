@@ -19,14 +19,14 @@ from nmt.core.files import content_hash
 from nmt.data.whole_folder import locked
 from nmt.experiment import Experiment
 from nmt.training import folders
-from nmt.workflows.answering import Wanted
+from nmt.translator.find_run import SHORTLIST, find_checkpoint, run_of
+from nmt.translator.output import OutputFormat
+from nmt.translator.translator import EngineName, Translator, load
+from nmt.translator.windows import Wanted
 from nmt.workflows.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
-from nmt.workflows.locate import SHORTLIST, find_checkpoint, run_of
 from nmt.workflows.manifest import FILE, Manifest, remove_leftovers
-from nmt.workflows.output import OutputFormat
 from nmt.workflows.records import Tally, translate_shard
 from nmt.workflows.shards import Shard, check_output, check_wanted, find_shards
-from nmt.workflows.translator import EngineName, Translator, load
 
 FIELD = "text"
 """Where the text of a record is unless one says otherwise."""

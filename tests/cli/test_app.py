@@ -53,8 +53,8 @@ workflow = types.ModuleType("nmt.workflows.translate")
 exec(os.environ["NMT_TEST_WORKFLOW"], workflow.__dict__)
 import nmt.workflows
 sys.modules["nmt.workflows.translate"] = nmt.workflows.translate = workflow
-import nmt.workflows.locate
-nmt.workflows.locate.check = lambda *_: None
+import nmt.translator.find_run
+nmt.translator.find_run.check = lambda *_: None
 from nmt.cli.app import main
 main()
 """

@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_are_examples() -> None:
-    assert {"nmt", "nmt.workflows.translator", "nmt.workflows.both_directions"} <= set(map(module_of, SOURCES))
+    assert {"nmt", "nmt.translator.translator", "nmt.translator.both_directions"} <= set(map(module_of, SOURCES))
     assert {"README.md", "translate.md", "align.md", "evaluate.md"} <= {page.name for page in PAGES}
 
 

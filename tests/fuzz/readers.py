@@ -46,13 +46,13 @@ from nmt.serving.app import create_app
 from nmt.serving.messages import Limits
 from nmt.serving.metrics import Metrics
 from nmt.training import checkpoint, folders
+from nmt.translator.find_run import SHORTLIST
+from nmt.translator.loading import Trained, load_trained
 from nmt.workflows import shortlist as shortlists
 from nmt.workflows.export import exported_about
 from nmt.workflows.import_config import import_config
 from nmt.workflows.info import inspect
 from nmt.workflows.info_text import text as info_text
-from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import SHORTLIST
 from nmt.workflows.manifest import Manifest
 from nmt.workflows.prepare import opened, prepare
 from nmt.workflows.records import object_text, with_value

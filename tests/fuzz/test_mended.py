@@ -33,8 +33,8 @@ from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
 from nmt.search.shortlist import Shortlist
 from nmt.training import checkpoint, folders
+from nmt.translator.loading import load_trained
 from nmt.workflows.export import exported_about
-from nmt.workflows.loading import load_trained
 from nmt.workflows.manifest import Manifest
 from tests.fuzz.readers import ALIGNMENTS, CONFIG, SENTENCES, make_run, make_store
 

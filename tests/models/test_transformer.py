@@ -27,7 +27,7 @@ from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
 from nmt.nn.positions import rotated, sinusoids
-from nmt.workflows.loading import for_inference
+from nmt.translator.loading import for_inference
 from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded

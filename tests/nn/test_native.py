@@ -21,7 +21,7 @@ from nmt.nn import native
 from nmt.nn.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
 from nmt.nn.native.compiled import compiled
 from nmt.nn.quantized import Int8Weight, add_product, listed, lstm_weights
-from nmt.search.best import log_normalizer
+from nmt.search.topk import log_normalizer
 from tests.models.variants import TRANSFORMER, make, tree
 
 making = importlib.import_module("nmt.nn.native.compiled")  # of whose name the package has a function

@@ -15,7 +15,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
 from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.rules import Ban, Rules
+from nmt.search.logits_processors import Ban, Rules
 from nmt.search.scoring import Ranking
 
 Tokens = tuple[int, ...]

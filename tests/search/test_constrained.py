@@ -14,7 +14,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search import constrained
 from nmt.search.beam import BeamSearch
 from nmt.search.constrained import MAX_MATCHES, Candidate, ConstrainedBeamSearch, Phrase, allocated, progress
-from nmt.search.rules import Rules, Shortest
+from nmt.search.logits_processors import Rules, Shortest
 from nmt.search.scoring import Ranking
 from tests.models.variants import TRANSFORMER, make, tree
 from tests.search.plain_search import Tokens, forced

@@ -20,16 +20,16 @@ from nmt.nn.native import expected
 from nmt.nn.native.compiled import compiled
 from nmt.nn.output import OutputLayer
 from nmt.search import beam as beam_search
-from nmt.search import best as largest_entries
-from nmt.search import path
+from nmt.search import sequential as path
+from nmt.search import topk as largest_entries
 from nmt.search.beam import BeamSearch
-from nmt.search.best import parts
 from nmt.search.constrained import ConstrainedBeamSearch
 from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.rules import Ban, NoRepeat, Rules, Shortest
+from nmt.search.logits_processors import Ban, NoRepeat, Rules, Shortest
 from nmt.search.sampling import Sampling, truncated
 from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.topk import parts
 from tests.models.variants import TRANSFORMER, make, tree
 from tests.search.plain_search import Tokens, forced, plain_beam
 

@@ -16,7 +16,7 @@ from nmt.models.quantize import quantize
 from nmt.nn import native
 from nmt.nn.native.compiled import compiled
 from nmt.nn.quantized import Int8Weight
-from nmt.search import best
+from nmt.search import topk as best
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.decode import decode
 from nmt.search.shortlist import Shortlist

@@ -24,7 +24,7 @@ from nmt.models.likelihood import token_loss
 from nmt.training import metrics
 from nmt.training.checkpoint import read_tensors
 from nmt.training.config import OptimizerConfig, TrainingConfig
-from nmt.training.memory import Fitting
+from nmt.training.more.out_of_memory import Fitting
 from nmt.training.objective import Losses, Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.train import train

@@ -14,7 +14,7 @@ from nmt.core.device import compute
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig
 from nmt.data.config import CorpusConfig, DataConfig, SubwordsConfig, TrainingCorpusConfig
-from nmt.training.distributed import Processes, shares
+from nmt.training.more.distributed import Processes, shares
 from nmt.training.stream import Position, Stream, TrainingData, Work, prefetched
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import write_corpus

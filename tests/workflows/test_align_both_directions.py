@@ -11,7 +11,7 @@ import pytest
 import nmt as package
 from nmt.alignment.directions import SYMMETRIZATIONS, join
 from nmt.alignment.formats import read_jsonl, read_npz
-from nmt.workflows.both_directions import BothDirections
+from nmt.translator.both_directions import BothDirections
 from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
 
 PRECISE = ("--precision", "float32")

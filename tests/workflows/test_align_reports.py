@@ -13,8 +13,8 @@ import nmt as package
 from nmt.alignment.directions import join
 from nmt.alignment.glossary import Glossary
 from nmt.alignment.suspects import length, usual_lengths
+from nmt.translator.both_directions import BothDirections
 from nmt.workflows import align as workflow
-from nmt.workflows.both_directions import BothDirections
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_both_directions import train_reverse
 

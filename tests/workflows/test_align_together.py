@@ -18,10 +18,10 @@ from nmt.alignment.formats import Alignment, parse_gold, read_jsonl, read_npz
 from nmt.alignment.glossary import Glossary
 from nmt.alignment.link_files import read_links
 from nmt.alignment.views import View
+from nmt.translator.aligners import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow
 from nmt.workflows import align_links
 from nmt.workflows.align import Given, Written, write_alignments
-from nmt.workflows.aligners import OneWay, Views, one_view
 from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_html import read, same

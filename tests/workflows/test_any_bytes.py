@@ -18,9 +18,9 @@ from nmt.core import log
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.hypothesis import Hypothesis
+from nmt.translator.output import OutputFormat
+from nmt.translator.translator import Translator
 from nmt.workflows import translate as workflow
-from nmt.workflows.output import OutputFormat
-from nmt.workflows.translator import Translator
 
 PIECES = [
     b"\n", b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\xe2\x80\xa8", b"\xc2\x85", b"\xff",

@@ -16,8 +16,10 @@ import pytest
 
 from nmt.data.store import Store
 from nmt.data.words import text_words
-from nmt.workflows import locate, score, translate, translator
-from nmt.workflows.translator import Translator, load
+from nmt.translator import find_run as locate
+from nmt.translator import translator
+from nmt.translator.translator import Translator, load
+from nmt.workflows import score, translate
 from tests.fuzz.readers import make_run
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_any_bytes import Backwards

@@ -24,11 +24,11 @@ from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training import folders
 from nmt.training.interruption import Interrupted
+from nmt.translator.loading import build_model, load_trained
+from nmt.translator.translator import load as load_translator
 from nmt.workflows.average import Selection, average
-from nmt.workflows.loading import build_model, load_trained
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
-from nmt.workflows.translator import load as load_translator
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 FAST = ("training.validation.bleu=false", "training.validation.every=2", "training.optimizer.learning_rate=0.02")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nmt as package
-from nmt.workflows.translator import Translator
+from nmt.translator.translator import Translator
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 PATTERNS = ("*", "layer1.*", "layer2.*", "layer1.head1", "layer1.head2", "layer2.head1", "layer2.head2")

@@ -21,13 +21,13 @@ from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.device import compute
 from nmt.evaluation.by_length import as_tree, by_length
 from nmt.evaluation.translation import scores
-from nmt.workflows.locate import note_training
+from nmt.translator.find_run import note_training
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 if TYPE_CHECKING:
     import torch
 
-    from nmt.workflows.translator import Translator
+    from nmt.translator.translator import Translator
 
 
 def error(done: subprocess.CompletedProcess[bytes]) -> str:

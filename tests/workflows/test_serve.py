@@ -29,8 +29,8 @@ from nmt.serving.batcher import Batcher, Batching, Done
 from nmt.serving.engine import Asked
 from nmt.serving.messages import Limits
 from nmt.serving.metrics import Metrics
+from nmt.translator.translator import Translator
 from nmt.workflows.serve import TranslatorEngine
-from nmt.workflows.translator import Translator
 from tests.serving.fakes import Client
 from tests.workflows.runs import nmt
 from tests.workflows.test_commands import error

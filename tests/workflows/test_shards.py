@@ -14,14 +14,14 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line
+from nmt.translator.output import OutputFormat
+from nmt.translator.translator import Translator
+from nmt.translator.windows import Wanted
 from nmt.workflows import cluster
-from nmt.workflows.answering import Wanted
 from nmt.workflows.manifest import FILE, Manifest, remove_leftovers
-from nmt.workflows.output import OutputFormat
 from nmt.workflows.records import WARNINGS, Tally, object_text, translate_shard, with_value
 from nmt.workflows.shards import Shard, check_output, check_wanted, find_shards
 from nmt.workflows.translate_shards import place_of
-from nmt.workflows.translator import Translator
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
 

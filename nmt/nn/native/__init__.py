@@ -542,7 +542,7 @@ class Kernels:
         return place_N
 
     def largest(self, x_NV: Tensor, count: int, together: int, summand_N: Tensor | None) -> tuple[Tensor, Tensor]:
-        """See ``nmt.search.best.largest``; values in float32."""
+        """See ``nmt.search.topk.largest``; values in float32."""
         assert x_NV.is_contiguous()
         assert count <= together * x_NV.shape[1]
         groups = x_NV.shape[0] // together

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.models.searchable import Searchable
-from nmt.search.best import log_normalizer, most_probable, parts
+from nmt.models.step_model import Searchable
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.rules import Rules
+from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking, covered
+from nmt.search.topk import log_normalizer, most_probable, parts
 
 COMPACT_BELOW = 0.8
 """Finished sentences leave the batch when less than this share of it is still at work: leaving costs a copy of the

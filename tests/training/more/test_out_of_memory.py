@@ -19,8 +19,9 @@ from nmt.data.batching import Batch, halves, pad
 from nmt.experiment import load
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders, memory
-from nmt.training.memory import Fitting
+from nmt.training import checkpoint, folders
+from nmt.training.more import out_of_memory as memory
+from nmt.training.more.out_of_memory import Fitting
 from nmt.training.objective import Losses
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus

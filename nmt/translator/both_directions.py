@@ -2,7 +2,7 @@
 
 >>> import nmt
 >>> from nmt.alignment.directions import join
->>> from nmt.workflows.both_directions import BothDirections
+>>> from nmt.translator.both_directions import BothDirections
 >>> both = BothDirections(nmt.load("runs/de-en"), nmt.load("runs/en-de"), join("grow-diag-final-and"))
 >>> (alignment,) = both.align(["Der Hund schläft."], ["The dog sleeps."])
 >>> alignment.source_words
@@ -18,8 +18,8 @@ from nmt.alignment.directions import Join
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.notebook import Results
-from nmt.workflows.locate import run_of
-from nmt.workflows.translator import Translator
+from nmt.translator.find_run import run_of
+from nmt.translator.translator import Translator
 
 
 class BothDirections:

@@ -22,7 +22,7 @@ from nmt.models.quantize import quantize
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
-from nmt.workflows.locate import find_checkpoint, run_of
+from nmt.translator.find_run import find_checkpoint, run_of
 
 
 @dataclass(frozen=True)

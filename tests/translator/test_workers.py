@@ -14,8 +14,8 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
-from nmt.workflows.answering import Answer, Wanted, Window
-from nmt.workflows.workers import Loading, Workers
+from nmt.translator.windows import Answer, Wanted, Window
+from nmt.translator.workers import Loading, Workers
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
 

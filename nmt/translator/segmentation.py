@@ -24,7 +24,7 @@ from nmt.data.casing import Case, case_of, is_usual, put_back, to_ordinary
 from nmt.data.pieces import Lengths, halved, split_long
 from nmt.data.sentences import Span, sentence_spans
 from nmt.search.config import SearchConfig
-from nmt.workflows.translation import Translation
+from nmt.translator.translation import Translation
 
 T = TypeVar("T")
 

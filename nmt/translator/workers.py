@@ -20,8 +20,8 @@ from types import TracebackType
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import keep
-from nmt.workflows.answering import Answer, Wanted, Window
-from nmt.workflows.translator import Translator, load
+from nmt.translator.translator import Translator, load
+from nmt.translator.windows import Answer, Wanted, Window
 
 AHEAD = 2
 """Windows for each process or thread that are read before the first of them is written."""

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from nmt.alignment.formats import Alignment, json_line, json_tree, side_by_side
 from nmt.core.lines import Line
-from nmt.workflows.translation import Translation
-from nmt.workflows.translator import Translator
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 

@@ -28,7 +28,7 @@ ORDER = ".order"
 
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The checkpoint folder that a user means; see ``nmt.workflows.loading.load_trained``."""
+    """The checkpoint folder that a user means; see ``nmt.translator.loading.load_trained``."""
     found = find(model, overrides)
     return found if is_checkpoint(found) else _of_run(found)
 

@@ -9,7 +9,7 @@ from typing import Any
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
 from nmt.core.memory import give_back
-from nmt.workflows.output import (
+from nmt.translator.output import (
     OutputFormat,
     aligned,
     document_lines,
@@ -18,8 +18,8 @@ from nmt.workflows.output import (
     text_lines,
     tsv_lines,
 )
-from nmt.workflows.translation import Translation
-from nmt.workflows.translator import Translator
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from typing import IO
 
 import typer
 
-import nmt
 from nmt.core.errors import InputError
 from nmt.training.interruption import terminated_as_interrupted
 
@@ -79,7 +78,7 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
             patience = FAREWELL
             raise
         except InputError as error:
-            from nmt.training.distributed import LostTouch
+            from nmt.training.more.distributed import LostTouch
 
             if isinstance(error, LostTouch):
                 _wait(others, LAST_WORDS)
@@ -99,7 +98,7 @@ class _Other:
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
         self._said = said
         # the same code as this process runs, whatever lies in the folder that it runs in
-        path = os.pathsep.join([str(Path(nmt.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "nmt", *arguments],
             env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},

@@ -75,7 +75,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
     """Of a model that takes no memory; what is shared counts once, where it comes first."""
     from nmt.core.meta_init import only_shapes
-    from nmt.workflows.loading import build_model
+    from nmt.translator.loading import build_model
 
     with only_shapes():
         model = build_model(experiment, tokenizers)

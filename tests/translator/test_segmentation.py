@@ -16,7 +16,7 @@ from nmt.alignment.markup import extract
 from nmt.data.pieces import Lengths
 from nmt.data.sentences import sentence_spans
 from nmt.training import folders
-from nmt.workflows.translator import Translator
+from nmt.translator.translator import Translator
 from tests.workflows.runs import nmt
 from tests.workflows.test_translate_options import records, refused, translated
 

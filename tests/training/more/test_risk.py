@@ -23,11 +23,12 @@ from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders, metrics, risk
+from nmt.training import checkpoint, folders, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
+from nmt.training.more import risk
+from nmt.training.more.risk import MinimumRisk, max_lengths, reward, sample
 from nmt.training.objective import Objective, Whole
 from nmt.training.optimizer import NamedOptimizer
-from nmt.training.risk import MinimumRisk, max_lengths, reward, sample
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, make, tree

@@ -9,7 +9,7 @@ import torch
 
 from nmt.nn import native
 from nmt.nn.native.compiled import compiled
-from nmt.search.best import PARTS, SHORT, TOGETHER, largest, parts
+from nmt.search.topk import PARTS, SHORT, TOGETHER, largest, parts
 
 
 @pytest.fixture(autouse=True, params=["with kernels", "without"])

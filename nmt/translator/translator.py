@@ -51,19 +51,19 @@ from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.models.searchable import Narrowable
+from nmt.models.step_model import Narrowable
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.decode import constrains, ranking_of
 from nmt.search.engine import Engine, OwnEngine
 from nmt.search.hypothesis import Hypothesis
+from nmt.translator.find_run import run_of
+from nmt.translator.loading import Trained, load_trained
+from nmt.translator.segmentation import Passages
+from nmt.translator.translation import Translation
 from nmt.workflows.aligner_files import has_aligner, trained_aligner
 from nmt.workflows.export import exported_engine
-from nmt.workflows.loading import Trained, load_trained
-from nmt.workflows.locate import run_of
-from nmt.workflows.passages import Passages
 from nmt.workflows.shortlist import read_shortlist
-from nmt.workflows.translation import Translation
 
 EngineName = Literal["nmt", "ctranslate2"]
 
@@ -162,7 +162,7 @@ class Translator:
         are NaN then.
 
         A text that is too long for the model (``search.split_longer_than``), or all where ``search.document`` says so,
-        are translated in pieces, unless they have a prefix or constraints; see ``nmt.workflows.passages``."""
+        are translated in pieces, unless they have a prefix or constraints; see ``nmt.translator.segmentation``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
         encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths

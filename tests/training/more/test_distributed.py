@@ -28,9 +28,9 @@ from hypothesis import strategies as st
 from nmt.core.errors import InputError
 from nmt.data.batching import epoch_batches
 from nmt.experiment import load
-from nmt.training import distributed
 from nmt.training.checkpoint import read_tensors
-from nmt.training.distributed import Launch, shares
+from nmt.training.more import distributed
+from nmt.training.more.distributed import Launch, shares
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
@@ -534,7 +534,7 @@ def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, s
 
 
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.cli import launch
+    from nmt.training import launch
 
     monkeypatch.setattr(launch, "_cores", lambda: 7)
     monkeypatch.setattr(launch, "_Other", _Ended)
@@ -562,7 +562,7 @@ class _Ended:
 
 
 def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.cli import launch
+    from nmt.training import launch
 
     killed: list[int] = []
 

@@ -19,10 +19,10 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
-from nmt.training.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.config import TrainingConfig
+from nmt.training.more.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.objective import Losses, Objective
-from nmt.workflows.loading import build_model
+from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
 from tests.models.variants import make, tree

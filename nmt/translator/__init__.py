@@ -1,0 +1,1 @@
+"""A trained model that translates, scores and aligns text."""
