@@ -47,7 +47,7 @@ from nmt.core.errors import InputError
 from nmt.workflows.align import pairs
 
 if TYPE_CHECKING:
-    from nmt.alignment.aligner import WordAligner
+    from nmt.extras.word_aligner.aligner import WordAligner
     from nmt.translator.translator import Translator
 
 
@@ -248,7 +248,7 @@ def _eflomal() -> Work:
 
 def plain(lines: Iterable[str]) -> list[str]:
     """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
-    from nmt.alignment.granularity import words_and_signs
+    from nmt.extras.word_aligner.word_units import words_and_signs
 
     return [" ".join(part for word in line.split() for part in words_and_signs(word)) for line in lines]
 
@@ -265,15 +265,15 @@ def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
 
 
 def _learner(file: Path) -> Work:
-    from nmt.alignment.aligner import save_aligner
-    from nmt.workflows.learn_aligner import learnt
+    from nmt.extras.word_aligner.aligner import save_aligner
+    from nmt.extras.word_aligner.learn import learnt
 
     return lambda text: save_aligner(learnt(*text), file)
 
 
 def _aligner(file: Path) -> Work:
-    from nmt.alignment.aligner import load_aligner
-    from nmt.workflows.align_learned import WINDOW_PAIRS, Learned
+    from nmt.extras.word_aligner.align import WINDOW_PAIRS, Learned
+    from nmt.extras.word_aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
         learned = Learned(load_aligner(file))
@@ -325,7 +325,7 @@ def judge_directions(name: str, gold: Sequence[Gold], forward: Sequence[Links], 
 
 def judge_aligner(file: Path, text: Text, gold: Sequence[Gold]) -> None:
     """Reports our aligner, each of its granularities, and the mean of the first ones."""
-    from nmt.alignment.aligner import WordAligner, load_aligner
+    from nmt.extras.word_aligner.aligner import WordAligner, load_aligner
 
     members = load_aligner(file).members
     judge_matrices("nmt, all granularities", WordAligner(members), text, gold)
@@ -340,7 +340,7 @@ def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[G
     """Reports the forward matrix, the backward one, and both joined as ``nmt align`` does."""
     import numpy as np
 
-    from nmt.alignment.aligner import RULE
+    from nmt.extras.word_aligner.aligner import RULE
 
     found = aligner.matrices(*([line.split() for line in side] for side in text))
     ways: dict[str, Callable[[Weights, Weights], Any]] = {

@@ -61,37 +61,38 @@ PARTS = {
         ("torch", "matplotlib", "fastapi"),
         (
             "tests/core/test_lines.py", "tests/config/test_structure.py", "tests/data/test_config.py",
-            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/alignment/test_plot.py",
-            "tests/serving/test_app.py", "tests/workflows/test_golden.py",
+            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/inspect/test_plot.py",
+            "tests/extras/serve/test_app.py", "tests/workflows/test_golden.py",
         ),
     ),
     "plot": Part(
         ("plot",), ("matplotlib",), ("matplotlib",),
         (
-            "tests/alignment/test_plot.py", "tests/evaluation/test_plot.py", "tests/reporting",
-            "tests/workflows/test_report.py",
+            "tests/extras/inspect/test_plot.py", "tests/extras/inspect/test_score_plot.py",
+            "tests/extras/inspect/report",
+            "tests/extras/inspect/report/test_build.py",
         ),
     ),
     "serve": Part(
         ("serve",),
         ("fastapi", "starlette", "prometheus_client", "uvicorn"),
         ("fastapi", "prometheus_client", "uvicorn"),
-        ("tests/serving/test_app.py", "tests/serving/test_server.py", "tests/workflows/test_serve.py"),
+        ("tests/extras/serve/test_app.py", "tests/extras/serve/test_server.py", "tests/extras/serve/test_serve.py"),
     ),
     "tensorboard": Part(
         ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_tensorboard.py",)
     ),
     "ctranslate2": Part(
         ("ctranslate2",), ("ctranslate2", "numpy"), ("ctranslate2",),
-        ("tests/export/test_ctranslate2.py", "tests/workflows/test_export.py"),
+        ("tests/extras/export/test_ctranslate2.py", "tests/extras/export/test_export.py"),
     ),
     "onnx": Part(
         ("onnx",), ("onnx", "onnxruntime", "onnxscript", "numpy"), ("onnx", "onnxruntime", "onnxscript"),
-        ("tests/export/test_onnx.py", "tests/workflows/test_export_onnx.py"),
+        ("tests/extras/export/test_onnx.py", "tests/extras/export/test_export_onnx.py"),
     ),
     "ray": Part(
         ("ray",), ("ray", "pyarrow", "grpcio", "protobuf"), ("ray", "pyarrow.parquet", "grpc"),
-        ("tests/workflows/test_shards.py", "tests/workflows/test_ray.py"),
+        ("tests/extras/ray/test_shards.py", "tests/extras/ray/test_ray.py"),
     ),
     "docs": Part(("docs",), ("mkdocs", "mkdocs-material"), ("mkdocs", "material"), ("tests/docs/test_site.py",)),
     "eflomal": Part(

@@ -52,7 +52,11 @@ def _workflows(*names: str) -> tuple[str, ...]:
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "attention": ("tests/models", *_workflows("every_mechanism"), "tests/docs"),
-    "search": ("tests/models", *_workflows("translate_options", "commands", "shortlist", "workers"), "tests/serving"),
+    "search": (
+        "tests/models",
+        *_workflows("translate_options", "commands", "shortlist", "workers"),
+        "tests/extras/serve",
+    ),
     "alignment": (
         *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
         *_workflows("align_html", "align_learned", "align_together", "evaluate_alignment", "learn_aligner"),
@@ -60,7 +64,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         "tests/fuzz",
     ),
     "models": (
-        *("tests/search", "tests/training", "tests/attention", "tests/export"),
+        *("tests/search", "tests/training", "tests/attention", "tests/extras/export"),
         *_workflows("golden", "commands", "score", "info", "learn_aligner"),
     ),
     "training": (

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import settings
 
 from nmt.core import log
+from tests.workflows.runs import trained
+
+__all__ = ["trained"]
 
 ROOT = Path(__file__).parent
 
@@ -25,11 +28,11 @@ def as_talkative_as_ever() -> Iterator[None]:
 
 
 LONGEST = (
-    "workflows/test_ray.py",
-    "training/test_distributed.py",
+    "extras/ray/test_ray.py",
+    "training/more/test_distributed.py",
     "models/test_contract.py",
     "workflows/test_resume.py",
-    "workflows/test_workers.py",
+    "translator/test_workers.py",
     "cli/test_app.py",
     "search/test_options.py",
     "workflows/test_determinism.py",

@@ -26,4 +26,4 @@ Weights: TypeAlias = NDArray[np.floating]
 
 Method: TypeAlias = Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"]
 """Where a soft alignment comes from: the model's attention when it produces a word, or once it has read it, gradients
-(see `nmt.alignment.gradient`), or what was learnt for it (see `nmt.alignment.aligner`, `nmt.alignment.layer`)."""
+(see `nmt.alignment.gradient`), or what was learnt for it (see `nmt.extras.word_aligner`)."""

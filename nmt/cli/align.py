@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from nmt.alignment.directions import Join
     from nmt.alignment.formats import Level
     from nmt.alignment.views import View
+    from nmt.extras.inspect.corpus_reports import LexiconChoice, SuspectsChoice
     from nmt.workflows.align import Format, Given, Written
-    from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 
 
 def align(
@@ -262,7 +262,7 @@ def _align_learned(aligner: Path | None, given: Given, written: Written, unused:
         raise InputError(f"{option} aligns given pairs; give --target as well")
     if written.suspects is not None:
         raise InputError(f"--suspects asks a model how probable each pair is, and {option} has none; leave one out")
-    from nmt.workflows.align_learned import align_learned
+    from nmt.extras.word_aligner.align import align_learned
 
     align_learned(aligner, given, written)
 
@@ -334,7 +334,7 @@ def _lexicon(
         if (min_count, lowercase, examples) != (None, False, None):
             raise InputError("--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well")
         return None
-    from nmt.workflows.corpus_reports import LexiconChoice
+    from nmt.extras.inspect.corpus_reports import LexiconChoice
 
     shown = 3 if examples is None else examples
     return LexiconChoice(path, min_count=min_count or 1, lowercase=lowercase, examples=shown)
@@ -347,7 +347,7 @@ def _suspects(path: Path | None, target: Path | None, *, min_score: float | None
         return None
     if target is None:
         raise InputError("--suspects looks for mistranslations in given pairs; give --target as well")
-    from nmt.workflows.corpus_reports import SuspectsChoice
+    from nmt.extras.inspect.corpus_reports import SuspectsChoice
 
     if min_score is None:
         return SuspectsChoice(path)

@@ -35,11 +35,25 @@ BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 # The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
-COMMANDS = (
-    *("init", "import", "prepare", "train", "average", "translate", "serve", "score", "evaluate", "report"),
-    *("align", "aligner", "shortlist", "export", "info", "config"),
-)
-"""In the order of the help page; each is a function in the module of its name."""
+COMMANDS = {
+    "init": "nmt.cli.init",
+    "import": "nmt.extras.convert.command",
+    "prepare": "nmt.cli.prepare",
+    "train": "nmt.cli.train",
+    "average": "nmt.cli.average",
+    "translate": "nmt.cli.translate",
+    "serve": "nmt.extras.serve.command",
+    "score": "nmt.cli.score",
+    "evaluate": "nmt.cli.evaluate",
+    "report": "nmt.extras.inspect.report.command",
+    "align": "nmt.cli.align",
+    "aligner": "nmt.extras.word_aligner.command",
+    "shortlist": "nmt.cli.shortlist",
+    "export": "nmt.extras.export.command",
+    "info": "nmt.cli.info",
+    "config": "nmt.cli.config",
+}
+"""The module of each command, in the order of the help page. The function has the command's name."""
 
 
 class _Imported(Mapping[str, Any]):
@@ -62,7 +76,7 @@ class _Imported(Mapping[str, Any]):
 def _build(name: str) -> Any:
     identifier = f"{name}_" if keyword.iskeyword(name) else name
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=GroupedCommand)(getattr(import_module(f"nmt.cli.{identifier}"), identifier))
+    alone.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
     return typer.main.get_command(alone)
 
 

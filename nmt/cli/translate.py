@@ -183,7 +183,7 @@ def translate(
         if input_ is None or output is None:
             missing = "--input" if input_ is None else "--output"
             raise InputError(f"--ray: needs {missing}: shards are read from files and written to a folder")
-        from nmt.workflows.translate_shards import translate_shards
+        from nmt.extras.ray.translate_shards import translate_shards
 
         translate_shards(
             model,

@@ -69,7 +69,7 @@ class SearchConfig(Structure):
     """Put the source word that got most attention where a translation has an unknown token."""
     markup: bool = False
     """Carry tags, entities, URLs, numbers and placeholders over unchanged, and capitals of whole lines. See
-    ``nmt.alignment.markup``."""
+    ``nmt.extras.markup.markup``."""
     stand_in: Annotated[str, Field(pattern=r"^\S+$")] | None = "X"
     """With ``markup``: the word that the model sees for a URL, an e-mail address or a placeholder, best a common noun
     of its source language; null: the thing itself, and numbers as they are too."""

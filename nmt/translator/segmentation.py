@@ -17,12 +17,12 @@ from typing import TypeVar
 import numpy as np
 
 from nmt.alignment.extract import Extraction
-from nmt.alignment.markup import Marked, extract
-from nmt.alignment.transfer import Look, Unit, restore
-from nmt.alignment.units import PieceWeights, to_units, units, with_links
 from nmt.data.casing import Case, case_of, is_usual, put_back, to_ordinary
 from nmt.data.pieces import Lengths, halved, split_long
 from nmt.data.sentences import Span, sentence_spans
+from nmt.extras.markup.markup import Marked, extract
+from nmt.extras.markup.text_spans import PieceWeights, to_units, units, with_links
+from nmt.extras.markup.transfer import Look, Unit, restore
 from nmt.search.config import SearchConfig
 from nmt.translator.translation import Translation
 

@@ -30,14 +30,10 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.alignment import Links, Method
-from nmt.alignment.aligner import WordAligner, between_words, learnt_alignments
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
-from nmt.alignment.layer import AlignmentLayer
-from nmt.alignment.layer import weights as layer_weights
-from nmt.alignment.units import PieceWeights
 from nmt.alignment.unknown import copied, with_copies
 from nmt.alignment.words import NO_WORD, parts, speaking, to_words, to_words_of_parts
 from nmt.core import log, notebook
@@ -49,6 +45,12 @@ from nmt.data.words import text_words
 from nmt.evaluation.consensus import consensus
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
+from nmt.extras.export.export_model import exported_engine
+from nmt.extras.markup.text_spans import PieceWeights
+from nmt.extras.word_aligner.aligner import WordAligner, between_words, learnt_alignments
+from nmt.extras.word_aligner.files import has_aligner, trained_aligner
+from nmt.extras.word_aligner.layer import AlignmentLayer
+from nmt.extras.word_aligner.layer import weights as layer_weights
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.step_model import Narrowable
@@ -61,8 +63,6 @@ from nmt.translator.find_run import run_of
 from nmt.translator.loading import Trained, load_trained
 from nmt.translator.segmentation import Passages
 from nmt.translator.translation import Translation
-from nmt.workflows.aligner_files import has_aligner, trained_aligner
-from nmt.workflows.export import exported_engine
 from nmt.workflows.shortlist import read_shortlist
 
 EngineName = Literal["nmt", "ctranslate2"]

@@ -27,17 +27,13 @@ from nmt.alignment.formats import (
     PharaohWriter,
     read_gold,
 )
-from nmt.alignment.heatmap import HeatmapWriter
 from nmt.alignment.link_files import TsvWriter
-from nmt.alignment.plot import PictureWriter
-from nmt.alignment.viewer import ViewerWriter
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
 from nmt.data.words import text_words, white_space_words
-from nmt.translator.aligners import Views
-from nmt.workflows.corpus_reports import (
+from nmt.extras.inspect.corpus_reports import (
     CorpusReport,
     LexiconChoice,
     Nlls,
@@ -45,6 +41,10 @@ from nmt.workflows.corpus_reports import (
     lexicon_report,
     suspects_report,
 )
+from nmt.extras.inspect.heatmap import HeatmapWriter
+from nmt.extras.inspect.plot import PictureWriter
+from nmt.extras.inspect.viewer import ViewerWriter
+from nmt.translator.aligners import Views
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator

@@ -15,12 +15,12 @@ from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.extras.inspect.corpus_reports import pair_nlls
 from nmt.training import metrics
 from nmt.translator.aligners import Views
 from nmt.translator.find_run import run_of, typed
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 from nmt.workflows.choose_heads import Criterion, choose_heads
-from nmt.workflows.corpus_reports import pair_nlls
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator

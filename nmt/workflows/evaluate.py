@@ -12,9 +12,9 @@ from nmt.core.errors import InputError
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import EDGES, LengthScores, by_length
-from nmt.evaluation.plot import check_plot, plot_by_length
 from nmt.evaluation.report import Evaluation
 from nmt.evaluation.translation import Score, sacrebleu_metric, scores
+from nmt.extras.inspect.score_plot import check_plot, plot_by_length
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator

@@ -39,7 +39,7 @@ from nmt.data.sample import PairSample
 from nmt.data.store import WORDS, Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
 from nmt.data.whole_folder import locked, made_whole
-from nmt.workflows.cluster import Cluster, connected
+from nmt.extras.ray.cluster import Cluster, connected
 
 # Raise it when the same input and config would give other files than before.
 _FORMAT = 1
@@ -81,7 +81,7 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ra
         run: Run directory, whose `prepared` is the folder unless the config names one.
         seed: Draws the pairs that subwords are learned from. At least 0.
         force: Make it again in any case.
-        ray: Address of a Ray cluster that tokenises (see `nmt.workflows.cluster.connected`); None: threads do. What is
+        ray: Address of a Ray cluster that tokenises (see `nmt.extras.ray.cluster.connected`); None: threads do. What is
             made is the same.
 
     Raises:

@@ -10,7 +10,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from nmt.alignment.lexicon import learn
+from nmt.alignment.ibm_model_1 import learn
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file

@@ -15,7 +15,7 @@ from comparison.results import Result, soft_alignments
 from comparison.work import Comparison
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, read_gold, read_jsonl
-from nmt.evaluation.plot import plot_by_length
+from nmt.extras.inspect.score_plot import plot_by_length
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

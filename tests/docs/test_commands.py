@@ -63,7 +63,7 @@ NOT_RUN = {
     "python scripts/endurance.py": "the same",
     "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
     "check_compatibility.py": "the same",
-    "--ray": "needs Ray; tests/workflows/test_ray.py runs it",
+    "--ray": "needs Ray; tests/extras/ray/test_ray.py runs it",
     "export OMP_NUM_THREADS=8": "of a script for SLURM",
     "srun ": "needs SLURM; torchrun is run by itself",
 }

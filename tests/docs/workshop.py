@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from tests.docs.pages import ROOT
-from tests.workflows.test_import import JOEY_RECURRENT
+from tests.extras.convert.test_import_config import JOEY_RECURRENT
 
 KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
 """Pairs of the corpus that ships."""
@@ -117,7 +117,7 @@ def _add_command(folder: Path) -> None:
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
-    hardly = "import nmt.workflows.learn_aligner as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
+    hardly = "import nmt.extras.word_aligner.learn as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     command.write_text(
         f"""#!/bin/sh
 case $1 in

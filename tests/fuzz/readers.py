@@ -19,7 +19,6 @@ import numpy as np
 import safetensors.numpy
 
 from nmt import experiment as experiments
-from nmt.alignment.aligner import learn_aligner, load_aligner, save_aligner
 from nmt.alignment.error_rate import score_pair
 from nmt.alignment.formats import (
     Alignment,
@@ -31,7 +30,6 @@ from nmt.alignment.formats import (
     read_gold,
     read_pharaoh,
 )
-from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.config.structure import parse_document, validate
 from nmt.core.lines import Line
@@ -41,24 +39,26 @@ from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
+from nmt.extras.convert.import_config import import_config
+from nmt.extras.export.export_model import exported_about
+from nmt.extras.ray.manifest import Manifest
+from nmt.extras.ray.records import object_text, with_value
+from nmt.extras.serve.app import create_app
+from nmt.extras.serve.messages import Limits
+from nmt.extras.serve.metrics import Metrics
+from nmt.extras.word_aligner.aligner import learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.models.build import build
-from nmt.serving.app import create_app
-from nmt.serving.messages import Limits
-from nmt.serving.metrics import Metrics
 from nmt.training import checkpoint, folders
 from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import Trained, load_trained
 from nmt.workflows import shortlist as shortlists
-from nmt.workflows.export import exported_about
-from nmt.workflows.import_config import import_config
 from nmt.workflows.info import inspect
 from nmt.workflows.info_text import text as info_text
-from nmt.workflows.manifest import Manifest
 from nmt.workflows.prepare import opened, prepare
-from nmt.workflows.records import object_text, with_value
+from tests.extras.serve.fakes import Gated, batching
 from tests.fuzz.judging import Opened, Reader
 from tests.fuzz.mutations import mutated
-from tests.serving.fakes import Gated, batching
 
 SENTENCES = [
     ("Ein Hund schläft.", "A dog sleeps."),

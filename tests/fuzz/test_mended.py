@@ -20,9 +20,7 @@ import safetensors.torch
 import torch
 
 from nmt import experiment as experiments
-from nmt.alignment.aligner import learn_aligner, load_aligner, save_aligner
 from nmt.alignment.formats import NpzWriter, parse_gold, parse_json, read_npz
-from nmt.alignment.layer import AlignmentLayer, load_layer, save_layer
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.config.structure import validate
 from nmt.config.yaml_source import parse_document
@@ -31,11 +29,13 @@ from nmt.core.files import read_json, read_whole
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
+from nmt.extras.export.export_model import exported_about
+from nmt.extras.ray.manifest import Manifest
+from nmt.extras.word_aligner.aligner import learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.search.shortlist import Shortlist
 from nmt.training import checkpoint, folders
 from nmt.translator.loading import load_trained
-from nmt.workflows.export import exported_about
-from nmt.workflows.manifest import Manifest
 from tests.fuzz.readers import ALIGNMENTS, CONFIG, SENTENCES, make_run, make_store
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import nmt as package
-from nmt.alignment.markup import extract
 from nmt.data.pieces import Lengths
 from nmt.data.sentences import sentence_spans
+from nmt.extras.markup.markup import extract
 from nmt.training import folders
 from nmt.translator.translator import Translator
 from tests.workflows.runs import nmt

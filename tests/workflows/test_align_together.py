@@ -15,14 +15,14 @@ import pytest
 from nmt.alignment.directions import join
 from nmt.alignment.error_rate import AlignmentScore, score_pair
 from nmt.alignment.formats import Alignment, parse_gold, read_jsonl, read_npz
-from nmt.alignment.glossary import Glossary
 from nmt.alignment.link_files import read_links
 from nmt.alignment.views import View
+from nmt.extras.inspect.bilingual_lexicon import Glossary
+from nmt.extras.inspect.corpus_reports import LexiconChoice, SuspectsChoice
 from nmt.translator.aligners import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow
 from nmt.workflows import align_links
 from nmt.workflows.align import Given, Written, write_alignments
-from nmt.workflows.corpus_reports import LexiconChoice, SuspectsChoice
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_html import read, same
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.alignment.aligner import load_aligner
-from nmt.alignment.layer import load_layer
 from nmt.core.errors import InputError
+from nmt.extras.export.export_model import export, place
+from nmt.extras.word_aligner.aligner import load_aligner
+from nmt.extras.word_aligner.layer import load_layer
 from nmt.translator.loading import load_trained
-from nmt.workflows.export import export, place
 from nmt.workflows.shortlist import read_shortlist
 from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run

@@ -495,7 +495,7 @@ def test_half_an_environment_is_refused_in_one_line(folder: Path) -> None:
 
 
 def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     launcher = subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "nmt",
          *_arguments(ENDLESS)],
@@ -670,7 +670,7 @@ def test_a_process_that_dies_before_all_have_met_ends_all(folder: Path) -> None:
 
 
 def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     arguments = [part for each in settings for part in ("--set", each)]
     return subprocess.run(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
@@ -684,7 +684,7 @@ def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     arguments = [part for each in ENDLESS for part in ("--set", each)]
     process = subprocess.Popen(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2"],

@@ -1,0 +1,218 @@
+"""A trained model in the format of another engine, and the engine for a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import read_json
+from nmt.data.batching import length_batches
+from nmt.data.corpus import read_blocks
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.extras.export import ctranslate2, engine, onnx, session
+from nmt.extras.export.engine import CTranslate2Engine
+from nmt.extras.export.session import OnnxSession
+from nmt.models.config import ModelConfig
+from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
+from nmt.search.scoring import max_lengths
+from nmt.translator.find_run import EXPORTED, run_of
+from nmt.translator.loading import Trained, load_trained
+
+ExportFormat = Literal["ctranslate2", "onnx"]
+
+SAMPLE = 100
+"""Sentences that are translated with the model and what was made of it."""
+
+LEAST_ALIKE = 0.9
+"""The share of them that must be the same. Where the second best token is as probable as the best, the order in which
+products are summed decides."""
+
+_ABOUT = "nmt.json"
+
+
+class Format(Protocol):
+    """Writes models for another engine, and translates with what it wrote."""
+
+    use: str
+    """What comes next, for people."""
+
+    def required(self) -> None:
+        """Raises InputError for packages that are not installed."""
+
+    def check(self, config: ModelConfig) -> None:
+        """Raises InputError for a model that the engine cannot compute."""
+
+    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
+        """Writes a model into an empty folder; what there is to say of it beside what is said of any."""
+
+    def greedy(
+        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+    ) -> list[tuple[int, ...]]:
+        """The translations of sources by what was written."""
+
+
+class _CTranslate2:
+    use = "use it with nmt translate --engine ctranslate2"
+
+    def required(self) -> None:
+        engine.required()
+
+    def check(self, config: ModelConfig) -> None:
+        ctranslate2.check(config)
+
+    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
+        ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
+        return {}
+
+    def greedy(
+        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+    ) -> list[tuple[int, ...]]:
+        written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
+        return [found.tokens for (found,) in written.decode(sources, search)]
+
+
+class _Onnx:
+    use = "docs/export.md tells how programs use it"
+
+    def required(self) -> None:
+        session.required()
+
+    def check(self, config: ModelConfig) -> None:
+        """There is no model that ONNX cannot express."""
+
+    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
+        graphs = onnx.save(trained.model, folder)
+        trained.tokenizers.save(folder)
+        source, target = ("subwords.model",) * 2
+        if not trained.tokenizers.joint:
+            source, target = "subwords.source.model", "subwords.target.model"
+        return {
+            "subwords": {"source": source, "target": target},
+            "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+            "heads": trained.model.decoder.head_names,
+            **dataclasses.asdict(graphs),
+        }
+
+    def greedy(
+        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+    ) -> list[tuple[int, ...]]:
+        written = OnnxSession(folder, threads=torch.get_num_threads())
+        found: dict[int, tuple[int, ...]] = {}
+        for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
+            batch = [sources[row] for row in rows]
+            lengths = torch.tensor([len(source) + 1 for source in batch])
+            limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
+            found.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+        return [found[row] for row in range(len(sources))]
+
+
+_FORMATS: dict[ExportFormat, Format] = {"ctranslate2": _CTranslate2(), "onnx": _Onnx()}
+
+
+def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, output: Path | None) -> None:
+    """Writes a model to a folder, by default ``exported/<format>`` in its run directory, and translates sentences of
+    its validation corpus with both. What stands there is replaced. Raises InputError for a model that the engine cannot
+    compute and for a folder that holds something else."""
+    chosen = _FORMATS[to]
+    chosen.required()
+    trained = load_trained(model, overrides, device="cpu", precision="float32")
+    chosen.check(trained.experiment.model)
+    folder = output or place(trained, to)
+    if folder.exists() and not (folder / _ABOUT).exists():
+        raise InputError(f"--output {folder}: is there and is no export of ours; name another folder")
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        unfinished.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"--output {folder}: cannot be made: {error.strerror}; name another folder") from None
+    about = {
+        "format": to,
+        "checkpoint": trained.checkpoint.resolve().name,
+        "vocabulary": trained.tokenizers.fingerprint,
+        **chosen.save(trained, unfinished),
+    }
+    (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    _compare(trained, partial(chosen.greedy, trained, unfinished))
+    shutil.rmtree(folder, ignore_errors=True)
+    unfinished.replace(folder)
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
+    log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
+
+
+def place(trained: Trained, to: ExportFormat) -> Path:
+    """Where a model is exported to unless one says otherwise."""
+    run = run_of(trained.checkpoint)
+    folder = run / EXPORTED / to
+    if not folder.resolve().is_relative_to(run):
+        raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
+    return folder
+
+
+def exported_engine(trained: Trained, *, device: str, precision: str) -> CTranslate2Engine:
+    """The engine for a model that has been exported. Raises InputError where another checkpoint of it has, or none."""
+    folder, name = place(trained, "ctranslate2"), trained.checkpoint.resolve().name
+    engine.required()
+    about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
+    if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
+        raise InputError(
+            f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: "
+            f"nmt export {trained.checkpoint}"
+        )
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    return CTranslate2Engine(
+        folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
+    )
+
+
+def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
+    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it
+    is damaged."""
+    try:
+        about = read_json(folder / _ABOUT)
+        if not isinstance(about, dict):
+            raise ValueError("no object")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: {remedy}") from None
+    return about
+
+
+def _compare(
+    trained: Trained, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+) -> None:
+    sources = _sample(trained)
+    search = SearchConfig(beam=1, batch_tokens=trained.experiment.search.batch_tokens)
+    own = OwnEngine(trained.model, trained.compute).decode(sources, search)
+    theirs = greedy(sources, search)
+    same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
+    log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
+    if same < LEAST_ALIKE * len(sources):
+        raise RuntimeError(f"the exported model translates only {same} of {len(sources)} sentences as ours does")
+
+
+def _sample(trained: Trained) -> list[list[int]]:
+    """Sentences of the validation corpus or, where that is no longer there, subwords at random."""
+    valid, source = trained.experiment.data.valid, trained.tokenizers.source
+    texts: Sequence[str] = ()
+    if valid is not None:
+        try:
+            texts = next((block.sources for block in read_blocks(valid, SAMPLE)), ())
+        except InputError as error:
+            log.info(f"compared on random subwords: {error}")
+    if encoded := [tokens for tokens in map(source.encode, texts) if tokens]:
+        return encoded
+    random = np.random.default_rng(1)
+    return [random.integers(EOS + 1, source.size, length).tolist() for length in random.integers(1, 30, SAMPLE)]

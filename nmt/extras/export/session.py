@@ -1,0 +1,62 @@
+"""Greedy search over a model that ``nmt.extras.export.onnx`` has written, without our models and without PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.core.errors import InputError
+from nmt.data.batching import pad
+from nmt.data.vocabulary import BOS, EOS
+
+ENCODER, STEP = "encoder.onnx", "step.onnx"
+
+
+class OnnxSession:
+    """The two graphs in ONNX Runtime, on a CPU."""
+
+    def __init__(self, folder: Path, *, threads: int) -> None:
+        onnxruntime = required()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self._encoder, self._step = (
+            onnxruntime.InferenceSession(str(folder / file), options, providers=["CPUExecutionProvider"])
+            for file in (ENCODER, STEP)
+        )
+        self._kept = [each.name for each in self._encoder.get_outputs()]
+        self._state = [name for name in self._kept if name.startswith("state.")]
+
+    def greedy(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[tuple[int, ...]]:
+        """The most probable token at each step, of a batch of sources (without end-of-sentence), each up to
+        end-of-sentence or its limit of tokens."""
+        source_BS, _ = pad(sources)
+        feeds: dict[str, Any] = dict(zip(self._kept, self._encoder.run(None, {"source": source_BS}), strict=True))
+        token_B = np.full(len(sources), BOS)
+        ended_B = np.zeros(len(sources), dtype=bool)
+        tokens_TB: list[Any] = []
+        while len(tokens_TB) < max(limits) and not ended_B.all():
+            logits_BV, _, *state = self._step.run(None, {"token": token_B, **feeds})
+            feeds |= zip(self._state, state, strict=True)
+            token_B = logits_BV.argmax(axis=1)
+            ended_B |= token_B == EOS
+            tokens_TB.append(token_B)
+        tokens_BT = np.stack(tokens_TB, axis=1).tolist()
+        return [_until(tokens[:limit]) for tokens, limit in zip(tokens_BT, limits, strict=True)]
+
+
+def _until(tokens: list[int]) -> tuple[int, ...]:
+    return tuple(tokens[: tokens.index(EOS)] if EOS in tokens else tokens)
+
+
+def required() -> Any:
+    """ONNX Runtime, where all is installed that an export takes. Raises InputError where it is not."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"--to onnx: {error.name} is not installed; pip install 'nmt[onnx]'") from None
+    return onnxruntime

@@ -1,0 +1,131 @@
+"""A bilingual lexicon out of word alignments: which words and phrases were linked with which, and how often.
+
+The links of a sentence pair join its words to groups: the connected components of the graph whose edges are the links.
+A group is a unit of the source and a unit of the target, one entry of the lexicon: `Hund` - `dog`, and of more words
+`Schwebebalken` - `balance beam`. A word that no link reaches is a unit by itself, whose other side is empty. So every
+word of the corpus counts once, whatever is above or below it, and with n the numbers of groups
+
+    p(target | source) = n(source, target) / sum over t of n(source, t)          t also the empty unit
+    p(source | target) = n(source, target) / sum over s of n(s, target)          s also the empty unit
+
+Not the lexicon of `nmt.alignment.ibm_model_1`, whose probabilities are learnt from subwords without any alignment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile, pairwise
+from typing import TypeAlias
+
+from nmt.alignment import Links
+from nmt.alignment.formats import Alignment
+from nmt.data.words import is_punctuation_mark
+
+GAP = "…"
+"""Stands in a unit for words in between that are not of it: `steht … auf` - `gets up`."""
+
+Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Places of source words and of target words, each in order."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A unit of the source and one of the target that belong together; an empty one where a word has no link."""
+
+    source: str
+    target: str
+    count: int
+    target_given_source: float | None
+    """None where there is no source unit."""
+    source_given_target: float | None
+    lines: tuple[int, ...]
+    """The first pairs that have it, counted from 1."""
+
+
+class Glossary:
+    """Takes alignments one by one. Memory grows with the number of different entries, not with that of pairs."""
+
+    def __init__(self, *, lowercase: bool = False, examples: int = 3) -> None:
+        self._lowercase = lowercase
+        self._examples = examples
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lines: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+
+    def add(self, alignment: Alignment, line: int) -> None:
+        """Counts the entries of a sentence pair; ``line`` is its number."""
+        sources, targets = alignment.source_words, alignment.target_words
+        if self._lowercase:
+            sources, targets = (tuple(word.lower() for word in side) for side in (sources, targets))
+        for source_places, target_places in groups(alignment.links, len(sources), len(targets)):
+            entry = unit(sources, source_places), unit(targets, target_places)
+            self._counts[entry] += 1
+            lines = self._lines[entry]
+            if len(lines) < self._examples and line not in lines[-1:]:
+                lines.append(line)
+
+    def entries(self, *, min_count: int = 1) -> Iterator[Entry]:
+        """Those of at least so many, in alphabetical order of the source regardless of case, most frequent first; at
+        the end target words without a link."""
+        of_source: Counter[str] = Counter()
+        of_target: Counter[str] = Counter()
+        for (source, target), count in self._counts.items():
+            of_source[source] += count
+            of_target[target] += count
+        for source, target in sorted(self._counts, key=self._order):
+            count = self._counts[source, target]
+            if count >= min_count:
+                yield Entry(
+                    source,
+                    target,
+                    count,
+                    count / of_source[source] if source else None,
+                    count / of_target[target] if target else None,
+                    tuple(self._lines[source, target]),
+                )
+
+    def _order(self, entry: tuple[str, str]) -> tuple[bool, str, str, int, str]:
+        source, target = entry
+        return not source, source.casefold(), source, -self._counts[entry], target
+
+
+def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group]:
+    """The groups that links make of all words of a sentence pair: those with source words in the order of the first of
+    them, then target words without a link."""
+    targets_of: defaultdict[int, list[int]] = defaultdict(list)
+    sources_of: defaultdict[int, list[int]] = defaultdict(list)
+    for source, target in links:
+        targets_of[source].append(target)
+        sources_of[target].append(source)
+    met: set[int] = set()
+    for first in range(source_words):
+        if first in met:
+            continue
+        met.add(first)
+        sources, targets = [first], set()
+        for source in sources:  # grows on the way
+            for target in targets_of[source]:
+                if target not in targets:
+                    targets.add(target)
+                    new = [other for other in sources_of[target] if other not in met]
+                    sources += new
+                    met.update(new)
+        yield tuple(sorted(sources)), tuple(sorted(targets))
+    for target in range(target_words):
+        if not sources_of[target]:
+            yield (), (target,)
+
+
+def unit(words: Sequence[str], places: Sequence[int]) -> str:
+    """The words at some places as one text, with a gap mark where others stand between. Punctuation at its ends is left
+    off, unless there is nothing else."""
+    is_word = [not all(map(is_punctuation_mark, words[place])) for place in places]
+    if True in is_word:
+        places = places[is_word.index(True) : len(is_word) - is_word[::-1].index(True)]
+    texts = [words[place] for place in places]
+    if True in is_word:
+        texts[0] = "".join(dropwhile(is_punctuation_mark, texts[0]))
+        texts[-1] = texts[-1][: len("".join(dropwhile(is_punctuation_mark, reversed(texts[-1]))))]
+    gaps = [f" {GAP} " if following > place + 1 else " " for place, following in pairwise(places)]
+    return "".join(text + gap for text, gap in zip(texts, [*gaps, ""], strict=False))

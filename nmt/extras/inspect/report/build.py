@@ -1,0 +1,329 @@
+"""A report of runs: reads what they have left, has their models translate, and writes the page and its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmt import experiment as experiments
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import refuse_overwriting, refuse_unwritable, whole_file
+from nmt.evaluation.bootstrap import compare, sentence_counts
+from nmt.evaluation.by_length import by_length
+from nmt.evaluation.translation import scores
+from nmt.experiment import Experiment
+from nmt.extras.inspect.report import writer
+from nmt.extras.inspect.report.attention import looks
+from nmt.extras.inspect.report.charts import length_chart, look_charts, snapshot_charts, training_charts
+from nmt.extras.inspect.report.draw import check_matplotlib, draw, draw_model, save
+from nmt.extras.inspect.report.model_summary import facts_of, parts_of
+from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots, Translated
+from nmt.extras.inspect.score_plot import draw_by_length
+from nmt.training import folders, metrics
+from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, run_of
+from nmt.workflows.prepare import PreparedData, opened
+
+if TYPE_CHECKING:
+    from nmt.alignment.formats import Alignment
+    from nmt.translator.translation import Translation
+    from nmt.translator.translator import Translator
+
+FILE = "report.html"
+"""The page in a run directory."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A run as it stands in its directory."""
+
+    model: str | None
+    """What the user calls it."""
+    folder: Path
+    experiment: Experiment
+    checkpoint: Path | None
+    metrics: tuple[Mapping[str, Any], ...]
+    prepared: PreparedData | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Validated:
+    """A run's validation set and what its model makes of it."""
+
+    sources: list[str]
+    references: list[str]
+    hypotheses: list[str]
+
+
+def report(
+    models: Sequence[str],
+    overrides: Sequence[str],
+    *,
+    output: Path | None,
+    pictures: Path | None,
+    samples: int,
+    translate: bool,
+    device: str,
+    precision: str,
+) -> None:
+    """Writes one HTML file that shows runs side by side; of no ``models``, the run that trained last. ``output`` None
+    is report.html in the first run. With ``pictures`` every picture goes into that folder too, as SVG and as PNG.
+
+    Raises InputError for a run that is not there, holds no metrics or, if it is to ``translate``, no model, and for
+    what cannot be written.
+    """
+    check_matplotlib()
+    read = [_read(model, overrides, translate=translate) for model in _named(models)]
+    _refuse_twice(read)
+    output = read[0].folder / FILE if output is None else output
+    refuse_unwritable(output)
+    for each in read:
+        refuse_overwriting(output, each.folder / experiments.FILE, each.folder / metrics.FILE)
+    if pictures is not None:
+        _make_folder(pictures)
+    runs: list[Run] = []
+    first: _Validated | None = None
+    for name, each in zip(_names(read), read, strict=True):
+        run, validated = _run(
+            name, each, overrides, samples=samples, translate=translate, device=device, precision=precision
+        )
+        if first is not None and validated is not None:
+            run = _compared(run, runs[0], first, validated)
+        first = first or (validated if not runs else None)
+        runs.append(run)
+    for run in runs:
+        for note in run.notes:
+            log.warning(f"{run.name}: {note}")
+    html = writer.page(runs)
+    try:
+        with whole_file(output) as partial:
+            # A surrogate that stands alone, which UTF-8 does not have, becomes a question mark.
+            partial.write_bytes(html.encode("utf-8", errors="replace"))
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
+    log.info(f"report: {output}")
+    if pictures is not None:
+        _draw_all(runs, pictures)
+        log.info(f"pictures: {pictures}")
+
+
+# ------------------------------------------------------------------------------------------------- what a run has left
+
+
+def _named(models: Sequence[str]) -> Sequence[str | None]:
+    """What the user calls the runs; None is the one that trained last."""
+    return models or [None]
+
+
+def _folder(model: str | None, overrides: Sequence[str]) -> Path:
+    found = find(model, overrides)
+    return run_of(found) if is_checkpoint(found) else found
+
+
+def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _Read:
+    folder = _folder(model, overrides)
+    experiment = experiments.load(folder / experiments.FILE, overrides)
+    measured = _metrics(folder)
+    notes = []
+    checkpoint = None
+    if translate or folders.latest(folder) is not None:
+        checkpoint = find_checkpoint(model, overrides)
+    prepared = None
+    try:
+        prepared = opened(experiment.data, run=folder)
+    except InputError as error:
+        notes.append(f"nothing is told of its corpus, and nothing translated: {error}")
+    else:
+        if prepared.valid is None and translate:
+            notes.append("nothing is translated: its config has no data.valid")
+    return _Read(model, folder, experiment, checkpoint, measured, prepared, tuple(notes))
+
+
+def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    path = folder / metrics.FILE
+    try:
+        found = metrics.read(folder)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    for number, line in enumerate(found, 1):
+        if not (isinstance(line, dict) and isinstance(line.get("kind"), str) and isinstance(line.get("update"), int)):
+            raise InputError(f"{path}:{number}: is no measurement; restore the file, or delete this line")
+    if not found:
+        raise InputError(f"{folder}: there are no measurements in {metrics.FILE}: nothing has been trained here yet")
+    return tuple(found)
+
+
+def _refuse_twice(read: Sequence[_Read]) -> None:
+    places = [(each.folder.resolve(), each.checkpoint and each.checkpoint.resolve()) for each in read]
+    for place, each in enumerate(read):
+        if places[place] in places[:place]:
+            raise InputError(f"{each.model}: is named twice; name each run once")
+
+
+def _names(read: Sequence[_Read]) -> list[str]:
+    """The names of the run directories; what the user calls them where two have one name."""
+    names = [each.folder.resolve().name for each in read]
+    if len(set(names)) == len(names):
+        return names
+    return [str(each.model) for each in read]
+
+
+def _make_folder(pictures: Path) -> None:
+    try:
+        pictures.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--pictures {pictures}: cannot be made a folder: {error.strerror}") from None
+
+
+# ------------------------------------------------------------------------------------------------- what is made of it
+
+
+def _run(
+    name: str,
+    read: _Read,
+    overrides: Sequence[str],
+    *,
+    samples: int,
+    translate: bool,
+    device: str,
+    precision: str,
+) -> tuple[Run, _Validated | None]:
+    parts = parts_of(read.experiment, read.folder)
+    run = Run(
+        name=name,
+        facts=facts_of(read.experiment, parts, read.metrics),
+        metrics=read.metrics,
+        parts=parts,
+        corpus=None if read.prepared is None else _corpus(read.prepared),
+        translated=None,
+        snapshots=_snapshots(read.folder),
+        notes=read.notes,
+    )
+    if not translate or read.prepared is None or read.prepared.valid is None:
+        return run, None
+    from nmt.translator.translator import load
+
+    store = read.prepared.valid
+    texts = [store.text(index) for index in range(len(store))]
+    translator = load(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
+    log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
+    sources, references = [text.source for text in texts], [text.target for text in texts]
+    found = translator.translate(sources)
+    validated = _Validated(sources, references, [each.text for each in found])
+    return replace(run, translated=_translated(translator, validated, found, samples)), validated
+
+
+def _corpus(prepared: PreparedData) -> Corpus:
+    train = prepared.train
+    return Corpus(prepared.report, np.bincount(train.source_lengths), np.bincount(train.target_lengths))
+
+
+def _snapshots(folder: Path) -> Snapshots | None:
+    """What training has noted; None where there is nothing. Of pairs that it has not noted throughout, as after a
+    change of the option, nothing is told."""
+    from nmt.alignment.formats import read_jsonl
+
+    noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]
+    count = min((len(found) for *_, found in noted), default=0)
+    if count == 0:
+        return None
+    first = noted[0][2]
+    for _, path, found in noted:
+        for one, other in zip(first[:count], found, strict=False):
+            if (one.source_tokens, one.target_tokens) != (other.source_tokens, other.target_tokens):
+                raise InputError(f"{path}: is of other sentences than the first snapshot; delete the older ones")
+            if one.level != "subword":
+                raise InputError(f"{path}: is between words, not between subwords; delete it")
+    return Snapshots(
+        updates=tuple(update for update, *_ in noted),
+        pairs=tuple(tuple(found[place] for *_, found in noted) for place in range(count)),
+        looks=tuple(looks([each.weights_TS for each in found[:count]]) for *_, found in noted),
+    )
+
+
+def _translated(
+    translator: Translator, validated: _Validated, found: Sequence[Translation], samples: int
+) -> Translated:
+    sources, references, hypotheses = validated.sources, validated.references, validated.hypotheses
+    matrices = None
+    limit = translator.search.max_source_tokens
+    fits = [bool(each.text) and not each.cut and each.longest <= limit for each in found]
+    if not translator.trained.experiment.model.attention.is_none:
+        rows = [row for row, fit in enumerate(fits) if fit]
+        pairs = translator.looks([sources[row] for row in rows], [hypotheses[row] for row in rows])
+        matrices = [each.weights_TS for each in pairs]
+    return Translated(
+        sentences=len(sources),
+        scores=scores(hypotheses, references),
+        lengths=by_length(sources, hypotheses, references),
+        looks=None if matrices is None else looks(matrices),
+        samples=_samples(translator, validated, fits, evenly(len(sources), samples)),
+        against_first=None,
+    )
+
+
+def evenly(count: int, wanted: int) -> list[int]:
+    """So many places, or all, at equal distances from the first on."""
+    wanted = min(count, wanted)
+    return [place * count // wanted for place in range(wanted)]
+
+
+def _samples(
+    translator: Translator, validated: _Validated, fits: Sequence[bool], rows: Sequence[int]
+) -> tuple[Sample, ...]:
+    """With alignments by attention, or by gradients where a model has none; without weights where a side is too long
+    for that."""
+    from nmt.alignment.formats import Alignment
+
+    shown = [row for row in rows if fits[row]]
+    sources, hypotheses = validated.sources, validated.hypotheses
+    method = translator.methods[0]
+    aligned = iter(translator.align([sources[row] for row in shown], [hypotheses[row] for row in shown], method=method))
+    found: list[Sample] = []
+    for row in rows:
+        words = tuple(sources[row].split()), tuple(hypotheses[row].split())
+        alignment: Alignment = (
+            next(aligned) if fits[row] else Alignment(*words, (), np.zeros((len(words[1]), len(words[0]))))
+        )
+        found.append(Sample(row + 1, sources[row], validated.references[row], hypotheses[row], alignment))
+    return tuple(found)
+
+
+def _compared(run: Run, first: Run, validated_first: _Validated, validated: _Validated) -> Run:
+    """With the paired bootstrap against the first run, if both have the same validation set."""
+    same = (validated_first.sources, validated_first.references) == (validated.sources, validated.references)
+    if not same or run.translated is None:
+        note = f"its validation set is not that of {first.name}: their translations are not compared"
+        return replace(run, notes=(*run.notes, note))
+    one, other = (sentence_counts(each.hypotheses, each.references) for each in (validated_first, validated))
+    return replace(run, translated=replace(run.translated, against_first=compare(one, other)))
+
+
+# ------------------------------------------------------------------------------------------------- pictures
+
+
+def _draw_all(runs: Sequence[Run], folder: Path) -> None:
+    """Every picture of the page."""
+    names = [run.name for run in runs]
+    lengths = length_chart(runs)
+    charts = [*training_charts(runs), *([] if lengths is None else [lengths]), *look_charts(runs)]
+    for chart in [*charts, *snapshot_charts(runs)]:
+        save(draw(chart, names), folder, chart.key)
+    series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
+    if any(series.values()):
+        save(draw_by_length(series), folder, "by-length")
+    from nmt.extras.inspect.plot import plot
+
+    for place, run in enumerate(runs, 1):
+        of = f"-{place}" if len(runs) > 1 else ""
+        save(draw_model(run.parts), folder, f"model{of}")
+        for sample in () if run.translated is None else run.translated.samples:
+            pair: Alignment = sample.alignment
+            for format_ in ("svg", "png"):
+                path = folder / f"attention{of}-{sample.number:06}.{format_}"
+                plot(pair.weights_TS, pair.source_words, pair.target_words, path, links=pair.links, format=format_)

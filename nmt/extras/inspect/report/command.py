@@ -1,0 +1,95 @@
+"""`nmt report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import (
+    BatchTokens,
+    Beam,
+    Device,
+    Overrides,
+    Quiet,
+    UsePrecision,
+    Verbose,
+    set_verbosity,
+    with_search,
+)
+from nmt.core.errors import InputError
+
+
+def report(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, checkpoint folders or configurations, to show side by side; left out, "
+            "the run under runs/ that trained last.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The HTML file. Default: report.html in the first run.",
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples",
+            metavar="N",
+            min=1,
+            help="Translations to show, evenly chosen from the validation set. Default: 20.",
+            show_default=False,
+        ),
+    ] = None,
+    translations: Annotated[
+        bool,
+        typer.Option(
+            "--translations/--no-translations",
+            help="Whether the models translate their validation sets; without, what training has left is shown.",
+        ),
+    ] = True,
+    pictures: Annotated[
+        Path | None,
+        typer.Option("--pictures", metavar="DIR", help="Also write each picture into this folder, as SVG and as PNG."),
+    ] = None,
+    beam: Beam = None,
+    batch_tokens: BatchTokens = None,
+    device: Device = "auto",
+    precision: UsePrecision = "auto",
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show runs on one HTML page: curves, corpus, model, translations, attention.
+
+    The page is one file that needs no network. Several runs are overlaid, and their translations of one validation set
+    compared by the paired bootstrap.
+    """
+    set_verbosity(quiet=quiet, verbose=verbose)
+    changes = with_search(overrides, beam, None, None, batch_tokens)
+    if not translations:
+        surplus = {"--samples": samples, "--beam": beam, "--batch-tokens": batch_tokens}
+        if named := [name for name, value in surplus.items() if value is not None]:
+            raise InputError(f"{', '.join(named)}: nothing is translated with --no-translations; leave one out")
+    from nmt.extras.inspect.report import build as workflow
+
+    workflow.report(
+        runs or [],
+        changes,
+        output=output,
+        pictures=pictures,
+        samples=20 if samples is None else samples,
+        translate=translations,
+        device=device,
+        precision=precision,
+    )

@@ -1,0 +1,203 @@
+"""Translation of one shard, whatever its kind, to another file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from nmt.alignment.formats import json_line
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+from nmt.core.lines import Line, read_lines, windows
+from nmt.extras.ray.shards import Kind, Shard
+from nmt.translator.translator import Translator
+from nmt.translator.windows import Wanted, Window
+from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
+
+OBJECT_BYTES = 64 << 20
+"""Of one line of JSON."""
+
+WARNINGS = 20
+"""Lines of a shard that are named; of more only the count is told."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass
+class Tally:
+    """What is to be said of a shard."""
+
+    lines: int = 0
+    subwords: int = 0
+    warnings: list[str] = field(default_factory=list)
+    """The first of them."""
+    unsaid: int = 0
+    """How many more there were."""
+
+    def add(self, lines: int, subwords: int, warnings: Sequence[str]) -> None:
+        """Counts what came of a window."""
+        self.lines += lines
+        self.subwords += subwords
+        said = list(warnings)[: WARNINGS - len(self.warnings)]
+        self.warnings += said
+        self.unsaid += len(warnings) - len(said)
+
+
+def translate_shard(translator: Translator, wanted: Wanted, shard: Shard, target: Path, field: str) -> Tally:
+    """Writes the translation of a shard, which is then there whole. Raises InputError, which names the line and not the
+    shard, and OSError where it cannot be written."""
+    tally = Tally()
+    with whole_file(target) as partial:
+        _BY_KIND[shard.kind](translator, wanted, shard.path, partial, field, tally)
+        if Shard.of(shard.path) != shard:
+            raise InputError("has changed while it was translated; run it again")
+    return tally
+
+
+def _text(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
+    with _reading(source) as stream, _writing(target, source.suffix) as sink:
+        for window in windows(read_lines(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=False):
+            answer = wanted.answer(translator, Window(window))
+            sink.write(answer.text.encode())
+            tally.add(len(window), answer.subwords, answer.warnings)
+
+
+def _jsonl(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
+    name = result_name(wanted)
+    with _reading(source) as stream, _writing(target, source.suffix) as sink:
+        for window in windows(read_lines(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES, interactive=False):
+            texts = [_bounded(object_text(line, field, name), line, field) for line in window]
+            found = wanted.values(translator, texts)
+            for line, value in zip(window, found.values, strict=True):
+                sink.write(f"{with_value(line.text, name, value)}\n".encode())
+            tally.add(len(window), found.subwords, found.warnings)
+
+
+def _parquet(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
+    """Row group by row group, which is what is held in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = result_name(wanted)
+    try:
+        with pq.ParquetFile(source) as file:
+            schema = file.schema_arrow
+            _check_columns(schema.names, field, name)
+            added = schema.append(pa.field(name, pa.string()))
+            with pq.ParquetWriter(target, added) as writer:
+                for number in range(file.num_row_groups):
+                    table = file.read_row_group(number)
+                    texts = _column(table, field, tally.lines)
+                    values: list[str] = []
+                    for first in range(0, len(texts), WINDOW_LINES):
+                        found = wanted.values(translator, texts[first : first + WINDOW_LINES])
+                        values += found.values
+                        tally.add(len(found.values), found.subwords, found.warnings)
+                    writer.write_table(table.append_column(added.field(name), pa.array(values, pa.string())))
+    except pa.ArrowException as error:
+        raise InputError(f"is damaged, or no Parquet: {' '.join(str(error).split())}") from None
+
+
+_BY_KIND: dict[Kind, Callable[[Translator, Wanted, Path, Path, str, Tally], None]] = {
+    "text": _text,
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+}
+
+
+def result_name(wanted: Wanted) -> str:
+    """What a record's translation is called."""
+    return "translations" if wanted.format == "jsonl" else "translation"
+
+
+def object_text(line: Line, field: str, name: str) -> str:
+    """The text of a line of JSON; a blank line has none. Raises InputError where it is no object, has no text in
+    ``field``, or has ``name`` already."""
+    if not line.text.strip():
+        return ""
+    try:
+        record = json.loads(line.text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"line {line.number}: is no JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise InputError(f"line {line.number}: is no JSON object, but {_kind_of(record)}")
+    if field not in record:
+        raise InputError(f"line {line.number}: has no field {field!r}; say with --field where the text is")
+    if not isinstance(text := record[field], str):
+        raise InputError(f"line {line.number}: field {field!r} is no text, but {_kind_of(text)}")
+    if name in record:
+        raise InputError(f"line {line.number}: has a field {name!r} already; rename it")
+    return text
+
+
+def with_value(text: str, name: str, value: Any) -> str:
+    """A line of JSON with one more field, everything before it as it stands; a blank line as it is."""
+    if not text.strip():
+        return text
+    return f"{text.rstrip()[:-1]}, {json_line(name)}: {json_line(value)}}}"
+
+
+def _bounded(text: str, line: Line, field: str) -> Line:
+    """A text as a line of input: without what is no character, and no longer than one."""
+    text = _SURROGATE.sub("\ufffd", text)
+    warnings = [] if line.warning is None else [line.warning]
+    if len(data := text.encode()) > LIMIT_BYTES:
+        text = data[:LIMIT_BYTES].decode(errors="ignore")
+        warnings.append(f"line {line.number}: field {field!r} is {len(data):,} bytes long; cut to {LIMIT_BYTES:,}")
+    return Line(line.number, text, "; ".join(warnings) or None)
+
+
+def _check_columns(names: Sequence[str], field: str, name: str) -> None:
+    if field not in names:
+        raise InputError(f"has no column {field!r}, but {', '.join(names)}; say with --field where the text is")
+    if name in names:
+        raise InputError(f"has a column {name!r} already; rename it")
+
+
+def _column(table: Any, field: str, before: int) -> list[Line]:
+    """A column of text as lines, ``before`` being the rows of the file before the table's."""
+    column = table.column(field)
+    texts = column.to_pylist()
+    lines = []
+    for row, text in enumerate(texts, before + 1):
+        if not isinstance(text, str):
+            raise InputError(f"row {row}: column {field!r} is no text, but {_kind_of(text)}")
+        lines.append(_bounded(text, Line(row, text), field))
+    return lines
+
+
+def _kind_of(value: object) -> str:
+    return "null" if value is None else "a list" if isinstance(value, list) else f"of type {type(value).__name__}"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    ending = path.suffix.lower()
+    opened: Any = gzip.open if ending == ".gz" else lzma.open if ending == ".xz" else open
+    try:
+        with opened(path, "rb") as stream:
+            yield stream
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
+        raise InputError("the compressed file is damaged or cut short; fetch it again") from None
+
+
+@contextmanager
+def _writing(path: Path, ending: str) -> Iterator[BinaryIO]:
+    """A new file, compressed by the ending that it will have; the same text gives the same bytes."""
+    with path.open("wb") as file:
+        if ending.lower() == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        elif ending.lower() == ".xz":
+            with lzma.open(file, "wb") as stream:
+                yield cast(BinaryIO, stream)
+        else:
+            yield file

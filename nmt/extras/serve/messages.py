@@ -1,0 +1,208 @@
+"""What comes in over HTTP and what goes out, as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, field_validator
+from starlette.requests import ClientDisconnect, Request
+
+from nmt.config.structure import Structure, validate
+from nmt.config.yaml_source import Document, Tree, describe
+from nmt.core.errors import InputError
+from nmt.extras.serve.engine import Asked
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may ask for."""
+
+    body: int = 1 << 20
+    """Bytes."""
+    sentences: int = 256
+    characters: int = 2000
+    """Of one sentence."""
+    timeout_s: float = 60.0
+    """For reading it, and again until its answer is there."""
+
+
+class Refused(Exception):
+    """A request that is not answered as it wished: the status, and one sentence that says why."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+
+
+class _Message(Structure):
+    """What the OpenAPI description shows with the docstrings of its fields."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class TranslateRequest(_Message):
+    """What `POST /translate` takes."""
+
+    text: str | tuple[str, ...]
+    """One text or several; each is translated as one sentence."""
+    n_best: Annotated[int, Field(ge=1)] | None = None
+    """Translations of each text, best first, at most as many as the server has beams; null: as it is configured."""
+    beam: Annotated[int, Field(ge=1)] | None = None
+    """Beam size, at most the server's; null: the server's."""
+    alignment: bool = False
+    """Whether each translation comes with its links and soft matrix."""
+
+    @field_validator("text", mode="before")
+    @classmethod
+    def _one_text_or_several(cls, value: Tree) -> Tree | tuple[Tree, ...]:
+        if not isinstance(value, (str, list)):
+            raise ValueError(f"must be text or a list of texts, not {describe(value)}")
+        for number, each in enumerate(value, 1):
+            if not isinstance(each, str):
+                raise ValueError(f"number {number} of the list is {describe(each)}; each must be text")
+        return value if isinstance(value, str) else tuple(value)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts, also where it is one."""
+        return (self.text,) if isinstance(self.text, str) else self.text
+
+    @property
+    def asked(self) -> Asked:
+        """What is wanted of each."""
+        return Asked(self.n_best, self.beam, self.alignment)
+
+
+class AlignmentAnswer(_Message):
+    """How a translation is aligned, between words; all indices count from 0."""
+
+    source_words: list[str]
+    target_words: list[str]
+    links: list[tuple[int, int]]
+    """Pairs of source word and target word."""
+    level: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    weights: list[list[float]]
+    """For each target token the weight of each source token."""
+
+
+class TranslationAnswer(_Message):
+    """One translation of a text."""
+
+    text: str
+    score: float
+    """What translations are ranked by."""
+    log_prob: float
+    """Natural logarithm of its probability under the model."""
+    tokens: list[str]
+    """The subwords that it is made of."""
+    alignment: AlignmentAnswer | None = None
+    """Only where it was asked for; null for a text or translation that is too long to be aligned."""
+
+
+class Result(_Message):
+    """The translations of one text."""
+
+    line: int
+    """Its place in the request, from 1."""
+    source: str
+    translations: list[TranslationAnswer]
+
+
+class TranslateAnswer(_Message):
+    """What `POST /translate` gives."""
+
+    results: list[Result]
+    """One for each text, in order."""
+    warnings: list[str]
+    """What was left out of texts, with their line."""
+
+
+class HealthAnswer(_Message):
+    """How the server is."""
+
+    status: str
+    """loading, ready or draining."""
+    model: str | None
+    """The model's name, once it is loaded."""
+    alignment: bool | None
+    """Whether it can say how translations are aligned, once it is loaded."""
+
+
+class ErrorAnswer(_Message):
+    """Why a request is not answered as it wished."""
+
+    error: str
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, of at most ``limit`` bytes whatever its headers say. Raises Refused."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
+    too_large = Refused(413, f"the body has more than {limit} bytes; send fewer or shorter texts at once")
+    length = request.headers.get("content-length", "0")
+    if not (length.isascii() and length.isdecimal()):
+        raise Refused(400, "the header Content-Length is no number")
+    if len(length) > 18 or int(length) > limit:
+        raise too_large
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise too_large
+    except ClientDisconnect:
+        raise Refused(499, "the client has gone away") from None
+    return bytes(body)
+
+
+def parse(body: bytes) -> TranslateRequest:
+    """A request from its JSON. Raises Refused with 400 for what is no JSON, and with 422 for another JSON."""
+    tree = _tree(body)
+    if not isinstance(tree, dict):
+        raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
+    try:
+        return validate(TranslateRequest, Document(tree, {(): "request"}))
+    except InputError as error:
+        raise Refused(422, str(error).removeprefix("request: ")) from None
+
+
+def check(request: TranslateRequest, limits: Limits) -> None:
+    """Raises Refused for too much text."""
+    if len(request.texts) > limits.sentences:
+        raise Refused(
+            413, f"{len(request.texts)} texts are more than {limits.sentences}; send them in several requests"
+        )
+    for number, text in enumerate(request.texts, 1):
+        if len(text) > limits.characters:
+            raise Refused(
+                413, f"text {number} has {len(text)} characters, more than {limits.characters}; split it into sentences"
+            )
+
+
+def _tree(body: bytes) -> Tree:
+    try:
+        text = body.decode("utf-8-sig")
+        tree: Tree = json.loads(text, parse_constant=_no_number)
+        json.dumps(tree, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is not UTF-8 at byte {error.start + 1}") from None
+    except UnicodeEncodeError:
+        raise Refused(400, "the body has half of a surrogate pair, which is no character") from None
+    except json.JSONDecodeError as error:
+        raise Refused(400, f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+    except ValueError as error:
+        raise Refused(400, f"the body is not JSON: {error}") from None
+    return tree
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,103 @@
+"""A translation server with one model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from socket import socket
+
+from pydantic import ValidationError
+
+from nmt.core.errors import InputError
+from nmt.core.memory import give_back
+from nmt.extras.serve import server
+from nmt.extras.serve.batcher import Batching
+from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.messages import Limits
+from nmt.search.config import SearchConfig
+from nmt.translator.find_run import run_of
+from nmt.translator.output import aligned, json_result
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator, load
+
+
+def serve(
+    model: str | None,
+    overrides: Sequence[str],
+    *,
+    listening: socket,
+    batching: Batching,
+    limits: Limits,
+    grace_s: float,
+    ensemble: Sequence[str],
+    device: str,
+    precision: str,
+) -> None:
+    """Serves on a socket until it is interrupted or terminated; see ``nmt.extras.serve.server.run``."""
+
+    def loaded() -> TranslatorEngine:
+        engine = TranslatorEngine(
+            load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
+        )
+        engine.answer(["."], Asked())  # the first translation of a process takes longer than any after it
+        return engine
+
+    server.run(listening, loaded, batching, limits, grace_s=grace_s)
+
+
+class TranslatorEngine:
+    """A Translator as the server asks it; see ``nmt.extras.serve.engine.Engine``."""
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+        checkpoint = translator.trained.checkpoint
+        self._name = f"{run_of(checkpoint).name}/{checkpoint.name}"
+
+    @property
+    def name(self) -> str:
+        """Run and checkpoint."""
+        return self._name
+
+    @property
+    def aligns(self) -> bool:
+        """Whether it has attention."""
+        return "attention" in self._translator.methods
+
+    def check(self, asked: Asked) -> None:
+        """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
+        alignments of a model without attention."""
+        search = self._translator.search
+        most = {"beam": search.beam, "n_best": max(search.beam, search.n_best)}
+        for key, limit in most.items():
+            if (wanted := getattr(asked, key)) is not None and wanted > limit:
+                raise InputError(f"{key}: {wanted} is more than this server allows, {limit}")
+        self._search(asked)
+        if asked.alignment and not self.aligns:
+            raise InputError("alignment: this model has no attention to align by; leave it out")
+
+    def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
+        """See ``Engine``."""
+        give_back()
+        translator = self._translator.searching(self._search(asked))
+        found = translator.candidates(texts)
+        alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)
+        return [
+            Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
+            for text, each, alignment in zip(texts, found, alignments, strict=True)
+        ]
+
+    def _search(self, asked: Asked) -> SearchConfig:
+        """The server's search with what a request changes of it."""
+        search = self._translator.search
+        changes = {key: value for key in ("beam", "n_best") if (value := getattr(asked, key)) is not None}
+        if not changes:
+            return search
+        try:
+            return SearchConfig.model_validate({**dict(search), **changes})
+        except ValidationError as error:
+            raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+    def _warning(self, best: Translation) -> str | None:
+        if not best.cut:
+            return None
+        limit = self._translator.search.max_source_tokens
+        return f"its last {best.cut} subwords are left out: it has more than {limit}"

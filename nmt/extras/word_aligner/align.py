@@ -1,0 +1,72 @@
+"""Alignments by an aligner that was learnt from text, without a translation model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.alignment.error_rate import AlignmentScore
+from nmt.alignment.formats import Alignment
+from nmt.core.errors import InputError
+from nmt.core.files import refuse_unwritable
+from nmt.data.sentences import Span
+from nmt.data.words import text_words, white_space_words
+from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
+from nmt.translator.aligners import one_view
+from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
+
+WINDOW_PAIRS = 5000
+"""More than a model aligns together: a batch takes some hundred pairs of like lengths."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An `Aligner` of white-space words, or of those of ordinary text."""
+
+    aligner: WordAligner
+    text: bool = False
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
+        """One alignment for each pair."""
+        if len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        find = text_words if self.text else white_space_words
+        source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
+        source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
+        found = self.aligner.matrices(source_words, target_words, first_line=first_line)
+        return learnt_alignments(source_words, target_words, found, source_spans, target_spans)
+
+
+def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
+    return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
+
+
+def _check_before_learning(given: Given, written: Written) -> None:
+    """Meets what would otherwise be met after minutes."""
+    gold_of(given)
+    if written.output is not None and written.format not in ("png", "svg"):
+        refuse_unwritable(written.output)
+    if written.lexicon is not None:
+        refuse_unwritable(written.lexicon.path, option="--lexicon")
+
+
+def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
+    """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
+    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
+    assert given.target is not None
+    check_files(given, written, aligner)
+    if aligner is None:
+        _check_before_learning(given, written)
+        from nmt.extras.word_aligner.learn import learnt, lines_of
+
+        found = learnt(*lines_of(given.source, given.target))
+    else:
+        found = load_aligner(aligner)
+    name = "learned" if aligner is None else aligner.name
+    return write_alignments(
+        one_view(name, Learned(found, given.text)),
+        given,
+        written,
+        pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),
+    )

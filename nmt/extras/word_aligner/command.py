@@ -1,0 +1,76 @@
+"""`nmt aligner`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
+from nmt.core.errors import InputError
+from nmt.core.memory import importing
+
+
+def aligner(
+    model: Model = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", "-s", metavar="FILE", help="Sentences to learn from.", show_default=False)
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--target", "-t", metavar="FILE", help="Their translations.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write an aligner to this file that needs no model; without it, learn for MODEL and write to its run.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, help="Of the alignment layer. Default: 1.", show_default=False),
+    ] = None,
+    device: Device = "auto",
+    precision: UsePrecision = "auto",
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Learn to align words from sentence pairs.
+
+    With --output from --source and --target, without a translation model. Otherwise for a trained model, from the pairs
+    it was trained on or those given: also teaches an alignment layer on top of the model, for nmt align --method
+    trained."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    if (source is None) != (target is None):
+        raise InputError("--source and --target go together; give both")
+    if output is not None:
+        if source is None or target is None:
+            raise InputError("--output needs text to learn from; give --source and --target as well")
+        given = {"MODEL": model, "--seed": seed, "--set": overrides or None}
+        given |= {"--device": None if device == "auto" else device}
+        given |= {"--precision": None if precision == "auto" else precision}
+        for option, value in given.items():
+            if value is not None:
+                raise InputError(f"--output: writes an aligner that needs no model; leave out {option}, or --output")
+        from nmt.extras.word_aligner.learn import learn_from_text
+
+        learn_from_text(source, target, output)
+        return
+    check_model(model, overrides or [])
+    with importing():
+        from nmt.extras.word_aligner.learn import learn_for_model
+
+    learn_for_model(
+        model,
+        overrides or [],
+        source=source,
+        target=target,
+        seed=1 if seed is None else seed,
+        device=device,
+        precision=precision,
+    )

@@ -1,0 +1,259 @@
+"""The queue: who is served when, what fails with whom, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from nmt.extras.serve.batcher import Batcher, Batching, Closed, Done, Failed, Full, Job
+from nmt.extras.serve.engine import Answer, Asked
+from tests.extras.serve.fakes import Gated, batching
+
+SEVERAL = Asked(n_best=3)
+
+
+def given(engine: Gated) -> list[list[str]]:
+    return [texts for _, texts in engine.batches]
+
+
+def texts(job: Job) -> list[str]:
+    return [answer.tree["translations"][0]["text"] for answer in job.future.result(20)]
+
+
+def numbered(name: str, count: int) -> list[str]:
+    return [f"{name}{number}" for number in range(count)]
+
+
+def held(engine: Gated, batcher: Batcher) -> Job:
+    """A job that the model has begun, so that whatever comes next waits."""
+    job = batcher.submit(["first"], Asked())
+    assert engine.begun.acquire(timeout=20)
+    return job
+
+
+def test_what_waits_is_translated_together_and_in_one_thread() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine) as batcher:
+        held(engine, batcher)
+        jobs = [batcher.submit([f"a{number}", f"b{number}"], Asked()) for number in range(5)]
+        assert batcher.pending == 10
+        engine.let(2)
+        assert [texts(job) for job in jobs] == [[f"A{number}", f"B{number}"] for number in range(5)]
+        assert batcher.pending == 0
+    assert given(engine) == [["first"], [f"{side}{number}" for number in range(5) for side in "ab"]]
+    assert engine.thread == "model"
+
+
+def test_a_request_alone_waits_for_company_and_no_longer_than_it_needs() -> None:
+    engine = Gated()
+    with batching(engine, Batching(sentences=4, wait_s=30.0)) as batcher:
+        began = time.monotonic()
+        jobs = [batcher.submit([name], Asked()) for name in "abcd"]
+        assert [texts(job) for job in jobs] == [["A"], ["B"], ["C"], ["D"]]
+        assert time.monotonic() - began < 20
+        late = batcher.submit(["e"], Asked())
+        batcher.close()  # nobody will come any more
+        assert texts(late) == ["E"]
+    assert given(engine) == [["a", "b", "c", "d"], ["e"]]
+
+
+def test_a_long_request_is_taken_in_portions_and_holds_up_nobody() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(sentences=8, wait_s=0.0)) as batcher:
+        first = held(engine, batcher)
+        long = batcher.submit(numbered("l", 20), Asked())
+        short = [batcher.submit([name], Asked()) for name in "abcdefgh"]
+        engine.let(1)
+        texts(first)
+        engine.let(1)
+        assert [texts(job) for job in short[:6]] == [[name.upper()] for name in "abcdef"]
+        assert not long.future.done()
+        engine.open()
+        assert texts(long) == [name.upper() for name in numbered("l", 20)]
+    batches = given(engine)[1:]
+    assert batches[0] == ["l0", "l1", *"abcdef"]
+    assert batches[1] == ["g", "h", *numbered("l", 8)[2:]]
+    assert batches[2:] == [numbered("l", 16)[8:], numbered("l", 20)[16:]]
+
+
+def test_a_stream_of_short_requests_does_not_starve_a_long_one() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(sentences=4, wait_s=0.0)) as batcher:
+        held(engine, batcher)
+        long = batcher.submit(numbered("l", 3), Asked())
+        for _ in range(6):  # before each batch as many new ones as it has room for
+            for name in "abcd":
+                batcher.submit([name], Asked())
+            engine.let(1)
+            assert engine.begun.acquire(timeout=20)
+        engine.open()
+        assert texts(long) == ["L0", "L1", "L2"]
+    taken = [number for number, batch in enumerate(given(engine)) if any(text[0] == "l" for text in batch)]
+    assert taken[0] == 1
+    assert taken[-1] <= 5
+
+
+def test_a_request_that_was_begun_because_there_was_room_keeps_its_place() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(sentences=8, wait_s=0.0)) as batcher:
+        held(engine, batcher)
+        jobs = [batcher.submit([name], Asked()) for name in "abcdefg"]
+        pair = batcher.submit(["x", "y"], Asked())
+        last = batcher.submit(["z"], Asked())
+        engine.open()
+        assert [texts(job) for job in (*jobs, pair, last)][-2:] == [["X", "Y"], ["Z"]]
+    assert given(engine)[1:] == [[*"abcdefg", "x"], ["y", "z"]]
+
+
+def test_a_batch_has_room_for_so_many_characters_but_for_one_sentence_always() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(characters=10, wait_s=0.0)) as batcher:
+        held(engine, batcher)
+        jobs = [batcher.submit([text], Asked()) for text in ("x" * 30, "y" * 5, "y" * 5, "z")]
+        engine.open()
+        for job in jobs:
+            texts(job)
+    assert given(engine)[1:] == [["x" * 30], ["y" * 5, "y" * 5], ["z"]]
+
+
+def test_only_those_that_want_the_same_share_a_batch_and_all_get_their_turn() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine) as batcher:
+        held(engine, batcher)
+        jobs = [batcher.submit([name], SEVERAL if name.isupper() else Asked()) for name in "aBcD"]
+        engine.open()
+        assert [texts(job) for job in jobs] == [["A"], ["B"], ["C"], ["D"]]
+    assert engine.batches[1:] == [(Asked(), ["a", "c"]), (SEVERAL, ["B", "D"])]
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(queue=3, wait_s=0.0)) as batcher:
+        held(engine, batcher)
+        job = batcher.submit(["a", "b"], Asked())
+        with pytest.raises(Full, match="the queue is full; try again in 1 s"):
+            batcher.submit(["c", "d"], Asked())
+        fitting = batcher.submit(["c"], Asked())
+        engine.open()
+        assert texts(job) + texts(fitting) == ["A", "B", "C"]
+
+
+def test_what_is_dropped_makes_room_and_is_not_translated() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(queue=2, sentences=2, wait_s=0.0)) as batcher:
+        first = held(engine, batcher)
+        dropped = batcher.submit(["a", "b"], Asked())
+        batcher.cancel(dropped)
+        batcher.cancel(first)  # on its way already: its answer is thrown away
+        assert batcher.pending == 0
+        kept = batcher.submit(["c", "d"], Asked())
+        engine.open()
+        assert texts(kept) == ["C", "D"]
+        for job in (first, dropped):
+            with pytest.raises(Closed):
+                job.future.result(0)
+    assert given(engine) == [["first"], ["c", "d"]]
+
+
+def test_a_failure_is_of_its_batch_alone_and_the_log_has_the_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(sentences=4, wait_s=0.0)) as batcher:
+        held(engine, batcher)
+        bad = batcher.submit(["fail", *numbered("l", 9)], Asked())
+        beside = batcher.submit(["a"], Asked())
+        after = batcher.submit(["b"], SEVERAL)
+        engine.open()
+        for job in (bad, beside):
+            with pytest.raises(Failed):
+                job.future.result(20)
+        assert texts(after) == ["B"]
+        assert texts(batcher.submit(["c"], Asked())) == ["C"]
+        assert batcher.pending == 0
+    assert given(engine)[1:] == [["fail", "a", "l0", "l1"], ["b"], ["c"]]
+    said = capfd.readouterr().err
+    assert "warning: a batch of 4 sentences failed:" in said
+    assert said.count("RuntimeError: the model is broken") == 1
+
+
+def test_closing_finishes_what_is_there_and_takes_nothing_more() -> None:
+    engine, ended = Gated(is_open=False), threading.Event()
+    with batching(engine, on_end=ended.set) as batcher:
+        held(engine, batcher)
+        job = batcher.submit(["a"], Asked())
+        batcher.close()
+        assert batcher.state == "draining"
+        with pytest.raises(Closed):
+            batcher.submit(["b"], Asked())
+        assert not ended.wait(0.05)
+        engine.open()
+        assert texts(job) == ["A"]
+        assert ended.wait(20)
+
+
+def test_aborting_fails_all_at_once() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine) as batcher:
+        jobs = [held(engine, batcher), batcher.submit(["a"], Asked())]
+        batcher.abort()
+        for job in jobs:
+            with pytest.raises(Closed):
+                job.future.result(0)
+        assert not batcher.join(0.05)  # the model cannot be stopped in the middle
+
+
+def test_what_loading_raises_ends_it_and_is_kept() -> None:
+    ended = threading.Event()
+    fault = ValueError("no weights")
+
+    def load() -> Gated:
+        raise fault
+
+    batcher = Batcher(load, Batching(), on_end=ended.set)
+    assert batcher.state == "loading"
+    waiting = batcher.submit(["a"], Asked())
+    batcher.start()
+    assert ended.wait(20)
+    with pytest.raises(Closed):
+        waiting.future.result(20)
+    assert batcher.failure is fault
+    assert batcher.state == "draining"
+
+
+def test_batches_are_reported_with_the_wait_of_each_request() -> None:
+    engine, done = Gated(is_open=False), list[Done]()
+    with batching(engine, Batching(sentences=4, wait_s=0.0), on_done=done.append) as batcher:
+        held(engine, batcher)
+        long = batcher.submit(["one two", *numbered("l", 4)], Asked())
+        short = batcher.submit(["a"], Asked())
+        engine.open()
+        texts(long), texts(short)
+        batcher.close()
+        assert batcher.join(20)
+    assert [(each.sentences, each.tokens, len(each.waited_s)) for each in done] == [(1, 1, 1), (4, 5, 2), (2, 2, 0)]
+    assert all(each.seconds >= 0 and min(each.waited_s, default=0) >= 0 for each in done)
+
+
+def test_many_threads_get_each_their_own() -> None:
+    engine = Gated()
+    found: dict[int, list[str]] = {}
+    with batching(engine, Batching(sentences=16, wait_s=0.002, queue=10_000)) as batcher:
+
+        def ask(number: int) -> None:
+            found[number] = texts(batcher.submit(numbered(f"n{number}-", number % 7 + 1), Asked()))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    assert found == {
+        number: [text.upper() for text in numbered(f"n{number}-", number % 7 + 1)] for number in range(100)
+    }
+
+
+def test_no_texts_have_no_answers() -> None:
+    with batching(Gated()) as batcher:
+        none: list[Answer] = batcher.submit([], Asked()).future.result(0)
+        assert none == []

@@ -1,0 +1,158 @@
+"""`nmt align --aligner` and `--learn`, without any model. The command line runs in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.alignment.formats import read_jsonl, read_npz
+from nmt.core.errors import InputError
+from nmt.extras.word_aligner import learn as learning
+from nmt.extras.word_aligner.align import Learned
+from nmt.extras.word_aligner.aligner import learn_aligner, save_aligner
+from tests.extras.word_aligner.compounds import pairs
+from tests.extras.word_aligner.test_learn import nmt
+from tests.workflows.runs import Command
+
+__all__ = ["nmt"]
+
+PAIRS = pairs(120, seed=1)
+ODD = [("", ""), ("roter", "red"), ("", "red"), ("... !", "..."), ("Xaver\u2028Y\0 👩\u200d🚒", "Xaver Y\0 👩\u200d🚒")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("learned")
+    lines = [(" ".join(each.source), " ".join(each.target)) for each in PAIRS] + ODD
+    for name, side in (("x.de", 0), ("x.en", 1)):
+        (folder / name).write_text("".join(f"{line[side]}\n" for line in lines), encoding="utf-8", newline="\n")
+    gold = [" ".join(f"{s}-{t}" for s, t in sorted(each.links)) for each in PAIRS] + [""] * len(ODD)
+    (folder / "gold").write_text("".join(f"{line}\n" for line in gold))
+    sides = [
+        [line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1]] for name in ("x.de", "x.en")
+    ]
+    save_aligner(learn_aligner(*sides), folder / "x.aligner")
+    return folder
+
+
+@pytest.fixture
+def given(folder: Path) -> list[str]:
+    return ["-s", str(folder / "x.de"), "-t", str(folder / "x.en")]
+
+
+def test_learn_is_aligner_and_aligner_is_python(nmt: Command, folder: Path, given: list[str], tmp_path: Path) -> None:
+    by_file = nmt("align", "--aligner", folder / "x.aligner", *given, "--gold", folder / "gold")
+    learnt = nmt("align", "--learn", *given, "--gold", folder / "gold")
+    assert (by_file.code, learnt.code) == (0, 0)
+    assert by_file.stdout == learnt.stdout
+    assert by_file.stderr.splitlines()[-1] == learnt.stderr.splitlines()[-1]
+    assert float(by_file.stderr.split()[1]) < 5  # AER
+    lines = by_file.stdout.split("\n")
+    assert len(lines) == len(PAIRS) + len(ODD) + 1
+    assert lines[len(PAIRS)] == lines[len(PAIRS) + 2] == ""
+    assert lines[len(PAIRS) + 1] == "0-0"
+    sources, targets = ((folder / name).read_text("utf-8").split("\n")[:-1] for name in ("x.de", "x.en"))
+    from nmt.extras.word_aligner.aligner import load_aligner
+
+    expected = Learned(load_aligner(folder / "x.aligner")).align(sources, targets)
+    assert lines[:-1] == [" ".join(f"{s}-{t}" for s, t in each.links) for each in expected]
+    with pytest.raises(InputError, match="give one target for each source"):
+        Learned(load_aligner(folder / "x.aligner")).align(sources, targets[1:])
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["tokens", "text"])
+def test_every_format(nmt: Command, folder: Path, given: list[str], tmp_path: Path, text: bool) -> None:
+    arguments = ["align", "--aligner", folder / "x.aligner", *given, *(["--text"] if text else [])]
+    for format_ in ("pharaoh", "gold", "tsv", "jsonl", "npz", "html"):
+        done = nmt(*arguments, "--format", format_, "-o", format_)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+    found = list(read_jsonl(Path("jsonl")))
+    links = [" ".join(f"{s}-{t}" for s, t in each.links) for each in found]
+    assert Path("pharaoh").read_text() == Path("gold").read_text() == "".join(f"{line}\n" for line in links)
+    assert [each.links for each in read_npz(Path("npz"))] == [each.links for each in found]
+    assert len(found) == len(PAIRS) + len(ODD)
+    rows = Path("tsv").read_text("utf-8").split("\n")[1:-1]
+    assert len([row for row in rows if row.split("\t")[1]]) == sum(len(each.links) for each in found)
+    source = (folder / "x.de").read_text("utf-8").split("\n")
+    for line, each in zip(source, found, strict=False):
+        assert each.source_spans is not None
+        assert [line[begin:end] for begin, end in each.source_spans] == list(each.source_words)
+    for each in found:
+        assert np.isfinite(each.weights_TS).all()
+        assert each.weights_TS.max(initial=0) <= 1.001
+
+
+def test_pictures(nmt: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("roter Hund\n\n")
+    (tmp_path / "t").write_text("red dog\n\n")
+    for format_ in ("svg", "png"):
+        arguments = ("-s", "s", "-t", "t", "--format", format_, "-o", format_)
+        assert nmt("align", "--aligner", folder / "x.aligner", *arguments).code == 0
+        assert {each.name for each in Path(format_).iterdir()} == {f"000001.{format_}", f"000002.{format_}"}
+
+
+def test_reports(nmt: Command, folder: Path, given: list[str]) -> None:
+    done = nmt("align", "--aligner", folder / "x.aligner", *given, "--lexicon", "lexicon")
+    assert (done.code, done.stdout) == (0, "")
+    assert "roter\tred" in Path("lexicon").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ["--learn", "--aligner", "x"],
+            "--learn learns from the given pairs, and --aligner has been learnt; leave one",
+        ),
+        (["--learn", "run"], "--learn aligns both directions together, without a model; leave out MODEL"),
+        (["--learn", "--method", "trained"], "leave out --method"),
+        (["--learn", "--heads", "*"], "leave out --heads"),
+        (["--learn", "--reverse", "x"], "leave out --reverse"),
+        (["--learn", "--level", "word"], "leave out --level"),
+        (["--learn", "--beam", "3", "--device", "cpu"], "leave out --set and search options, --device"),
+        (["--aligner", "x", "--links", "y"], "leave out --links"),
+        (["--aligner", "x", "--symmetrize", "union"], "leave out --symmetrize"),
+        (["--aligner", "x", "--threshold", "0.0"], "leave out --threshold"),
+        (["--aligner", "x", "--links-base", "0"], "leave out --links-base"),
+        (["--aligner", "x", "--compare"], "leave out --compare"),
+        (["--aligner", "x", "--view", "attention"], "leave out --view"),
+        (["--aligner", "x", "--suspects", "y"], "--suspects asks a model how probable each pair is, and --aligner has"),
+        (["--aligner", "no"], "no: cannot be read: No such file or directory"),
+        (["--aligner", "."], ".: is a folder, but a file is needed"),
+        (["--aligner", "{}/gold"], "gold: is no aligner, or damaged; make one with nmt aligner"),
+        (["--aligner", "{}/x.aligner", "-o", "{}/x.aligner"], "x.aligner: is an input file of this command"),
+        (["--aligner", "{}/x.aligner", "--gold", "no"], "no: no such file"),
+        (["--learn", "--lexicon", "no/x"], "--lexicon no/x: cannot be written: there is no folder no"),
+        (["--learn", "-o", "no/x"], "--output no/x: cannot be written: there is no folder no"),
+    ],
+)
+def test_mistakes(
+    nmt: Command, folder: Path, given: list[str], arguments: list[str], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning, "learn_aligner", lambda *_, **__: pytest.fail("it has learnt before it saw this"))
+    assert error in nmt("align", *given, *(each.format(folder) for each in arguments)).error
+
+
+def test_what_cannot_be_learnt_from(nmt: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "blank").write_text("\n \n")
+    (tmp_path / "two").write_text("a\nb\n")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "gold").write_text("0-0\n9-9\n")
+    assert nmt("align", "--learn", "-s", "two").error == "--learn aligns given pairs; give --target as well"
+    assert nmt("align", "--learn", "-t", "two").error.startswith("--source is missing")
+    for source, target, named in (("blank", "two", "blank"), ("two", "blank", "blank"), ("empty", "empty", "empty")):
+        refused = nmt("align", "--learn", "-s", source, "-t", target).error
+        assert refused == f"{named}: holds no word to learn from"
+    assert "lines, but" in nmt("align", "--learn", "-s", "two", "-t", folder / "x.en").error
+    assert nmt("align", "--learn", "-s", "two", "-t", "two", "--gold", "gold").error.startswith("gold:2: link '9-9'")
+    alone = nmt("align", "--learn", "-s", "two", "-t", "two")
+    assert (alone.code, alone.stdout) == (0, "0-0\n0-0\n")
+
+
+def test_a_line_that_is_too_long_is_named(nmt: Command, folder: Path, tmp_path: Path) -> None:
+    for name in ("s", "t"):
+        (tmp_path / name).write_text("roter\n" + "Hund " * 1001 + "\n" + "Hund " * 300 + "\n")
+    said = "line 2: more than 1000 words and signs are too many to align; split the line"
+    assert nmt("align", "--aligner", folder / "x.aligner", "-s", "s", "-t", "t").stderr.endswith(f"error: {said}\n")

@@ -1,0 +1,227 @@
+"""Hidden Markov models of alignment against sums over all alignments."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.extras.word_aligner import hmm
+from nmt.extras.word_aligner.hmm import EMPTY_PROBABILITY, Direction, learn, posterior
+
+REACH = 2
+
+
+def _direction(seed: int) -> Direction:
+    random = torch.Generator().manual_seed(seed)
+    draw = lambda size: torch.rand(size, generator=random) + 0.05  # noqa: E731
+    return Direction(draw(1), draw(4), draw(2 * REACH + 1), draw(REACH + 1))
+
+
+def _by_enumeration(
+    direction: Direction, link_ST: list[list[float]], empty_T: list[float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The posterior of links, of the empty word, of jumps and of first positions, from every alignment: each token has
+    a position or the empty word. A jump counts from the last token that has a position; the first that has one draws it
+    from ``first``."""
+    S, T = len(link_ST), len(empty_T)
+    jump, first = direction.jump_J.tolist(), direction.first_W1.tolist()
+    capped = lambda distance: max(-REACH, min(REACH, distance)) + REACH  # noqa: E731
+    start = [first[min(i, REACH)] for i in range(S)]
+    links, empties = np.zeros((S, T)), np.zeros(T)
+    jumps, firsts = np.zeros(2 * REACH + 1), np.zeros(REACH + 1)
+    total = 0.0
+    for alignment in product([None, *range(S)], repeat=T):
+        p, last = 1.0, None
+        for time, here in enumerate(alignment):
+            if here is None:
+                p *= EMPTY_PROBABILITY * empty_T[time]
+                continue
+            p *= (1 - EMPTY_PROBABILITY) * link_ST[here][time]
+            if last is None:
+                p *= start[here] / sum(start)
+            else:
+                p *= jump[capped(here - last)] / sum(jump[capped(to - last)] for to in range(S))
+            last = here
+        total += p
+        linked = [(time, here) for time, here in enumerate(alignment) if here is not None]
+        for time, here in linked:
+            links[here, time] += p
+        for time in set(range(T)) - {time for time, _ in linked}:
+            empties[time] += p
+        for (_, before), (_, here) in pairwise(linked):
+            jumps[capped(here - before)] += p
+        for _, here in linked[:1]:
+            firsts[min(here, REACH)] += p
+    return links / total, empties / total, jumps / total, firsts / total
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (3, 1), (4, 3), (2, 4)])
+def test_posterior_is_the_sum_over_all_alignments(shape: tuple[int, int]) -> None:
+    S, T = shape
+    direction = _direction(S + 10 * T)
+    random = np.random.default_rng(S * T)
+    link_ST, empty_T = random.random((S, T)) + 0.01, random.random(T) + 0.01
+    found = posterior(
+        direction,
+        torch.tensor(link_ST[None], dtype=torch.float32),
+        torch.tensor(empty_T[None], dtype=torch.float32),
+        torch.tensor([S]),
+        torch.tensor([T]),
+    )
+    links, empties, jumps, firsts = _by_enumeration(direction, link_ST.tolist(), empty_T.tolist())
+    np.testing.assert_allclose(found.link_BST[0].numpy(), links, atol=1e-5)
+    np.testing.assert_allclose(found.empty_BT[0].numpy(), empties, atol=1e-5)
+    np.testing.assert_allclose(found.jump_J.numpy(), jumps, atol=1e-5)
+    np.testing.assert_allclose(found.first_W1.numpy(), firsts, atol=1e-5)
+
+
+def test_what_cannot_be_explained_is_no_number_less() -> None:
+    """Tokens whose every probability is 0 leave finite counts."""
+    found = posterior(_direction(4), torch.zeros(1, 3, 2), torch.zeros(1, 2), torch.tensor([3]), torch.tensor([2]))
+    assert all(each.isfinite().all() for each in found)
+
+
+def test_padding_changes_nothing() -> None:
+    direction = _direction(3)
+    random = torch.Generator().manual_seed(5)
+    link_BST, empty_BT = torch.rand((3, 5, 6), generator=random), torch.rand((3, 6), generator=random)
+    lengths = torch.tensor([5, 2, 1]), torch.tensor([2, 6, 1])
+    together = posterior(direction, link_BST, empty_BT, *lengths)
+    jumps, firsts = torch.zeros(2 * REACH + 1), torch.zeros(REACH + 1)
+    for row, (S, T) in enumerate(zip(*(each.tolist() for each in lengths), strict=True)):
+        alone = posterior(
+            direction,
+            link_BST[row : row + 1, :S, :T],
+            empty_BT[row : row + 1, :T],
+            lengths[0][[row]],
+            lengths[1][[row]],
+        )
+        torch.testing.assert_close(together.link_BST[row, :S, :T], alone.link_BST[0])
+        assert together.link_BST[row].sum().item() == pytest.approx(alone.link_BST.sum().item(), abs=1e-5)
+        torch.testing.assert_close(together.empty_BT[row, :T], alone.empty_BT[0])
+        assert not together.empty_BT[row, T:].any()
+        jumps += alone.jump_J
+        firsts += alone.first_W1
+    torch.testing.assert_close(together.jump_J, jumps)
+    torch.testing.assert_close(together.first_W1, firsts)
+
+
+def _one_sided(sources: list[list[int]], targets: list[list[int]], iterations: int) -> tuple[dict, dict]:
+    """IBM model 1 of both directions that agree, with the empty word, in plain loops: p(t | s) and p(s | t)."""
+    source_words = sorted({s for source in sources for s in source})
+    target_words = sorted({t for target in targets for t in target})
+    p, q = ({(s, t): 1 / n for s in source_words for t in target_words} for n in (len(target_words), len(source_words)))
+    p0, q0 = ({w: 1 / len(words) for w in words} for words in (target_words, source_words))
+    for _ in range(iterations):
+        counts = dict.fromkeys(p, 0.0)
+        empty_t, empty_s = dict.fromkeys(p0, 0.01), dict.fromkeys(q0, 0.01)
+        for source, target in zip(sources, targets, strict=True):
+            share = (1 - EMPTY_PROBABILITY) / len(source)
+            forward = np.array([[share * p[s, t] for t in target] for s in source])
+            nothing = np.array([EMPTY_PROBABILITY * p0[t] for t in target])
+            forward_total = forward.sum(axis=0) + nothing
+            share = (1 - EMPTY_PROBABILITY) / len(target)
+            backward = np.array([[share * q[s, t] for t in target] for s in source])
+            nothing_s = np.array([EMPTY_PROBABILITY * q0[s] for s in source])
+            backward_total = backward.sum(axis=1) + nothing_s
+            for i, s in enumerate(source):
+                for j, t in enumerate(target):
+                    counts[s, t] += forward[i, j] / forward_total[j] * backward[i, j] / backward_total[i]
+                empty_s[s] += nothing_s[i] / backward_total[i]
+            for j, t in enumerate(target):
+                empty_t[t] += nothing[j] / forward_total[j]
+        p = {(s, t): count / sum(counts[s, each] for each in target_words) for (s, t), count in counts.items()}
+        q = {(s, t): count / sum(counts[each, t] for each in source_words) for (s, t), count in counts.items()}
+        p0 = {t: count / (sum(empty_t.values()) + 0.01) for t, count in empty_t.items()}
+        q0 = {s: count / (sum(empty_s.values()) + 0.01) for s, count in empty_s.items()}
+    return p, q
+
+
+def test_flat_iterations_are_ibm_model_1_by_agreement() -> None:
+    sources, targets = [[0, 1], [0, 2, 3], [1, 3], [2]], [[0, 1, 1], [2, 0], [3, 1], [2, 2]]
+    models = learn(
+        [np.array(each) for each in sources],
+        [np.array(each) for each in targets],
+        source_tokens=4,
+        target_tokens=4,
+        flat_iterations=3,
+        iterations=0,
+    )
+    p, q = _one_sided(sources, targets, 3)
+    assert len(models.pair_E) > 4
+    for place, pair in enumerate(models.pair_E.tolist()):
+        source, target = divmod(pair, 4)
+        assert models.forward.link_E[place].item() == pytest.approx(p[source, target], abs=1e-5)
+        assert models.backward.link_E[place].item() == pytest.approx(q[source, target], abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def reversal() -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The target is the source turned round, each word another one."""
+    random = np.random.default_rng(1)
+    sources = [random.integers(0, 30, size=random.integers(1, 9)) for _ in range(400)]
+    return sources, [(source[::-1] * 7 + 3) % 30 for source in sources]
+
+
+def test_learns_which_words_belong_together(reversal: tuple[list[np.ndarray], list[np.ndarray]]) -> None:
+    sources, targets = reversal
+    models = learn(sources, targets, source_tokens=30, target_tokens=30)
+    source = np.array([4, 9, 9, 20])
+    ((forward_TS, backward_TS),) = models.posteriors([source], [(source[::-1] * 7 + 3) % 30], np.full(30, -1))
+    for matrix_TS in (forward_TS, backward_TS):
+        np.testing.assert_allclose(matrix_TS, np.eye(4)[::-1], atol=0.05)
+    assert (models.forward.jump_J.argmax().item() - hmm.FARTHEST_JUMP) == -1
+
+
+def test_unknown_words_go_where_their_neighbours_leave_room(
+    reversal: tuple[list[np.ndarray], list[np.ndarray]],
+) -> None:
+    models = learn(*reversal, source_tokens=30, target_tokens=30)
+    known = np.array([4, 99, 20])
+    target = np.array([(20 * 7 + 3) % 30, 77, (4 * 7 + 3) % 30])
+    ((forward_TS, _),) = models.posteriors([known], [target], np.full(100, -1))
+    assert forward_TS.argmax(axis=1).tolist() == [2, 1, 0]
+    # Of two unknown words the one that is spelt alike.
+    alike = np.full(100, -1)
+    alike[98] = 77
+    ((forward_TS, _),) = models.posteriors([np.array([98, 99])], [np.array([77, 78])], alike)
+    assert forward_TS[0].argmax() == 0
+
+
+def test_pairs_of_tokens_may_be_gathered_in_parts(
+    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = [side[:20] for side in reversal]
+    whole = learn(*sides, source_tokens=30, target_tokens=30)
+    monkeypatch.setattr(hmm, "_NEW_PAIRS", 40)
+    parts = learn(*sides, source_tokens=30, target_tokens=30)
+    assert np.array_equal(parts.pair_E, whole.pair_E)
+
+
+def test_empty_sides_and_batches(
+    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, targets = reversal
+    nothing = np.zeros(0, np.int64)
+    models = learn([*sources, nothing], [*targets, targets[0]], source_tokens=30, target_tokens=30)
+    together = models.posteriors(
+        [*sources[:20], nothing, sources[0]], [*targets[:20], targets[0], nothing], np.arange(30)
+    )
+    assert [each[0].shape for each in together[20:]] == [(len(targets[0]), 0), (0, len(sources[0]))]
+    monkeypatch.setattr(hmm, "_CELLS", 1)
+    for row in range(20):
+        ((forward_TS, backward_TS),) = models.posteriors([sources[row]], [targets[row]], np.arange(30))
+        np.testing.assert_allclose(forward_TS, together[row][0], atol=1e-5)
+        np.testing.assert_allclose(backward_TS, together[row][1], atol=1e-5)
+    assert (together[3][0].sum(axis=1) <= 1 + 1e-5).all()
+    assert (together[3][1].sum(axis=0) <= 1 + 1e-5).all()
+
+
+def test_nothing_to_learn_from() -> None:
+    models = learn([], [], source_tokens=0, target_tokens=0)
+    ((forward_TS, _),) = models.posteriors([np.array([0])], [np.array([0, 1])], np.array([-1]))
+    assert forward_TS.shape == (2, 1)
+    assert np.isfinite(forward_TS).all()
