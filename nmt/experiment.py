@@ -70,12 +70,12 @@ class Experiment(Structure):
             if schedule.kind == "plateau":
                 raise ValueError("without data.valid there is no metric for training.schedule: plateau to follow")
         weights, feed = self.model.attention.weights, self.training.feed
-        if weights.enumerates and self.training.r_drop > 0.0:
+        if weights.marginalizes and self.training.r_drop > 0.0:
             raise ValueError(
                 f"training.r_drop compares two readouts of a word, where model.attention.weights: {weights.kind} with "
                 "training: marginal has one for each position; leave it out"
             )
-        if weights.enumerates and feed.kind != "teacher_forcing":
+        if weights.marginalizes and feed.kind != "teacher_forcing":
             raise ValueError(
                 f"training.feed: {feed.kind} needs a guess at each step, where model.attention.weights: {weights.kind} "
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
@@ -86,7 +86,7 @@ class Experiment(Structure):
             raise ValueError(
                 f"training.snapshots notes attention to pairs of the valid corpus, and {lacking}; leave it out"
             )
-        if self.training.risk is not None and (weights.enumerates or isinstance(weights, Sampled)):
+        if self.training.risk is not None and (weights.marginalizes or isinstance(weights, Sampled)):
             raise ValueError(
                 f"training.risk learns from what hypotheses earn, where model.attention.weights: {weights.kind} learns "
                 "from gold words; leave training.risk out"

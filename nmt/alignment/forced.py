@@ -45,7 +45,7 @@ def forced_weights(
         if shifted:  # one step more, which has read the last token
             target_BT = torch.cat([target_BT, target_BT[:, -1:]], dim=1)
         with compute.autocast():
-            weights_BHTS = model.forced(target_BT, model.encode(source_BS)).weights_BHTS
+            weights_BHTS = model.teacher_forced(target_BT, model.encode(source_BS)).weights_BHTS
         if shifted:
             weights_BHTS = weights_BHTS[:, :, 1:]
         assert weights_BHTS.shape[1] == len(model.decoder.head_names) > 0, "a model without attention"

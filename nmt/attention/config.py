@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from nmt.attention.registry import AnyScoreOrNone, AnyWeighting, NoScore
+from nmt.attention.registry import AnyNormalizer, AnyScoreOrNone, NoScore
 from nmt.attention.scores.additive import Additive
 from nmt.attention.weights.softmax import Softmax
 from nmt.config.structure import Structure
@@ -15,7 +15,7 @@ class AttentionConfig(Structure):
 
     score: AnyScoreOrNone = Additive()
     """How well a query of the decoder and a key, a state of the encoder, go together; ``none``: no attention."""
-    weights: AnyWeighting = Softmax()
+    weights: AnyNormalizer = Softmax()
     """What makes weights of the scores of all source positions."""
 
     @property

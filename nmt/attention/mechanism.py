@@ -12,7 +12,7 @@ key, A width inside a score.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
@@ -21,7 +21,7 @@ from nmt.config.structure import Structure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from nmt.attention.reinforce import Choice
+    from nmt.attention.reinforce import SampledPositions
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,12 @@ class Score(Mechanism):
 
     reads_keys: ClassVar[bool] = True
     """Whether more of the keys counts than how many there are."""
-    inside_tanh: ClassVar[bool] = False
-    """Whether it is v . tanh(query + key) of projections, v being its one parameter ``v_A``."""
 
     @abstractmethod
     def projections(self, sizes: Sizes) -> Projections:
         """What is to be done to query and keys before ``__call__``; no biases."""
 
-    def prepared(self, keys_BHSA: Tensor) -> Tensor:
+    def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
         """The projected keys as ``__call__`` wants them, computed once for each sentence; same shape."""
         return keys_BHSA
 
@@ -97,14 +95,9 @@ class Score(Mechanism):
         A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end alone.
         """
 
-    def over(self, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
-        """``__call__`` for queries that come one after the other, as in a loop over target steps, and the same keys: a
-        score that can form what all of them have in common once does it here."""
-        return lambda query_BHTA: self(query_BHTA, keys_BHSA, parameters)
-
 
 @dataclass(frozen=True)
-class Asked:
+class AttentionContext:
     """What a weighting may know beside the scores: who asks, from where, and when."""
 
     query_BTQ: Tensor
@@ -116,16 +109,16 @@ class Asked:
     """Updates of training so far, for what is annealed."""
 
 
-class Weighted(NamedTuple):
+class AttentionWeights(NamedTuple):
     """What a weighting yields."""
 
     weights_BHTS: Tensor
     """H is the weighting's ``heads``."""
-    choice: Choice | None = None
+    choice: SampledPositions | None = None
     """How a position was drawn, where the weighting learns from a reward."""
 
 
-class Weighting(Mechanism):
+class Normalizer(Mechanism):
     """How scores become weights."""
 
     chooses: ClassVar[bool] = False
@@ -137,12 +130,14 @@ class Weighting(Mechanism):
         return 1
 
     @property
-    def enumerates(self) -> bool:
+    def marginalizes(self) -> bool:
         """Whether training sums the likelihood over every source position instead of attending to a mixture."""
         return False
 
     @abstractmethod
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """Weights that sum to 1 over S, from float32 scores; where those are -inf, at the end, weights are 0."""
 
     @staticmethod

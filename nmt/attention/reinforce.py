@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from nmt.attention.mechanism import Asked, Parameter, Sizes, Weighting
+from nmt.attention.mechanism import AttentionContext, Normalizer, Parameter, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Sampled(Weighting):
+class Sampled(Normalizer):
     """A weighting that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
 
     A draw has no derivative, so the scores learn by REINFORCE. The reward of step t is R_t = log p(y_t) + discount x
@@ -56,11 +56,13 @@ class Sampled(Weighting):
         """w and c of the baseline."""
         return {"baseline_Q": Parameter((sizes.query,), "zeros"), "baseline_offset_1": Parameter((1,), "zeros")}
 
-    def look(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Choice | None]:
+    def look(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> tuple[Tensor, SampledPositions | None]:
         """Where each step looks, (B, T, S): all weight on one position, or in training the expectation; and in training
         how it was drawn."""
         scores_BTS = scores_BHTS[:, 0]
-        if not asked.is_training:
+        if not context.is_training:
             return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
         log_p_BTS = scores_BTS.log_softmax(dim=-1)
         p_BTS = log_p_BTS.exp()
@@ -69,9 +71,9 @@ class Sampled(Weighting):
         look_BTS = p_BTS.where(~is_drawn_BT[:, :, None], _one_hot(chosen_BT, scores_BTS))
         # -inf x 0 would be no number, and its gradient neither
         plogp_BTS = p_BTS * log_p_BTS.masked_fill(p_BTS == 0.0, 0.0)
-        baseline_BT = asked.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
+        baseline_BT = context.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
         log_prob_BT = log_p_BTS.gather(2, chosen_BT[:, :, None])[:, :, 0]
-        return look_BTS, Choice(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT, is_drawn_BT)
+        return look_BTS, SampledPositions(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT, is_drawn_BT)
 
 
 def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
@@ -79,7 +81,7 @@ def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Choice:
+class SampledPositions:
     """Positions drawn for a batch of steps, of one layer and head."""
 
     rule: Sampled
@@ -93,14 +95,14 @@ class Choice:
     """Where the step looked at what was drawn; elsewhere it looked through the expectation."""
 
     @staticmethod
-    def joined(parts: Sequence[Choice | None]) -> Choice | None:
+    def joined(parts: Sequence[SampledPositions | None]) -> SampledPositions | None:
         """The choices of steps that follow one another, or None where nothing is drawn."""
         import torch
 
         drawn = [each for each in parts if each is not None]
         if not drawn:
             return None
-        return Choice(
+        return SampledPositions(
             drawn[0].rule,
             torch.cat([each.log_prob_BT for each in drawn], dim=1),
             torch.cat([each.entropy_BT for each in drawn], dim=1),
@@ -114,7 +116,11 @@ RewardSums = Callable[["Tensor"], "Tensor"]
 
 
 def reinforce_loss(
-    choices: Sequence[Choice], log_p_BT: Tensor, is_pad_BT: Tensor, *, summed: RewardSums = lambda own_3: own_3
+    choices: Sequence[SampledPositions],
+    log_p_BT: Tensor,
+    is_pad_BT: Tensor,
+    *,
+    summed: RewardSums = lambda own_3: own_3,
 ) -> Tensor:
     """REINFORCE's loss of a batch (see ``Sampled``), given the log-probability of each gold token after the draws: the
     terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps. Layers and

@@ -39,7 +39,7 @@ def token_log_probs(
         target_BT = torch.from_numpy(padded_BT).to(compute.device)
         with compute.autocast():
             memory = model.encode(torch.from_numpy(source_BS).to(compute.device))
-            readout_BTR = model.forced(target_BT, memory).readout_BTR
+            readout_BTR = model.teacher_forced(target_BT, memory).readout_BTR
             place_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
             likelihood = model.output.likelihood(
                 readout_BTR.flatten(0, 1).index_select(0, place_N), target_BT.flatten()[place_N]

@@ -97,7 +97,7 @@ class ModelConfig(Structure):
     @model_validator(mode="after")
     def _enumeration_is_exact(self) -> ModelConfig:
         attention, decoder = self.attention, self.decoder
-        if not attention.weights.enumerates:
+        if not attention.weights.marginalizes:
             return self
         if isinstance(decoder, TransformerDecoderConfig):
             raise ValueError(

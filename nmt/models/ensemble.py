@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
-from nmt.models.among import Choices
 from nmt.models.seq2seq import Step
-from nmt.models.step_model import Narrowable, Searchable
+from nmt.models.step_model import StepModel
+from nmt.nn.output import top_tokens_in_parts
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,16 @@ class Parts(BatchRecord):
     members: tuple[BatchRecord, ...]
 
 
-class Mixture:
-    """Models of one vocabulary as a search sees them: see ``Searchable``. The weights of a step are those of all
-    members, head after head."""
+@final
+class Ensemble:
+    """Models of one vocabulary, of whatever kinds, that translate together; see ``StepModel``.
+
+    The weights of a step are those of all members, head after head.
+    """
 
     training = False
 
-    def __init__(self, members: Sequence[Searchable[Any, Any]]) -> None:
+    def __init__(self, members: Sequence[StepModel[Any, Any]]) -> None:
         """The members, in eval mode."""
         assert members
         assert not any(member.training for member in members)
@@ -37,15 +41,15 @@ class Mixture:
         self.pad = members[0].pad
 
     def encode(self, source_BS: Tensor) -> Parts:
-        """See ``Searchable``."""
+        """See ``StepModel``."""
         return Parts(tuple(member.encode(source_BS) for member in self.members))
 
     def start(self, memory: Parts) -> Parts:
-        """See ``Searchable``."""
+        """See ``StepModel``."""
         return Parts(tuple(member.start(part) for member, part in zip(self.members, memory.members, strict=True)))
 
     def step(self, token_N: Tensor, memory: Parts, state: Parts) -> Step[Parts]:
-        """See ``Searchable``; the logits are log-probabilities, in float32 or wider."""
+        """See ``StepModel``; the logits are log-probabilities, in float32 or wider."""
         steps = [
             member.step(token_N, part, before)
             for member, part, before in zip(self.members, memory.members, state.members, strict=True)
@@ -57,28 +61,16 @@ class Mixture:
             log_probs_MNV = torch.stack([logits_NV.log_softmax(dim=1, dtype=wide) for logits_NV in each_NV])
             return log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
 
+        vocabulary = steps[0].vocabulary
         return Step(
-            steps[0].vocabulary,
+            vocabulary,
             logits,
+            partial(top_tokens_in_parts, logits, len(token_N), vocabulary),
             lambda: torch.cat([step.weights() for step in steps], dim=1),
             Parts(tuple(step.state for step in steps)),
         )
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
-        """See ``Searchable``."""
+        """See ``StepModel``."""
         first_N: Tensor = self.members[0].first_token(rows, device)
         return first_N
-
-
-@final
-class Ensemble(Mixture):
-    """Models of one vocabulary, of whatever kinds, that translate together."""
-
-    def __init__(self, members: Sequence[Narrowable[Any, Any]]) -> None:
-        """The members, in eval mode."""
-        super().__init__(members)
-        self._members = tuple(members)
-
-    def among(self, choices: Choices) -> Mixture:
-        """See ``Seq2Seq.among``."""
-        return Mixture([member.among(choices) for member in self._members])

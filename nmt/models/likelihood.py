@@ -1,4 +1,4 @@
-"""How probable a model finds given targets."""
+"""Loss of a model on given targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.attention.reinforce import RewardSums, reinforce_loss
 from nmt.models.feed import Feed
 from nmt.models.guidance import Guide
-from nmt.models.seq2seq import Branches, Decoded, Seq2Seq
+from nmt.models.seq2seq import Decoded, MarginalReadouts, Seq2Seq
 from nmt.nn.output import OutputLayer, TokenLoss
 
 
@@ -85,24 +85,26 @@ def _loss_and_readouts(
     is_pad_BT = target_BT == model.pad
     place_N = (~is_pad_BT).flatten().nonzero()[:, 0]
     gold_N = target_BT.flatten()[place_N]
-    if decoded.branches is not None:
-        return _marginal(model.output, decoded.branches, place_N, gold_N, smoothing), None
+    if decoded.marginal is not None:
+        return _marginal(model.output, decoded.marginal, place_N, gold_N, smoothing), None
     readout_NR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_N)
     loss = model.output.loss(readout_NR, gold_N, smoothing=smoothing)
-    if not decoded.choices:
+    if not decoded.sampled:
         return loss, readout_NR
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
-    reward_loss = reinforce_loss(decoded.choices, log_p_BT.view(target_BT.shape), is_pad_BT, summed=summed)
+    reward_loss = reinforce_loss(decoded.sampled, log_p_BT.view(target_BT.shape), is_pad_BT, summed=summed)
     objective = loss.objective + reward_loss
     return dataclasses.replace(loss, objective=objective), readout_NR
 
 
-def _marginal(output: OutputLayer, branches: Branches, place_N: Tensor, gold_N: Tensor, smoothing: float) -> TokenLoss:
+def _marginal(
+    output: OutputLayer, marginal: MarginalReadouts, place_N: Tensor, gold_N: Tensor, smoothing: float
+) -> TokenLoss:
     """-log of the sum over source positions s of weight_s p(gold | s) (Wu et al. 2018, equation 4); label smoothing
     enters into each p(gold | s)."""
-    log_weight_NS = branches.log_weight_BTS.flatten(0, 1)[place_N]
+    log_weight_NS = marginal.log_weight_BTS.flatten(0, 1)[place_N]
     row_M, source_M = log_weight_NS.isfinite().nonzero(as_tuple=True)  # M: what is not padding
-    readout_MR = branches.readout_BTSR.flatten(0, 1)[place_N[row_M], source_M]
+    readout_MR = marginal.readout_BTSR.flatten(0, 1)[place_N[row_M], source_M]
     each_M = output.likelihood(readout_MR, gold_N[row_M], smoothing=smoothing)
 
     def summed(log_p_M: Tensor) -> Tensor:

@@ -9,19 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.reinforce import Choice
+from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.nn.native import BestOutputs
 from nmt.nn.output import OutputLayer
-
-if TYPE_CHECKING:
-    from nmt.models.among import Among, Choices
+from nmt.ops import TopTokens
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)
@@ -60,34 +58,34 @@ class Encoder(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class DecoderStep(Generic[S]):
-    """What one decoder step yields."""
+    """Result of one decoder step."""
 
     readout_NR: Tensor
     weights: Callable[[], Tensor]
-    """Forms the weights (N, H, S), which few searches want."""
+    """Forms the weights (N, H, S), which few searches need."""
     state: S
 
 
 @dataclass(frozen=True)
-class Branches:
-    """What a decoder would read out at each step if it looked at one source position alone, for every position."""
+class MarginalReadouts:
+    """The readouts of each step for attention to one source position only, for every position."""
 
     readout_BTSR: Tensor
     log_weight_BTS: Tensor
-    """Log-probability of looking there; -inf at padding."""
+    """Log-probability of each position; -inf at padding."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a decoder yields for all positions of a target."""
+    """Result of a decoder for all positions of a target."""
 
     readout_BTR: Tensor
     weights_BHTS: Tensor
-    """Of all heads, in the order of ``Decoder.head_names``; in training see ``Decoder.hand_out``."""
-    choices: tuple[Choice, ...] = ()
-    """How source positions were drawn, for each attention that learns from a reward; in training alone."""
-    branches: Branches | None = None
-    """For attention whose likelihood is summed over all source positions; in training alone."""
+    """Of all heads, in the order of ``Decoder.head_names``; in training see ``Decoder.return_weights_of``."""
+    sampled: tuple[SampledPositions, ...] = ()
+    """In training: the source positions drawn by each attention that learns from a reward."""
+    marginal: MarginalReadouts | None = None
+    """In training: for attention whose likelihood is summed over all source positions."""
 
 
 class Decoder(nn.Module, ABC, Generic[M, S]):
@@ -96,11 +94,11 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
     readout_size: int
 
     head_names: tuple[str, ...]
-    """What each head of the weights is called."""
+    """The names of the heads of the weights."""
 
     @abstractmethod
     def memory(self, encoded: Encoded) -> M:
-        """All that can be computed once for each source sentence."""
+        """Everything that is computed once per source sentence."""
 
     @abstractmethod
     def start(self, memory: M) -> S:
@@ -108,62 +106,62 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
 
     @abstractmethod
     def step(self, token_N: Tensor, memory: M, state: S) -> DecoderStep[S]:
-        """One step, from the token before it. ``state`` has N rows, ``memory`` one for each sentence: N is a multiple
-        of B, and a sentence's rows stand side by side."""
+        """One step of a search, from the token before it, without dropout.
+
+        ``state`` has N rows, ``memory`` one per sentence: N is a multiple of B, and the rows of a sentence are
+        neighbours.
+        """
 
     @abstractmethod
-    def forced(self, input_BT: Tensor, memory: M) -> Decoded:
-        """All steps over given tokens, each the token *before* its position; equal to looping ``step``."""
+    def teacher_forced(self, input_BT: Tensor, memory: M) -> Decoded:
+        """All steps over given tokens, each the token *before* its position; equal to a loop of steps."""
 
     @abstractmethod
-    def unrolled(self, first_B: Tensor, memory: M, steps: int, following: Callable[[int, Tensor], Tensor]) -> Decoded:
-        """``steps`` steps, the first over ``first_B``; ``following`` gives the token to read next from a step's number
-        and readout (B, R). Like ``step`` in a loop, but for what a loop in training can share: weights cast once, one
-        dropout mask for a sentence."""
+    def free_running(
+        self, first_B: Tensor, memory: M, steps: int, next_token: Callable[[int, Tensor], Tensor]
+    ) -> Decoded:
+        """``steps`` steps, the first over ``first_B``, with dropout in training.
 
-    def settle(self) -> None:
-        """Has the decoder prepare once what steps of searches share: its weights do not change from now on."""
+        ``next_token`` gives the token to read next from the number and the readout (B, R) of a step.
+        """
 
-    def hand_out(self, heads: Sequence[int]) -> list[int]:
-        """Has training hand out the weights of these heads, by their places in ``head_names``, which it may not do
-        otherwise; returns where each of them stands among the heads of ``weights_BHTS`` in training."""
+    def return_weights_of(self, heads: Sequence[int]) -> list[int]:
+        """Makes training return the weights of these heads, given by their index in ``head_names``.
+
+        Returns the index of each among the heads of ``weights_BHTS`` in training.
+        """
         return list(heads)
 
     def at_update(self, update: int) -> None:
-        """Says how many updates of training are done, for what is annealed."""
-
-
-def _not_known(count: int, normalized: bool) -> None:
-    return None
+        """Sets the number of updates of training done, for mechanisms that anneal."""
 
 
 @dataclass(frozen=True)
 class Step(Generic[S]):
     """One step of a model.
 
-    Its logits are formed when they are asked for, some rows at a time: those of a whole batch take much memory, and are
-    gone from a CPU's cache before all are read.
+    Logits are formed on demand, some rows at a time: those of a whole batch take much memory, and leave the cache of a
+    CPU before all are read.
     """
 
     vocabulary: int
-    """V, the number of a row's logits."""
+    """V, the number of logits of a row."""
     logits: Callable[[slice], Tensor]
-    """Those of some of the rows."""
+    """Forms the logits of some rows."""
+    top_tokens: Callable[[int, bool], TopTokens]
+    """Finds the tokens with the largest logits of each row and, where the second argument is true, the normalizer."""
     weights: Callable[[], Tensor]
-    """Forms ``weights_NHS``."""
+    """Forms the weights (N, H, S): float32; they sum to 1 over S and are exactly 0 at padding."""
     state: S
-    best: Callable[[int, bool], BestOutputs | None] = _not_known
-    """So many tokens with the largest logits of each row and, if that is wanted too, the log-normalizer of all logits;
-    None where to find them takes the logits."""
 
     @property
     def weights_NHS(self) -> Tensor:
-        """float32; sums to 1 over S, exactly 0 at padding."""
+        """The result of ``weights``."""
         return self.weights()
 
     @property
     def logits_NV(self) -> Tensor:
-        """Those of all rows."""
+        """The logits of all rows."""
         return self.logits(slice(None))
 
 
@@ -193,50 +191,36 @@ class Seq2Seq(nn.Module, Generic[M, S]):
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
         step = self.decoder.step(token_N, memory, state)
+        return Step(
+            self.output.vocabulary,
+            lambda rows: self.output(step.readout_NR[rows]),
+            partial(self.output.top_tokens, step.readout_NR),
+            step.weights,
+            step.state,
+        )
 
-        def logits(rows: slice) -> Tensor:
-            return self.output(step.readout_NR[rows])  # type: ignore[no-any-return]
-
-        def best(count: int, normalized: bool) -> BestOutputs | None:
-            return self.output.best(step.readout_NR, count, normalized=normalized)
-
-        return Step(self.output.vocabulary, logits, step.weights, step.state, best)
-
-    def forced(self, target_BT: Tensor, memory: M) -> Decoded:
+    def teacher_forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
-        return self.decoder.forced(self._before(target_BT), memory)
+        first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]
+        return self.decoder.teacher_forced(torch.cat([first_B1, target_BT[:, :-1]], dim=1), memory)
 
     def decode(self, target_BT: Tensor, memory: M, feed: Feed) -> Decoded:
-        """All steps with the inputs that ``feed`` chooses; at once where it never looks at the model's guesses."""
+        """All steps with the inputs that ``feed`` chooses; at once where it never looks at the guesses of the model."""
         if isinstance(feed, TeacherForcing):
-            return self.forced(target_BT, memory)
+            return self.teacher_forced(target_BT, memory)
         rows, steps = target_BT.shape
-        chooser = feed.begin(rows, target_BT.device)
+        policy = feed.begin(rows, target_BT.device)
 
-        def following(time: int, readout_BR: Tensor) -> Tensor:
+        def next_token(time: int, readout_BR: Tensor) -> Tensor:
             with torch.no_grad():
-                return chooser.next(target_BT[:, time], self.output(readout_BR))
+                return policy.next(target_BT[:, time], self.output(readout_BR))
 
-        return self.decoder.unrolled(self.first_token(rows, target_BT.device), memory, steps, following)
-
-    def settle(self) -> None:
-        """See ``Decoder.settle``; for a model whose weights are in their place and their precision."""
-        self.decoder.settle()
+        return self.decoder.free_running(self.first_token(rows, target_BT.device), memory, steps, next_token)
 
     def at_update(self, update: int) -> None:
-        """Says how many updates of training are done, for what is annealed."""
+        """See ``Decoder.at_update``."""
         self.decoder.at_update(update)
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
-        """The begin-of-sentence token for each row, what the first step is fed with."""
+        """The begin-of-sentence token for each row, the input of the first step."""
         return torch.full((rows,), self.bos, dtype=torch.int64, device=device)
-
-    def among(self, choices: Choices) -> Among[M, S]:
-        """The same model for a search in which each sentence of a batch chooses among some tokens."""
-        from nmt.models.among import Among  # which is made of this class
-
-        return Among(self, choices)
-
-    def _before(self, target_BT: Tensor) -> Tensor:
-        first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]
-        return torch.cat([first_B1, target_BT[:, :-1]], dim=1)

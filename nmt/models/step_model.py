@@ -1,22 +1,21 @@
-"""What a search asks of a model: one that was trained, or several together."""
+"""The interface between searches and models."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from nmt.core.record import BatchRecord
-from nmt.models.among import Choices
 from nmt.models.seq2seq import Step
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)
 
 
-class Searchable(Protocol[M, S]):
-    """The part of ``Seq2Seq`` that searches need; see there."""
+class StepModel(Protocol[M, S]):
+    """The methods of ``Seq2Seq`` that searches call; an ensemble has them too."""
 
     pad: int
     training: bool
@@ -32,10 +31,3 @@ class Searchable(Protocol[M, S]):
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """See ``Seq2Seq.first_token``."""
-
-
-class Narrowable(Searchable[M, S], Protocol[M, S]):
-    """One that can be asked for some tokens alone."""
-
-    def among(self, choices: Choices) -> Searchable[Any, Any]:
-        """See ``Seq2Seq.among``."""

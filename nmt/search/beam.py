@@ -16,12 +16,12 @@ from torch import Tensor
 
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Step
-from nmt.models.step_model import Searchable
-from nmt.nn.native import BestOutputs
+from nmt.models.step_model import StepModel
+from nmt.nn.output import row_parts
+from nmt.ops import TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking, covered
-from nmt.search.topk import largest, log_normalizer, parts
 
 LEAVE_TOGETHER = 16
 """Finished sentences leave a batch when they are this part of it: so it has few sizes on its way. For a matrix of new
@@ -87,33 +87,33 @@ class Extensions:
     """and by what."""
 
     @staticmethod
-    def of_all(beams: Beams, log_probs_NV: Tensor, *, beam: int, handicap_BV: Tensor | None = None) -> Extensions:
-        """Among those by every token, ranked by log-probability less the handicap of the token."""
-        rows, vocabulary = log_probs_NV.shape
-        if handicap_BV is None:
-            summand_N = beams.log_prob_N
-            log_prob_BW, index_BW = largest(log_probs_NV, considered(beam), together=beam, summand_N=summand_N)
-        else:
-            total_NV = beams.log_prob_N[:, None] + log_probs_NV
-            handicapped_NV = total_NV - handicap_BV.repeat_interleave(beam, dim=0)
-            _, index_BW = largest(handicapped_NV, considered(beam), together=beam)
-            log_prob_BW = total_NV.view(rows // beam, -1).gather(1, index_BW)
-        parent_BW = index_BW // vocabulary + _first_rows(rows, beam, index_BW.device)
-        return Extensions(log_prob_BW, parent_BW, index_BW % vocabulary)
+    def from_top_tokens(beams: Beams, tokens: TopTokens, *, beam: int) -> Extensions:
+        """Among the extensions of each hypothesis by its most probable tokens.
+
+        Where ``tokens`` have no normalizer, the log-probabilities of the beams include it.
+        """
+        rows, count = tokens.token_NK.shape
+        before_N = beams.log_prob_N
+        if tokens.log_normalizer_N is not None:
+            before_N = before_N - tokens.log_normalizer_N
+        log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
+        log_prob_BW, index_BW = log_prob_BX.topk(min(num_candidates(beam), log_prob_BX.shape[1]), dim=1)
+        parent_BW = index_BW // count + _first_rows(rows, beam, index_BW.device)
+        return Extensions(log_prob_BW, parent_BW, tokens.token_NK.view(rows // beam, -1).gather(1, index_BW))
 
     @staticmethod
-    def of_best(beams: Beams, best: BestOutputs, *, beam: int) -> Extensions:
-        """The same, without a handicap, among those by each row's best tokens."""
-        assert best.log_normalizer_N is not None
-        rows, count = best.place_NK.shape
-        summand_N = beams.log_prob_N - best.log_normalizer_N
-        log_prob_BW, index_BW = largest(best.values_NK, considered(beam), together=beam, summand_N=summand_N)
-        parent_BW = index_BW // count + _first_rows(rows, beam, index_BW.device)
-        return Extensions(log_prob_BW, parent_BW, best.place_NK.view(rows // beam, -1).gather(1, index_BW))
+    def with_penalty(beams: Beams, log_probs_NV: Tensor, penalty_BV: Tensor, *, beam: int) -> Extensions:
+        """Among the extensions by every token, ranked by log-probability less the penalty of the token."""
+        rows, vocabulary = log_probs_NV.shape
+        total_NV = beams.log_prob_N[:, None] + log_probs_NV
+        penalized_BX = (total_NV - penalty_BV.repeat_interleave(beam, dim=0)).view(rows // beam, -1)
+        _, index_BW = penalized_BX.topk(num_candidates(beam), dim=1)
+        parent_BW = index_BW // vocabulary + _first_rows(rows, beam, index_BW.device)
+        return Extensions(total_NV.view(rows // beam, -1).gather(1, index_BW), parent_BW, index_BW % vocabulary)
 
 
-def considered(beam: int) -> int:
-    """How many extensions of a sentence are looked at: at most K end, one for each beam, so K others are among them."""
+def num_candidates(beam: int) -> int:
+    """Number of extensions of a sentence that are ranked: at most K of them end, one per beam, so K others go on."""
     return 2 * beam
 
 
@@ -146,25 +146,26 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
 def advance_groups(
     beams: Beams, log_probs_NV: Tensor, *, groups: int, beam: int, eos: int, diversity: float
 ) -> Advance:
-    """``advance`` for each group by itself, one after the other; a token's handicap in a group is ``diversity`` times
+    """``advance`` for each group by itself, one after the other; a token's penalty in a group is ``diversity`` times
     the number of beams of the groups before it that went on with that token in this step (Vijayakumar et al. 2018,
-    "Diverse Beam Search", Hamming diversity). As there, a handicap counts in the step alone: beams keep their own
+    "Diverse Beam Search", Hamming diversity). As there, a penalty counts in the step alone: beams keep their own
     log-probability.
     """
     if groups == 1:
-        return advance(beams, Extensions.of_all(beams, log_probs_NV, beam=beam), beam=beam, eos=eos)
+        tokens = top_tokens(log_probs_NV, min(num_candidates(beam), log_probs_NV.shape[1]), False)
+        return advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=eos)
     rows, vocabulary = log_probs_NV.shape
     batch = rows // (groups * beam)
     row_BGK = torch.arange(rows, device=log_probs_NV.device).view(batch, groups, beam)
-    handicap_BV = log_probs_NV.new_zeros(batch, vocabulary)
+    penalty_BV = log_probs_NV.new_zeros(batch, vocabulary)
     found: list[Advance] = []
     for group in range(groups):
         row_N = row_BGK[:, group].flatten()
         its_beams = beams.select(row_N)
-        extensions = Extensions.of_all(its_beams, log_probs_NV[row_N], beam=beam, handicap_BV=handicap_BV)
+        extensions = Extensions.with_penalty(its_beams, log_probs_NV[row_N], penalty_BV, beam=beam)
         step = advance(its_beams, extensions, beam=beam, eos=eos)
         token_BK, is_there_BK = step.beams.tokens_NT[:, -1].view(batch, beam), step.beams.log_prob_N.isfinite()
-        handicap_BV = handicap_BV.scatter_add(1, token_BK, diversity * is_there_BK.view(batch, beam).float())
+        penalty_BV = penalty_BV.scatter_add(1, token_BK, diversity * is_there_BK.view(batch, beam).float())
         ended = tuple(replace(each, parent=int(row_N[each.parent])) for each in step.ended)
         found.append(Advance(step.beams, row_N[step.parents_N], ended))
     # back from group after group to sentence after sentence
@@ -205,7 +206,7 @@ class BeamSearch:
         assert self.beam % self.groups == 0
 
     @torch.no_grad()
-    def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
         """See ``Search``."""
         batch, device, beam = len(source_BS), source_BS.device, self.beam
         memory = model.encode(source_BS)
@@ -228,12 +229,11 @@ class BeamSearch:
                 beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
             rows = at_work_B.tolist()
             sentence_N = at_work_B.repeat_interleave(beam)
-            looks_at_all = self.looks_at_all or not rules.leaves_all(time, sentence_N)
-            best = None if looks_at_all else forward.best(min(considered(beam), forward.vocabulary), True)
-            if best is not None:
-                step = advance(beams, Extensions.of_best(beams, best, beam=beam), beam=beam, eos=self.eos)
-            else:
+            if self.needs_all_logits or not rules.leaves_all(time, sentence_N):
                 step = self._over_all(forward, beams, rules, rows, sentence_N, limits)
+            else:
+                tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
+                step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
             self._finish(step.ended, beams, found, rows, is_pad_BS)
             beams = step.beams
             staying = self._staying(beams, found, rows, limits, time + 1)
@@ -250,7 +250,7 @@ class BeamSearch:
         return [self._best(groups) for groups in found]
 
     @property
-    def looks_at_all(self) -> bool:
+    def needs_all_logits(self) -> bool:
         """Whether other tokens than the best of each beam may be taken."""
         return self.groups > 1
 
@@ -259,7 +259,7 @@ class BeamSearch:
     ) -> Advance:
         """One step by the logits of all tokens, of sentences that stand in ``rows`` of the source."""
         steps = []
-        for part in parts(len(sentence_N), forward.vocabulary, sentence_N.device, together=self.beam):
+        for part in row_parts(len(sentence_N), forward.vocabulary, multiple_of=self.beam):
             logits_NV = forward.logits(part).float()
             its_beams = beams.part(part)
             its_beams = replace(its_beams, log_prob_N=its_beams.log_prob_N - log_normalizer(logits_NV))

@@ -124,7 +124,7 @@ class ConstrainedBeamSearch(BeamSearch):
         assert all(all(phrases) for phrases in self.phrases)
 
     @property
-    def looks_at_all(self) -> bool:
+    def needs_all_logits(self) -> bool:
         """See ``BeamSearch``."""
         return True
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
-from nmt.models.among import Choices
-from nmt.models.step_model import Narrowable, Searchable
+from nmt.models.step_model import StepModel
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch, Phrase
@@ -22,19 +19,51 @@ from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import Ban, NoRepeat, Rules, Shortest
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking, max_lengths
-from nmt.search.shortlist import Shortlist
+
+
+class ReducedBatch(Protocol):
+    """A batch in which each sentence chooses among some tokens only, which have numbers of their own."""
+
+    @property
+    def model(self) -> StepModel[Any, Any]:
+        """The model over these tokens."""
+
+    @property
+    def prefixes(self) -> Sequence[Sequence[int]] | None:
+        """The prefixes of the batch in these tokens."""
+
+    @property
+    def phrases(self) -> tuple[tuple[Phrase, ...], ...] | None:
+        """The constraints of the batch in these tokens."""
+
+    def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
+        """A hypothesis of a row of the batch, in tokens of the whole vocabulary."""
+
+
+class VocabularyReducer(Protocol):
+    """Chooses the target tokens that the sentences of a batch may need."""
+
+    def reduce(
+        self,
+        model: StepModel[Any, Any],
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]] | None,
+        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        device: torch.device,
+    ) -> ReducedBatch:
+        """The batch reduced; prefixes and phrases stay possible."""
 
 
 @torch.inference_mode()
 def decode(
-    model: Narrowable[Any, Any],
+    model: StepModel[Any, Any],
     sources: Sequence[Sequence[int]],
     config: SearchConfig,
     compute: Compute,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     constraints: Sequence[Sequence[Phrase]] | None = None,
-    shortlist: Shortlist | None = None,
+    shortlist: VocabularyReducer | None = None,
     scored: bool = True,
 ) -> list[tuple[Hypothesis, ...]]:
     """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
@@ -56,74 +85,24 @@ def decode(
     for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
         padded, length_B = pad([sources[row] for row in rows])
         max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
-        given = None if prefixes is None else [prefixes[row] for row in rows]
+        given: Sequence[Sequence[int]] | None = None if prefixes is None else [prefixes[row] for row in rows]
         if given is not None:
             max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in given])
         phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
         if phrases is not None:
             max_length_B = max_length_B + torch.tensor([sum(map(len, each)) for each in phrases])
-        searched: Searchable[Any, Any] = model
-        tokens: list[list[int]] | None = None
+        searched, reduced = model, None
         if shortlist is not None:
-            narrow = _narrowed(shortlist, [sources[row] for row in rows], given, phrases, compute)
-            searched, tokens = model.among(narrow.choices), narrow.tokens
-            given, phrases = narrow.prefixes, narrow.phrases
+            reduced = shortlist.reduce(model, [sources[row] for row in rows], given, phrases, compute.device)
+            searched, given, phrases = reduced.model, reduced.prefixes, reduced.phrases
         rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
         with compute.autocast():
             best = search_of(config, phrases, scored=scored)(
                 searched, torch.from_numpy(padded).to(compute.device), rules
             )
         for place, (row, each) in enumerate(zip(rows, best, strict=True)):
-            found[row] = each if tokens is None else tuple(_renumbered(one, tokens[place]) for one in each)
+            found[row] = each if reduced is None else tuple(reduced.restored(place, one) for one in each)
     return [each for each in found if each is not None]
-
-
-@dataclass(frozen=True)
-class _Narrow:
-    """A batch in which each sentence's target tokens are numbered by their place among its choices."""
-
-    choices: Choices
-    tokens: list[list[int]]
-    """What the numbers of each sentence mean: ``Choices.token_BX``."""
-    prefixes: list[Sequence[int]] | None
-    phrases: tuple[tuple[Phrase, ...], ...] | None
-
-
-def _narrowed(
-    shortlist: Shortlist,
-    sources: Sequence[Sequence[int]],
-    prefixes: Sequence[Sequence[int]] | None,
-    phrases: tuple[tuple[Phrase, ...], ...] | None,
-    compute: Compute,
-) -> _Narrow:
-    further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
-    for more, each in zip(further, phrases or (), strict=False):
-        more += chain.from_iterable(each)
-    choices = shortlist.choices(sources, further, compute.device)
-    tokens = choices.token_BX.tolist()
-    # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
-    assert choices.common_C[: EOS + 1].tolist() == list(range(EOS + 1))
-    if prefixes is None and phrases is None:
-        return _Narrow(choices, tokens, None, None)
-    # what fills a list up has the number of the token itself, which comes before
-    number_of = [{each[number]: number for number in reversed(range(len(each)))} for each in tokens]
-    return _Narrow(
-        choices,
-        tokens,
-        None
-        if prefixes is None
-        else [[of[token] for token in prefix] for of, prefix in zip(number_of, prefixes, strict=True)],
-        None
-        if phrases is None
-        else tuple(
-            tuple(tuple(of[token] for token in phrase) for phrase in each)
-            for of, each in zip(number_of, phrases, strict=True)
-        ),
-    )
-
-
-def _renumbered(hypothesis: Hypothesis, tokens: list[int]) -> Hypothesis:
-    return replace(hypothesis, tokens=tuple(tokens[number] for number in hypothesis.tokens))
 
 
 def paths_of(config: SearchConfig) -> int:

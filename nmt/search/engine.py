@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nmt.core.device import Compute
-from nmt.models.step_model import Narrowable
+from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
-from nmt.search.decode import decode
+from nmt.search.decode import VocabularyReducer, decode
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.shortlist import Shortlist
 
 
 class Engine(Protocol):
@@ -35,9 +34,9 @@ class Engine(Protocol):
 class OwnEngine:
     """Our own search."""
 
-    model: Narrowable[Any, Any]
+    model: StepModel[Any, Any]
     compute: Compute
-    shortlist: Shortlist | None = None
+    shortlist: VocabularyReducer | None = None
 
     def decode(
         self,

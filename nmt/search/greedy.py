@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt.models.step_model import Searchable
+from nmt.models.step_model import StepModel
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking
@@ -23,6 +23,6 @@ class Greedy:
     scored: bool = True
     """See ``paths``."""
 
-    def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
         """See ``Search``."""
         return paths(model, source_BS, rules, MostProbable(), eos=self.eos, ranking=self.ranking, scored=self.scored)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from nmt.models.step_model import Searchable
+from nmt.models.step_model import StepModel
 from nmt.search.logits_processors import Rules
 
 
@@ -26,5 +26,5 @@ class Hypothesis:
 class Search(Protocol):
     """Looks for translations of a batch of sentences."""
 
-    def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
         """The hypotheses of each source row, best first."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.models.step_model import Searchable
+from nmt.models.step_model import StepModel
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking
@@ -37,7 +37,7 @@ class Sampling:
     """Draw from the fewest tokens that have this probability together (Holtzman et al. 2020, "The Curious Case of
     Neural Text Degeneration")."""
 
-    def __call__(self, model: Searchable[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
         """See ``Search``; here in the order in which they are drawn."""
         chooser = _Draw(self, _uniform(source_BS, model.pad, self.count, int(rules.max_length_B.max()), self.seed))
         return paths(model, source_BS, rules, chooser, count=self.count, eos=self.eos, ranking=self.ranking)

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.models.step_model import Searchable
+from nmt.models.step_model import StepModel
+from nmt.nn.output import row_parts
+from nmt.ops import log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking, covered
-from nmt.search.topk import log_normalizer, most_probable, parts
 
 COMPACT_BELOW = 0.8
 """Finished sentences leave the batch when less than this share of it is still at work: leaving costs a copy of the
@@ -42,12 +43,12 @@ class MostProbable(Chooser):
 
     def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         """See ``Chooser``."""
-        return most_probable(logits_NV)
+        return top_tokens(logits_NV, 1, False).token_NK[:, 0]
 
 
 @torch.no_grad()
 def paths(
-    model: Searchable[Any, Any],
+    model: StepModel[Any, Any],
     source_BS: Tensor,
     rules: Rules,
     chooser: Chooser,
@@ -72,14 +73,14 @@ def paths(
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state = step.state
-        best = step.best(1, scored) if chooser.takes_largest and rules.leaves_all(time, row_N // count) else None
-        if best is not None:
-            token_N = best.place_NK[:, 0]
-            chosen_N = None if best.log_normalizer_N is None else best.values_NK[:, 0] - best.log_normalizer_N
+        if chooser.takes_largest and rules.leaves_all(time, row_N // count):
+            best = step.top_tokens(1, scored)
+            token_N = best.token_NK[:, 0]
+            chosen_N = None if best.log_normalizer_N is None else best.logit_NK[:, 0] - best.log_normalizer_N
         else:
             before_NT = tokens_NT[row_N, :time]
             token_N, chosen_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape) if scored else None
-            for part in parts(row_N.shape[0], step.vocabulary, device):
+            for part in row_parts(row_N.shape[0], step.vocabulary):
                 logits_NV = step.logits(part)
                 if chosen_N is not None:
                     chosen_N[part] = -log_normalizer(logits_NV.float())

@@ -76,13 +76,13 @@ class Objective:
         if config.risk is not None:
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
         self._learns_from_rewards = any(
-            isinstance(each, Attention) and isinstance(each.weighting, Sampled) and not each.weighting.enumerates
+            isinstance(each, Attention) and isinstance(each.normalizer, Sampled) and not each.normalizer.marginalizes
             for each in model.modules()
         )
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
             heads = matching(model.decoder.head_names, config.guided_attention.heads)
-            self._heads_G = torch.tensor(model.decoder.hand_out(heads), device=compute.device)
+            self._heads_G = torch.tensor(model.decoder.return_weights_of(heads), device=compute.device)
 
     def backward(
         self, batch: Batch | None, whole: Whole, *, update: int, summed: RewardSums = lambda own_3: own_3

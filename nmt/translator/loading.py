@@ -17,8 +17,8 @@ from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
+from nmt.extras.accel.optimize import optimize, register
 from nmt.models.build import build
-from nmt.models.quantize import quantize
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
@@ -82,7 +82,5 @@ def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[An
 
 def for_inference(model: Seq2Seq[Any, Any], chosen: Compute) -> Seq2Seq[Any, Any]:
     """The model itself, frozen, in eval mode, its weights in the compute precision: so no step casts them again."""
-    model = model.requires_grad_(False).eval()
-    if chosen.precision == "int8":
-        quantize(model, chosen.dtype)
-    return model.to(chosen.dtype)
+    register()
+    return optimize(model, chosen)

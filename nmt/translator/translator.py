@@ -53,7 +53,7 @@ from nmt.extras.word_aligner.layer import AlignmentLayer
 from nmt.extras.word_aligner.layer import weights as layer_weights
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.models.step_model import Narrowable
+from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.decode import constrains, ranking_of
@@ -604,9 +604,7 @@ def load(
                 f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
             )
         models.append(other.model)
-    for each in models:
-        each.settle()
-    searched: Narrowable[Any, Any] = Ensemble(models) if ensemble else trained.model
+    searched: StepModel[Any, Any] = Ensemble(models) if ensemble else trained.model
     shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
     own = OwnEngine(searched, trained.compute, shortlist)
     return Translator(trained, trained.experiment.search, trained.experiment.alignment, own, threads=threads)

@@ -16,8 +16,8 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
 from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
+from nmt.extras.accel.shortlist import Shortlist
 from nmt.search.decode import decode
-from nmt.search.shortlist import Shortlist
 from nmt.translator.find_run import SHORTLIST, run_of
 from nmt.translator.loading import Trained, load_trained
 from nmt.workflows.prepare import opened

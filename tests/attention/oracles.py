@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.reinforce import Choice
+from nmt.attention.reinforce import SampledPositions
 from nmt.config.structure import parse_document, validate
 
 Floats = list[float]
@@ -205,7 +205,7 @@ def attend(
     attention: Attention, query_Q: Tensor, position: int, keys_SK: Tensor, values_SV: Tensor
 ) -> tuple[list[Floats], Floats]:
     """The weights of each head and the context of one query when decoding, over a sentence without padding."""
-    oracle, rule = SCORE_ORACLES[attention.score.kind], attention.weighting
+    oracle, rule = SCORE_ORACLES[attention.score.kind], attention.normalizer
     scores = [oracle(attention, query_Q, key_K, place).item() for place, key_K in enumerate(keys_SK)]
     parameters = dict(attention.weighting_parameters)
     heads = WEIGHT_ORACLES[rule.kind](rule, parameters, scores, Asking(query_Q.tolist(), position))
@@ -224,7 +224,7 @@ def attend(
 
 
 def reinforce(
-    choices: Sequence[Choice], log_p: list[list[float]], is_pad: list[list[bool]]
+    choices: Sequence[SampledPositions], log_p: list[list[float]], is_pad: list[list[bool]]
 ) -> tuple[Tensor, dict[tuple[int, int, int], float]]:
     """What the docstring of ``Sampled`` says of a loss, and the advantage of each draw by layer or head, sentence and
     step."""

@@ -419,7 +419,7 @@ def test_training_by_kernels_is_training_by_products(
     of_itself, across = (
         make("scaled_dot", key_size=QUERY, causal=causal).to(dtype).train() for causal in (True, False)
     )
-    assert across.hand_out([1]) == [1]
+    assert across.return_weights_of([1]) == [1]
     for attention in (of_itself, across):
         assert isinstance(attention.core, Together)
         attention.core.dropout.threshold = 77 * drops

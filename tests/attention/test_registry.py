@@ -43,10 +43,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nmt.attention.mechanism import Weighted, Weighting
+from nmt.attention.mechanism import AttentionWeights, Normalizer
 
 
-class Even(Weighting):
+class Even(Normalizer):
     """All alike."""
 
     formula: ClassVar[str] = "1 / S"
@@ -54,7 +54,7 @@ class Even(Weighting):
     kind: Literal["even"] = "even"
 
     def __call__(self, scores_BHTS, asked, parameters):
-        return Weighted((0 * scores_BHTS).softmax(-1))
+        return AttentionWeights((0 * scores_BHTS).softmax(-1))
 '''
 
 READ = """

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.mechanism import Asked
-from nmt.attention.reinforce import Choice, RewardSums, Sampled, reinforce_loss
+from nmt.attention.mechanism import AttentionContext
+from nmt.attention.reinforce import SampledPositions, RewardSums, Sampled, reinforce_loss
 from tests.attention.oracles import attention_config, reinforce, softmax
 
 STEPS = 2
@@ -50,7 +50,7 @@ def log_p(sentence: int, first: Sequence[int], second: Sequence[int]) -> tuple[f
 
 def choices_of(
     made_by: Sampled, scores_CTS: Tensor, draws_CBT: Any, baseline_BT: Tensor | None = None
-) -> tuple[Choice, ...]:
+) -> tuple[SampledPositions, ...]:
     """As if the draws had come from softmax(scores), the same for all sentences."""
     log_p_CTS = scores_CTS.log_softmax(-1)
     made = []
@@ -59,7 +59,7 @@ def choices_of(
         entropy_T = -(log_p_TS.exp() * log_p_TS).sum(-1)
         baseline = torch.zeros_like(log_prob_BT) if baseline_BT is None else baseline_BT
         is_drawn_BT = torch.ones_like(log_prob_BT, dtype=torch.bool)
-        made.append(Choice(made_by, log_prob_BT, entropy_T.expand_as(log_prob_BT), baseline, is_drawn_BT))
+        made.append(SampledPositions(made_by, log_prob_BT, entropy_T.expand_as(log_prob_BT), baseline, is_drawn_BT))
     return tuple(made)
 
 
@@ -101,7 +101,7 @@ PADDED = torch.tensor([[False] * 5, [False, False, True, True, True], [False, Tr
 SOME_DRAWN = torch.tensor([[True, False, True, True, False], [True, True, False, True, False], [True] * 5])
 
 
-def random_choice(made_by: Sampled, is_drawn_BT: Tensor | None = None) -> tuple[Choice, Tensor]:
+def random_choice(made_by: Sampled, is_drawn_BT: Tensor | None = None) -> tuple[SampledPositions, Tensor]:
     """Leaves for all that a loss may reach, and log-probabilities of gold tokens."""
     draw = torch.Generator().manual_seed(13)
 
@@ -109,7 +109,7 @@ def random_choice(made_by: Sampled, is_drawn_BT: Tensor | None = None) -> tuple[
         return (scale * torch.randn(3, 5, dtype=torch.float64, generator=draw)).requires_grad_()
 
     is_drawn_BT = torch.ones_like(PADDED) if is_drawn_BT is None else is_drawn_BT
-    return Choice(made_by, values(1.0), values(1.0), values(0.3), is_drawn_BT), values(1.0)
+    return SampledPositions(made_by, values(1.0), values(1.0), values(0.3), is_drawn_BT), values(1.0)
 
 
 def scaled(log_p_BT: Tensor, scale: float) -> Tensor:
@@ -145,7 +145,7 @@ def test_parts_that_know_each_others_sums_are_one_batch(normalized: bool) -> Non
 
     def part(rows: slice, summed: RewardSums) -> Tensor:
         fields = (choice.log_prob_BT, choice.entropy_BT, choice.baseline_BT, choice.is_drawn_BT)
-        own = Choice(made_by, *(field[rows] for field in fields))
+        own = SampledPositions(made_by, *(field[rows] for field in fields))
         return reinforce_loss([own], log_p_BT[rows], PADDED[rows], summed=summed)
 
     shares, own_sums = (slice(0, 1), slice(1, 3)), []
@@ -193,13 +193,13 @@ def test_padding_of_targets_does_not_count(change: str) -> None:
     loss = reinforce_loss([choice], log_p_BT, PADDED)
     changed = {name: each.masked_fill(PADDED, 77.0) if name == change else each for name, each in fields.items()}
     is_drawn_BT = choice.is_drawn_BT
-    other = Choice(made_by, changed["log_prob"], changed["entropy"], changed["baseline"], is_drawn_BT)
+    other = SampledPositions(made_by, changed["log_prob"], changed["entropy"], changed["baseline"], is_drawn_BT)
     assert reinforce_loss([other], changed["log_p"], PADDED).item() == pytest.approx(loss.item())
     gradient = torch.autograd.grad(loss, choice.log_prob_BT)[0]
     assert (gradient[PADDED] == 0).all()
     more = {name: torch.nn.functional.pad(each, (0, 2), value=5.0) for name, each in fields.items()}
     is_pad_BT, is_drawn_BT = (torch.nn.functional.pad(each, (0, 2), value=True) for each in (PADDED, is_drawn_BT))
-    padded = Choice(made_by, more["log_prob"], more["entropy"], more["baseline"], is_drawn_BT)
+    padded = SampledPositions(made_by, more["log_prob"], more["entropy"], more["baseline"], is_drawn_BT)
     assert reinforce_loss([padded], more["log_p"], is_pad_BT).item() == pytest.approx(loss.item())
 
 
@@ -211,7 +211,7 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
     made_by = rule(entropy=weight, kind=kind)
     start = torch.tensor([[0.3, -1.0, 2.0, 0.1], [1.0, 1.5, -0.5, -math.inf]])
     scores_11TS = start[None, None].clone().requires_grad_()
-    asked = Asked(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
+    asked = AttentionContext(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
     parameters = {"baseline_Q": torch.zeros(3), "baseline_offset_1": torch.zeros(1)}
     _, choice = made_by.look(scores_11TS, asked, parameters)
     assert choice is not None
@@ -233,16 +233,16 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
 
 def test_choices_of_steps_join_in_order() -> None:
     choice, _ = random_choice(rule(), SOME_DRAWN)
-    fields: list[Callable[[Choice], Tensor]] = [
+    fields: list[Callable[[SampledPositions], Tensor]] = [
         lambda each: each.log_prob_BT,
         lambda each: each.entropy_BT,
         lambda each: each.baseline_BT,
         lambda each: each.is_drawn_BT,
     ]
-    parts = [Choice(choice.rule, *(field(choice)[:, part] for field in fields)) for part in (slice(0, 2), slice(2, 5))]
-    joined = Choice.joined(parts)
+    parts = [SampledPositions(choice.rule, *(field(choice)[:, part] for field in fields)) for part in (slice(0, 2), slice(2, 5))]
+    joined = SampledPositions.joined(parts)
     assert joined is not None
     assert joined.rule == choice.rule
     for field in fields:
         assert torch.equal(field(joined), field(choice))
-    assert Choice.joined([None, None]) is None
+    assert SampledPositions.joined([None, None]) is None

@@ -144,7 +144,7 @@ def test_heads_are_scored_apart(score: str) -> None:
     attention = make(score, SIZES["equal"])
     rule = attention.score
     query_BHTA = torch.randn(2, 3, T, rule.projections(Sizes(4, 4)).query or 4, dtype=torch.float64)
-    keys_BHSA = rule.prepared(torch.randn(2, 3, S, rule.projections(Sizes(4, 4)).key or 4, dtype=torch.float64))
+    keys_BHSA = rule.precompute_keys(torch.randn(2, 3, S, rule.projections(Sizes(4, 4)).key or 4, dtype=torch.float64))
     together = rule(query_BHTA, keys_BHSA, attention.score_parameters)
     for head in range(3):
         part = slice(head, head + 1)
@@ -317,7 +317,7 @@ def test_cosine_starts_as_sharp_as_configured() -> None:
     attention = Attention(attention_config("{kind: cosine, sharpness: 4}"), query_size=3, key_size=3, value_size=3)
     parameters = dict(attention.score_parameters)
     same_11TA = torch.tensor([[[[0.0, 2.0, 0.0]]]])
-    assert attention.score(same_11TA, attention.score.prepared(same_11TA), parameters).item() == pytest.approx(4.0)
+    assert attention.score(same_11TA, attention.score.precompute_keys(same_11TA), parameters).item() == pytest.approx(4.0)
 
 
 def test_location_reads_no_key_and_looks_no_further_than_its_positions() -> None:

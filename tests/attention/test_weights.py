@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.mechanism import Asked, Mechanism, Parameter, Sizes, Weighted, Weighting
+from nmt.attention.mechanism import AttentionContext, Mechanism, Parameter, Sizes, AttentionWeights, Normalizer
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.attention.reinforce import reinforce_loss
 from tests.attention.oracles import (
@@ -31,11 +31,11 @@ LENGTH_B = torch.tensor([6, 4, 1, 2])
 every_weighting = pytest.mark.parametrize("text", WEIGHTINGS)
 
 
-def weighting(text: str) -> Weighting:
+def weighting(text: str) -> Normalizer:
     return attention_config(weights=text).weights
 
 
-def parameters_of(rule: Weighting, *, seed: int = 4) -> dict[str, Tensor]:
+def parameters_of(rule: Normalizer, *, seed: int = 4) -> dict[str, Tensor]:
     """What it asks for, drawn so that no two queries get the same of it."""
     draw = torch.Generator().manual_seed(seed)
 
@@ -45,16 +45,16 @@ def parameters_of(rule: Weighting, *, seed: int = 4) -> dict[str, Tensor]:
     return {name: made(each) for name, each in rule.parameters(Sizes(query=Q, key=Q)).items()}
 
 
-def batch(*, training: bool = False, update: int = 0, spread: float = 2.0) -> tuple[Tensor, Asked]:
+def batch(*, training: bool = False, update: int = 0, spread: float = 2.0) -> tuple[Tensor, AttentionContext]:
     """Scores of sentences of 6, 4, 1 and 2 words, asked from positions within them and past their ends."""
     draw = torch.Generator().manual_seed(8)
     scores_BHTS = spread * torch.randn(B, 1, T, S, generator=draw)
     scores_BHTS = scores_BHTS.masked_fill(torch.arange(S) >= LENGTH_B[:, None, None, None], -torch.inf)
     position_BT = torch.stack([torch.arange(T) + start for start in (0, 0, 2, 9)])
-    return scores_BHTS, Asked(torch.randn(B, T, Q, generator=draw), position_BT, training, update)
+    return scores_BHTS, AttentionContext(torch.randn(B, T, Q, generator=draw), position_BT, training, update)
 
 
-def weigh(text: str, scores_BHTS: Tensor, asked: Asked) -> Weighted:
+def weigh(text: str, scores_BHTS: Tensor, asked: AttentionContext) -> AttentionWeights:
     rule = weighting(text)
     return rule(scores_BHTS, asked, parameters_of(rule))
 
@@ -111,7 +111,7 @@ def test_steps_one_by_one_weigh_as_steps_at_once(text: str) -> None:
     at_once = weigh(text, scores_BHTS, asked).weights_BHTS
     for t in range(T):
         part = slice(t, t + 1)
-        step = Asked(asked.query_BTQ[:, part], asked.position_BT[:, part], False, 0)
+        step = AttentionContext(asked.query_BTQ[:, part], asked.position_BT[:, part], False, 0)
         torch.testing.assert_close(weigh(text, scores_BHTS[:, :, part], step).weights_BHTS, at_once[:, :, part])
 
 
@@ -141,7 +141,7 @@ def sparsemax(scores: Tensor) -> Tensor:
     """Over the last dimension, in the precision of ``scores``."""
     scores_11TS = scores.reshape(1, 1, -1, scores.shape[-1])
     rows = scores_11TS.shape[2]
-    asked = Asked(torch.zeros(1, rows, 0), torch.zeros(1, rows), False, 0)
+    asked = AttentionContext(torch.zeros(1, rows, 0), torch.zeros(1, rows), False, 0)
     return WEIGHTS["sparsemax"]()(scores_11TS, asked, {}).weights_BHTS.reshape(scores.shape)
 
 
@@ -227,7 +227,7 @@ def test_a_predicted_window_is_gaussian_round_its_centre() -> None:
     rule, width, length = weighting("{kind: local_p, width: 4}"), 4, 30
     parameters = parameters_of(rule)
     query_1TQ = torch.randn(1, 50, Q, generator=torch.Generator().manual_seed(6)) * torch.linspace(0, 2, 50)[:, None]
-    asked = Asked(query_1TQ, torch.zeros(1, 50), False, 0)
+    asked = AttentionContext(query_1TQ, torch.zeros(1, 50), False, 0)
     weights_11TS = rule(torch.zeros(1, 1, 50, length), asked, parameters).weights_BHTS
     centres = [predicted_centre(parameters, query, length) for query in query_1TQ[0].double().tolist()]
     assert min(centres) < 1.0, "windows at the beginning"
@@ -246,7 +246,7 @@ def test_a_predicted_centre_learns() -> None:
     """The window's gradient moves it towards what is wanted of it."""
     rule = weighting("{kind: local_p, width: 3}")
     parameters = {name: each.requires_grad_() for name, each in parameters_of(rule).items()}
-    asked = Asked(torch.ones(1, 1, Q), torch.zeros(1, 1), True, 0)
+    asked = AttentionContext(torch.ones(1, 1, Q), torch.zeros(1, 1), True, 0)
     optimizer = torch.optim.Adam(parameters.values(), lr=0.1)
     for _ in range(60):
         weights_S = rule(torch.zeros(1, 1, 1, 12), asked, parameters).weights_BHTS[0, 0, 0]
@@ -271,7 +271,7 @@ HARD, GLIMPSE = "{kind: hard, expected: 0}", "{kind: glimpse, expected: 0}"
 def drawn(text: str, *, update: int = 0) -> Tensor:
     """The position drawn by each of many queries with the same scores, of five words and two of padding."""
     scores_BHTS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(2, 1, DRAWS // 2, 1)
-    asked = Asked(torch.zeros(2, DRAWS // 2, Q), torch.zeros(2, DRAWS // 2), True, update)
+    asked = AttentionContext(torch.zeros(2, DRAWS // 2, Q), torch.zeros(2, DRAWS // 2), True, update)
     weights_BTS = weigh(text, scores_BHTS, asked).weights_BHTS[:, 0]
     assert ((weights_BTS == 0).sum(-1) == 6).all(), "all weight is on one position"
     return weights_BTS.argmax(-1).flatten()
@@ -328,7 +328,7 @@ def test_a_share_of_the_steps_looks_through_the_expectation(kind: str, expected:
     rule = weighting(f"{{kind: {kind}, expected: {expected}}}")
     length, steps = len(SCORES_S), 400
     scores_11TS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(1, 1, steps, 1).requires_grad_()
-    asked = Asked(torch.zeros(1, steps, Q), torch.zeros(1, steps), True, 0)
+    asked = AttentionContext(torch.zeros(1, steps, Q), torch.zeros(1, steps), True, 0)
     weights_1HTS, choice = rule(scores_11TS, asked, parameters_of(rule))
     assert choice is not None
     is_drawn_T = choice.is_drawn_BT[0]
@@ -362,8 +362,8 @@ def test_a_share_of_the_steps_looks_through_the_expectation(kind: str, expected:
 def test_the_exact_sum_trains_on_probabilities_and_decodes_the_best() -> None:
     text = "{kind: hard, training: marginal}"
     assert weighting(text).parameters(Sizes(Q, Q)) == {}
-    assert weighting(text).enumerates
-    assert not weighting("hard").enumerates
+    assert weighting(text).marginalizes
+    assert not weighting("hard").marginalizes
     scores_BHTS, asked = batch(training=True)
     weights_BHTS, choice = weigh(text, scores_BHTS, asked)
     assert choice is None
@@ -419,7 +419,7 @@ def test_a_glimpses_windows_grow_and_stop_at_the_sentences_ends() -> None:
     for t, best in enumerate((0, 4, 7)):
         scores_1HTS[0, 0, t, best] = 1.0
     scores_1HTS[..., 8] = -torch.inf
-    asked = Asked(torch.zeros(1, 3, Q), torch.zeros(1, 3), False, 0)
+    asked = AttentionContext(torch.zeros(1, 3, Q), torch.zeros(1, 3), False, 0)
     weights_HTS = weigh("glimpse", scores_1HTS, asked).weights_BHTS[0]
     words = [[head_S.nonzero()[:, 0].tolist() for head_S in step_HS] for step_HS in weights_HTS.transpose(0, 1)]
     assert words[0] == [[0], [0, 1], [0, 1, 2, 3]]

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.cuda
 def test_a_model_computes_what_it_computes_on_the_cpu(query: str, feeding: bool) -> None:
     model = make(tree(decoder={"query": query, "input_feeding": feeding}))
     source_BS, target_BT = torch.tensor([[4, 5, 1, 3], [5, 3, 0, 0]]), torch.tensor([[4, 5, 3], [5, 3, 0]])
-    on_cpu = model.output(model.forced(target_BT, model.encode(source_BS)).readout_BTR)
+    on_cpu = model.output(model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR)
     model = model.cuda()
-    on_cuda = model.output(model.forced(target_BT.cuda(), model.encode(source_BS.cuda())).readout_BTR)
+    on_cuda = model.output(model.teacher_forced(target_BT.cuda(), model.encode(source_BS.cuda())).readout_BTR)
     torch.testing.assert_close(on_cuda.cpu(), on_cpu, atol=1e-3, rtol=1e-3)
 
 

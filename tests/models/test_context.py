@@ -33,10 +33,10 @@ def test_every_way_equals_a_plain_loop(kind: str, cell: str, layers: int, feedin
     decoder = {"cell": cell, "layers": layers, "input_feeding": feeding, "readout_embedding": layers == 1}
     model = make(config(kind, vector, **decoder), scale=1.5).double()
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
-    decoded = model.forced(target_BT, model.encode(source_BS))
+    decoded = model.teacher_forced(target_BT, model.encode(source_BS))
     assert decoded.weights_BHTS.shape == (3, 0, *(target_BT.shape[1], source_BS.shape[1]))
-    assert decoded.choices == ()
-    assert decoded.branches is None
+    assert decoded.sampled == ()
+    assert decoded.marginal is None
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = decode(model, source, target)
         torch.testing.assert_close(decoded.readout_BTR[row, : len(target)], expected.readout_TR)
@@ -50,7 +50,7 @@ def test_the_sentence_is_heard(kind: str) -> None:
     model = make(config(kind))
     target_BT = torch.tensor([[4, 5, 4, 5, 3]])
     one, other = (
-        model.forced(target_BT, model.encode(torch.tensor([source]))).readout_BTR[0]
+        model.teacher_forced(target_BT, model.encode(torch.tensor([source]))).readout_BTR[0]
         for source in ([4, 5, 3], [5, 4, 3])
     )
     assert (one[0] - other[0]).abs().max() > 1e-2
@@ -64,9 +64,9 @@ def test_a_placeholder_stands_for_the_sentence_after_the_first_step() -> None:
     decoder = model.decoder
     assert isinstance(decoder, RNNDecoder)
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
-    before = model.forced(target_BT, model.encode(source_BS)).readout_BTR
+    before = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
     decoder.handover.get_parameter("placeholder_D").add_(1.0)
-    after = model.forced(target_BT, model.encode(source_BS)).readout_BTR
+    after = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
     assert torch.equal(before[:, 0], after[:, 0])
     assert (before[:, 1] - after[:, 1]).abs().max() > 1e-2
 

@@ -43,7 +43,7 @@ def log_probs(
     for _, group in itertools.groupby(sorted(hypotheses, key=len), key=len):
         same_length = list(group)
         target_NT = torch.tensor([[*tokens, EOS] for tokens in same_length])
-        decoded = model.forced(target_NT, model.encode(source_1S.repeat(len(same_length), 1)))
+        decoded = model.teacher_forced(target_NT, model.encode(source_1S.repeat(len(same_length), 1)))
         chosen_NT = model.output(decoded.readout_BTR).log_softmax(-1).gather(2, target_NT[:, :, None])[:, :, 0]
         found.update(zip(same_length, chosen_NT.sum(dim=1).tolist(), strict=True))
     return found
@@ -55,7 +55,7 @@ def log_probs(
 def test_forced_equals_stepwise(config: dict[str, Any], settled: bool) -> None:
     model = made(config, settled=settled)
     memory = model.encode(SOURCE_BS)
-    decoded = model.forced(TARGET_BT, memory)
+    decoded = model.teacher_forced(TARGET_BT, memory)
     state, token = model.start(memory), model.first_token(3, SOURCE_BS.device)
     for time in range(TARGET_BT.shape[1]):
         step = model.step(token, memory, state)
@@ -69,7 +69,7 @@ def test_forced_equals_stepwise(config: dict[str, Any], settled: bool) -> None:
 @torch.no_grad()
 def test_padding_gets_no_weight_and_weights_sum_to_one(config: dict[str, Any]) -> None:
     model = make(config)
-    weights_BHTS = model.forced(TARGET_BT, model.encode(SOURCE_BS)).weights_BHTS
+    weights_BHTS = model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS)).weights_BHTS
     is_pad_BHTS = (SOURCE_BS == 0)[:, None, None].expand_as(weights_BHTS)
     assert (weights_BHTS[is_pad_BHTS] == 0).all()
     torch.testing.assert_close(weights_BHTS.sum(-1), torch.ones(weights_BHTS.shape[:-1]))
@@ -79,11 +79,11 @@ def test_padding_gets_no_weight_and_weights_sum_to_one(config: dict[str, Any]) -
 @torch.no_grad()
 def test_a_sentence_does_not_depend_on_its_batch(config: dict[str, Any]) -> None:
     model = make(config)
-    together = model.output(model.forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR)
+    together = model.output(model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR)
     for row, (source, target) in enumerate(
         [((4, 5, 1, 4, 3), (4, 5, 4, 3)), ((5, 3), (5, 3)), ((5, 5, 4, 3), (1, 4, 5, 3))]
     ):
-        alone = model.output(model.forced(torch.tensor([target]), model.encode(torch.tensor([source]))).readout_BTR)
+        alone = model.output(model.teacher_forced(torch.tensor([target]), model.encode(torch.tensor([source]))).readout_BTR)
         torch.testing.assert_close(together[row, : len(target)], alone[0], atol=1e-5, rtol=1e-4)
 
 
@@ -120,7 +120,7 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
     memory = model.encode(SOURCE_BS)
     decoded = model.decode(TARGET_BT, memory, FreeRunning())
     guesses = model.output(decoded.readout_BTR).argmax(-1)
-    torch.testing.assert_close(decoded.readout_BTR, model.forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(decoded.readout_BTR, model.teacher_forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4)
 
 
 @every_model
@@ -230,7 +230,7 @@ def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
         found = torch.autograd.grad((logits_BTV * weights).sum(), list(model.parameters()), allow_unused=True)
         return tuple(torch.zeros(1) if each is None else each for each in found)
 
-    at_once = gradients(model.output(model.forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR))
+    at_once = gradients(model.output(model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR))
     memory = model.encode(SOURCE_BS)
     state, token, logits = model.start(memory), model.first_token(3, SOURCE_BS.device), []
     for time in range(TARGET_BT.shape[1]):

@@ -23,7 +23,7 @@ def check(config: dict[str, Any]) -> None:
     model = make(config, scale=1.5).double()
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
     memory = model.encode(source_BS)
-    decoded = model.forced(target_BT, memory)
+    decoded = model.teacher_forced(target_BT, memory)
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = decode(model, source, target)
         # weights pass through float32

@@ -216,7 +216,7 @@ def test_what_was_chosen_is_what_enters(config: dict[str, Any], unit: Unit, gues
     assert is_gold_BT.any()
     assert not is_gold_BT.all()
     read_BT = torch.cat([chosen_BT, target_BT[:, -1:]], dim=1)  # the last token is read by no step
-    forced = model.forced(read_BT, model.encode(source_BS))
+    forced = model.teacher_forced(read_BT, model.encode(source_BS))
     torch.testing.assert_close(sampled.readout_BTR, forced.readout_BTR, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(sampled.weights_BHTS, forced.weights_BHTS, atol=1e-6, rtol=1e-4)
     torch.testing.assert_close(gradients(model, sampled), gradients(model, forced), atol=1e-3, rtol=1e-3)

@@ -42,7 +42,7 @@ def model_of(kind: str) -> Seq2Seq[Any, Any]:
 
 def guide_of(model: Seq2Seq[Any, Any], pattern: str) -> Guide:
     """As training makes it."""
-    heads = model.decoder.hand_out(matching(model.decoder.head_names, pattern))
+    heads = model.decoder.return_weights_of(matching(model.decoder.head_names, pattern))
     links = [(b, t, s, 1 / len(sources)) for (b, t), sources in LINKS.items() for s in sources]
     sentences, targets, sources, shares = zip(*links, strict=True)
     return Guide(
@@ -57,7 +57,7 @@ def guide_of(model: Seq2Seq[Any, Any], pattern: str) -> Guide:
 def by_loops(model: Seq2Seq[Any, Any], pattern: str) -> Tensor:
     """- sum over s of A_ts log a_ts, over the linked target tokens, from weights as alignment has them."""
     assert not model.training
-    weights_BHTS = model.forced(padded(TARGETS), model.encode(padded(SOURCES))).weights_BHTS
+    weights_BHTS = model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).weights_BHTS
     chosen = matching(model.decoder.head_names, pattern)
     total = torch.zeros((), dtype=torch.float64)
     for (b, t), sources in LINKS.items():
@@ -135,7 +135,7 @@ def test_only_the_guided_heads_hand_out_weights(way: str, monkeypatch: pytest.Mo
         if pattern is not None:
             guide_of(model, pattern)
         calls.clear()
-        decoded = model.forced(padded(TARGETS), model.encode(padded(SOURCES)))
+        decoded = model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES)))
         assert decoded.weights_BHTS.shape[1] == (pattern is not None)
         assert len(calls) == (6 if way == "fused" else 0)
         loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
@@ -187,7 +187,7 @@ def test_weights_are_those_before_dropout() -> None:
     for kind in ("rnn-feeding", "transformer", "transformer-additive"):
         model = make({**MODELS[kind], "dropout": dropout}).train()
         guide_of(model, "*")
-        weights_BHTS = model.forced(padded(TARGETS), model.encode(padded(SOURCES))).weights_BHTS
+        weights_BHTS = model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).weights_BHTS
         torch.testing.assert_close(weights_BHTS.sum(dim=-1), torch.ones(weights_BHTS.shape[:3]))
         assert (weights_BHTS[0, :, :, : len(SOURCES[0])] > 0).all()
 
@@ -206,7 +206,7 @@ def test_each_layer_hands_out_what_it_is_asked_for() -> None:
     model = make(MODELS["transformer"])
     attention = [module for name, module in model.decoder.named_modules() if name.endswith(".attention")]
     assert all(isinstance(each, MultiHead) for each in attention)
-    assert model.decoder.hand_out([3, 0]) == [1, 0]
+    assert model.decoder.return_weights_of([3, 0]) == [1, 0]
     assert [each.core.handed_out for each in attention] == [(0,), (1,)]
-    assert model.decoder.hand_out([2]) == [0]
+    assert model.decoder.return_weights_of([2]) == [0]
     assert [each.core.handed_out for each in attention] == [(), (0,)]

@@ -115,7 +115,7 @@ def test_the_sum_differs_from_the_likelihood_of_the_mean_context() -> None:
     model = model_of()
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
     marginal = token_loss(model, source_BS, target_BT, TeacherForcing())
-    decoded = model.forced(target_BT, model.encode(source_BS))
+    decoded = model.teacher_forced(target_BT, model.encode(source_BS))
     gold_N = target_BT[target_BT != 0]
     mixed = model.output.loss(decoded.readout_BTR[target_BT != 0], gold_N)
     assert abs(marginal.objective.item() - mixed.objective.item()) > 0.05
@@ -142,8 +142,8 @@ def test_without_training_the_best_position_alone_counts() -> None:
     loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
     found: list[float] = []
     for source, target in zip(SOURCES, TARGETS, strict=True):
-        decoded = model.forced(torch.tensor([target]), model.encode(torch.tensor([source])))
-        assert decoded.branches is None
+        decoded = model.teacher_forced(torch.tensor([target]), model.encode(torch.tensor([source])))
+        assert decoded.marginal is None
         assert set(decoded.weights_BHTS.unique().tolist()) <= {0.0, 1.0}
         log_p_TV = model.output(decoded.readout_BTR[0]).log_softmax(-1)
         found += [-log_p_TV[step, gold].item() for step, gold in enumerate(target)]

@@ -40,7 +40,7 @@ def test_the_objective_equals_plain_loops(kind: str, wiring: dict[str, Any], fee
     loss = token_loss(model, source_BS, target_BT, feed, smoothing=0.1)
     torch.manual_seed(4)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    assert len(decoded.choices) == 1
+    assert len(decoded.sampled) == 1
     log_p_BTV = model.output(decoded.readout_BTR).log_softmax(-1)
 
     cross_entropy = 0.0
@@ -48,7 +48,7 @@ def test_the_objective_equals_plain_loops(kind: str, wiring: dict[str, Any], fee
         for t, gold in enumerate(target):
             cross_entropy -= 0.9 * log_p_BTV[b, t, gold].item() + 0.1 * log_p_BTV[b, t].mean().item()
     log_p_BT = log_p_BTV.gather(2, target_BT[:, :, None])[:, :, 0].masked_fill(target_BT == 0, 0.0)
-    rewarded, advantages = reinforce(decoded.choices, log_p_BT.tolist(), (target_BT == 0).tolist())
+    rewarded, advantages = reinforce(decoded.sampled, log_p_BT.tolist(), (target_BT == 0).tolist())
     assert 0 < len(advantages) < sum(map(len, TARGETS))
     assert loss.objective.item() == pytest.approx(cross_entropy + rewarded.item(), rel=1e-4)
     gold_log_p = [log_p_BTV[b, t, gold].item() for b, target in enumerate(TARGETS) for t, gold in enumerate(target)]
@@ -60,7 +60,7 @@ def test_without_training_it_is_cross_entropy_alone(kind: str) -> None:
     model = model_of(kind, WIRINGS["feeding"]).eval()
     loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
     assert loss.objective.item() == pytest.approx(loss.cross_entropy.item())
-    assert model.forced(padded(TARGETS), model.encode(padded(SOURCES))).choices == ()
+    assert model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).choices == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,7 +99,7 @@ def test_over_all_draws_the_gradient_of_a_model_is_unbiased(
         drawn[:] = [draws_BT.flatten()] if at_once else [*draws_BT.T]
         decoded = model.decode(target_BT, model.encode(source_BS), TeacherForcing())
         log_p_BTV = model.output(decoded.readout_BTR).log_softmax(-1)
-        p = decoded.choices[0].log_prob_BT.sum().exp()
+        p = decoded.sampled[0].log_prob_BT.sum().exp()
         expected = expected + p * log_p_BTV.gather(2, target_BT[:, :, None]).sum()
         drawn[:] = [draws_BT.flatten()] if at_once else [*draws_BT.T]
         objective = token_loss(model, source_BS, target_BT, TeacherForcing()).objective

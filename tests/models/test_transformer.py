@@ -128,7 +128,7 @@ def test_the_decoder_equals_torchs(norm: str, activation: str, positions: str, t
     decoder = decoder_of(make(config).double()).train(training)
     torch.manual_seed(3)
     states_BSD = torch.randn(*SOURCE_BS.shape, 8, dtype=torch.float64, requires_grad=True)
-    decoded = decoder.forced(TARGET_BT, memory_of(decoder, states_BSD))
+    decoded = decoder.teacher_forced(TARGET_BT, memory_of(decoder, states_BSD))
     theirs = torch_transformer.decode(section(config, "decoder"), decoder, TARGET_BT, states_BSD, IS_PAD_BS)
     of = {"the encoder's states": states_BSD, **dict(decoder.named_parameters())}
     close = 1e-5 if positions == "sinusoidal" else 1e-9
@@ -148,7 +148,7 @@ def test_a_tied_output_reads_a_projection_as_wide_as_the_embedding(tie: str) -> 
     theirs = torch_transformer.decode(section(config, "decoder"), decoder, TARGET_BT, memory_BSD, IS_PAD_BS)
     projection = dict(decoder.readout.named_parameters())
     expected_BTR = theirs.states_BTD @ projection["weight"].T + projection["bias"]
-    decoded = decoder.forced(TARGET_BT, memory_of(decoder, memory_BSD))
+    decoded = decoder.teacher_forced(TARGET_BT, memory_of(decoder, memory_BSD))
     torch.testing.assert_close(decoded.readout_BTR, expected_BTR, atol=1e-5, rtol=1e-5)
     logits_BTV = expected_BTR @ decoder.embedding.weight_VD.T + model.output.bias_V
     torch.testing.assert_close(model.output(decoded.readout_BTR), logits_BTV, atol=1e-4, rtol=1e-5)
@@ -324,7 +324,7 @@ def test_feed_forward_equals_plain_loops(activation: Any) -> None:
 def test_steps_count_on_from_what_is_kept(positions: str) -> None:
     model = make(settings(positions=positions)).double()
     decoder, memory = decoder_of(model), model.encode(SOURCE_BS)
-    forced = decoder.forced(TARGET_BT, memory)
+    forced = decoder.teacher_forced(TARGET_BT, memory)
     state = model.start(memory)
     for time in range(TARGET_BT.shape[1]):
         assert state.position_N.tolist() == [time] * 3
@@ -522,7 +522,7 @@ def test_every_head_of_the_weights_has_a_name(options: dict[str, Any], count: in
     model = make(settings(**options))
     names, memory = decoder_of(model).head_names, model.encode(SOURCE_BS)
     assert len(set(names)) == len(names) == count
-    assert model.forced(TARGET_BT, memory).weights_BHTS.shape == (3, count, 4, 5)
+    assert model.teacher_forced(TARGET_BT, memory).weights_BHTS.shape == (3, count, 4, 5)
     assert model.step(TARGET_BT[:, 0], memory, model.start(memory)).weights_NHS.shape == (3, count, 5)
     layers = decoder_of(model).layers
     assert [name for name in names if name.startswith("layer1.")] == list(names[: count // len(layers)])
@@ -548,7 +548,7 @@ def outputs(model: Seq2Seq[Any, Any], side: str) -> Tensor:
         return states_BSD
     torch.manual_seed(3)
     states_BSD = torch.randn(*SOURCE_BS.shape, 8, dtype=torch.float64)
-    return decoder_of(model).forced(TARGET_BT, memory_of(decoder_of(model), states_BSD)).readout_BTR
+    return decoder_of(model).teacher_forced(TARGET_BT, memory_of(decoder_of(model), states_BSD)).readout_BTR
 
 
 @torch.no_grad()
@@ -604,15 +604,15 @@ def test_the_choices_of_every_layer_and_head_enter_the_objective(weights: Any, f
     loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, smoothing=0.1)
     torch.manual_seed(4)
     decoded = model.decode(TARGET_BT, model.encode(SOURCE_BS), feed)
-    assert len(decoded.choices) == 3 * 2
+    assert len(decoded.sampled) == 3 * 2
     log_p_BTV = model.output(decoded.readout_BTR).log_softmax(-1)
     smoothed_BT = 0.1 * log_p_BTV.mean(-1) + 0.9 * log_p_BTV.gather(2, TARGET_BT[:, :, None])[:, :, 0]
     expected = -smoothed_BT[TARGET_BT != 0].sum().item()
     assert loss.objective.item() != pytest.approx(expected, abs=0.01)
     log_p_BT = log_p_BTV.gather(2, TARGET_BT[:, :, None])[:, :, 0].masked_fill(TARGET_BT == 0, 0.0)
-    drawn = {tuple(choice.log_prob_BT.flatten().tolist()) for choice in decoded.choices}
+    drawn = {tuple(choice.log_prob_BT.flatten().tolist()) for choice in decoded.sampled}
     assert len(drawn) == 6, "each draws for itself"
-    rewarded, _ = reinforce(decoded.choices, log_p_BT.tolist(), (TARGET_BT == 0).tolist())
+    rewarded, _ = reinforce(decoded.sampled, log_p_BT.tolist(), (TARGET_BT == 0).tolist())
     assert loss.objective.item() == pytest.approx(expected + rewarded.item(), rel=1e-5)
 
 

@@ -111,7 +111,7 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
                 state = step.state
                 steps.append(step.logits_NV)
             logits.append(torch.stack(steps))
-            model.forced(source_BS, memory)  # for alignments
+            model.teacher_forced(source_BS, memory)  # for alignments
     assert not torch.equal(*logits)
     assert float((logits[0] - logits[1]).std() / logits[0].std()) < 0.1
 

@@ -53,7 +53,7 @@ class Forced:
 @torch.no_grad()
 def forced(model: Seq2Seq[Any, Any], source: Sequence[int], tokens: Tokens) -> Forced:
     memory = model.encode(torch.tensor([source]))
-    decoded = model.forced(torch.tensor([[*tokens, 0]]), memory)
+    decoded = model.teacher_forced(torch.tensor([[*tokens, 0]]), memory)
     log_prob_TV = model.output(decoded.readout_BTR)[0].log_softmax(-1)
     return Forced(log_prob_TV[-1].tolist(), decoded.weights_BHTS[0].mean(0).sum(0).tolist())
 

@@ -54,7 +54,7 @@ def all_log_probs(model: Seq2Seq[Any, Any], source: Sequence[int], limit: int) -
         each = list(itertools.product(WORDS, repeat=size))
         target_NT = torch.tensor([(*tokens, EOS) for tokens in each])
         memory = model.encode(torch.tensor([source] * len(each)))
-        log_p_NTV = model.output(model.forced(target_NT, memory).readout_BTR).log_softmax(-1)
+        log_p_NTV = model.output(model.teacher_forced(target_NT, memory).readout_BTR).log_softmax(-1)
         total_N = log_p_NTV.gather(2, target_NT[:, :, None]).sum(dim=(1, 2))
         found |= dict(zip(each, total_N.tolist(), strict=True))
     return found

@@ -15,8 +15,6 @@ from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from nmt.attention.inside_tanh import InsideTanh
-
 
 class Additive(Score):
     """score = v . tanh(W q + U k), W (A, Q), U (A, K), v (A).
@@ -26,7 +24,6 @@ class Additive(Score):
 
     formula: ClassVar[str] = "v·tanh(W q + U k)"
     source: ClassVar[str] = "Bahdanau et al. 2015"
-    inside_tanh: ClassVar[bool] = True
 
     kind: Literal["additive"] = "additive"
     size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
@@ -43,10 +40,6 @@ class Additive(Score):
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """v . tanh(...) for all pairs."""
-        return self.over(keys_BHSA, parameters)(query_BHTA)
+        from nmt.ops import additive_energy
 
-    def over(self, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> InsideTanh:
-        """See ``Score.over``."""
-        from nmt.attention.inside_tanh import InsideTanh
-
-        return InsideTanh(keys_BHSA, parameters["v_A"])
+        return additive_energy(query_BHTA, keys_BHSA, parameters["v_A"])

@@ -15,8 +15,6 @@ from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from nmt.attention.inside_tanh import InsideTanh
-
 
 class Concat(Score):
     """score = v . tanh(W [q; k]), W (A, Q + K), v (A).
@@ -27,7 +25,6 @@ class Concat(Score):
 
     formula: ClassVar[str] = "v·tanh(W [q; k])"
     source: ClassVar[str] = "Luong et al. 2015"
-    inside_tanh: ClassVar[bool] = True
 
     kind: Literal["concat"] = "concat"
     size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
@@ -44,10 +41,6 @@ class Concat(Score):
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """v . tanh(...) for all pairs."""
-        return self.over(keys_BHSA, parameters)(query_BHTA)
+        from nmt.ops import additive_energy
 
-    def over(self, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> InsideTanh:
-        """See ``Score.over``."""
-        from nmt.attention.inside_tanh import InsideTanh
-
-        return InsideTanh(keys_BHSA, parameters["v_A"])
+        return additive_energy(query_BHTA, keys_BHSA, parameters["v_A"])

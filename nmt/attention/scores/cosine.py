@@ -43,7 +43,7 @@ class Cosine(Score):
         """theta, so that b stays positive."""
         return {"log_sharpness_1": Parameter((1,), "zeros")}
 
-    def prepared(self, keys_BHSA: Tensor) -> Tensor:
+    def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
         """Keys of length 1."""
         return _unit(keys_BHSA)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import Asked, Weighted, Weighting
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class Gumbel(Weighting):
+class Gumbel(Normalizer):
     """All weight on s = argmax(scores + g), g ~ Gumbel(0, 1), which is a draw from softmax(scores).
 
     The gradient is that of softmax((scores + g) / temperature) (straight-through, section 2.2). The temperature falls
@@ -41,15 +41,17 @@ class Gumbel(Weighting):
         """start x (end / start)^(update / updates), then end."""
         return self.start * float((self.end / self.start) ** min(1.0, update / self.updates))
 
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """One-hot weights; padding, at -inf, is never drawn and gets no gradient."""
-        if not asked.is_training:
-            return Weighted(_one_hot(scores_BHTS))
+        if not context.is_training:
+            return AttentionWeights(_one_hot(scores_BHTS))
         # -log of an exponential variate; one that is rounded to 0 would draw padding
         noise_BHTS = -scores_BHTS.new_empty(scores_BHTS.shape).exponential_().clamp(min=1e-30).log()
-        soft_BHTS = ((scores_BHTS + noise_BHTS) / self.temperature(asked.update)).softmax(dim=-1)
+        soft_BHTS = ((scores_BHTS + noise_BHTS) / self.temperature(context.update)).softmax(dim=-1)
         # in this order, so that the other positions' weights are 0 to the last bit
-        return Weighted(_one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))
+        return AttentionWeights(_one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))
 
 
 def _one_hot(scores_BHTS: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Asked, Parameter, Sizes, Weighted
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameter, Sizes
 from nmt.attention.reinforce import Sampled
 
 if TYPE_CHECKING:
@@ -34,17 +34,19 @@ class Hard(Sampled):
     """How it learns: by REINFORCE from one draw for each step, or by the exact sum over all positions."""
 
     @property
-    def enumerates(self) -> bool:
-        """See ``Weighting.enumerates``."""
+    def marginalizes(self) -> bool:
+        """See ``Normalizer.marginalizes``."""
         return self.training == "marginal"
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
         """Those of the baseline; the exact sum needs none."""
-        return {} if self.enumerates else super().parameters(sizes)
+        return {} if self.marginalizes else super().parameters(sizes)
 
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """One-hot weights, or in training the probabilities of the positions; for the exact sum, those alone."""
-        if self.enumerates and asked.is_training:
-            return Weighted(scores_BHTS.softmax(dim=-1))
-        look_BTS, choice = self.look(scores_BHTS, asked, parameters)
-        return Weighted(look_BTS[:, None], choice)
+        if self.marginalizes and context.is_training:
+            return AttentionWeights(scores_BHTS.softmax(dim=-1))
+        look_BTS, choice = self.look(scores_BHTS, context, parameters)
+        return AttentionWeights(look_BTS[:, None], choice)

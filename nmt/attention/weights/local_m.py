@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import Asked, Weighted, Weighting
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LocalMonotonic(Weighting):
+class LocalMonotonic(Normalizer):
     """softmax of the scores in the window |s - p_t| <= width round p_t = t; past the sentence's end p_t stays there."""
 
     formula: ClassVar[str] = "softmax(scores) in |s - t| ≤ D"
@@ -26,9 +26,11 @@ class LocalMonotonic(Weighting):
     width: Annotated[int, Field(gt=0, le=1 << 20)] = 10
     """D, half the window's width, in subwords."""
 
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """The window always holds p_t, which may be looked at, so something is left to weigh."""
-        centre_BT1 = asked.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)
+        centre_BT1 = context.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)
         source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
         is_outside_BTS = (source_S - centre_BT1).abs() > self.width
-        return Weighted(scores_BHTS.masked_fill(is_outside_BTS[:, None], float("-inf")).softmax(dim=-1))
+        return AttentionWeights(scores_BHTS.masked_fill(is_outside_BTS[:, None], float("-inf")).softmax(dim=-1))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import Asked, Parameter, Sizes, Weighted, Weighting
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameter, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LocalPredictive(Weighting):
+class LocalPredictive(Normalizer):
     """p = S sigmoid(v . tanh(W q)) (equation 9), S the sentence's length; in the window |s - p| <= D the softmax of the
     scores is multiplied by exp(-(s - p)^2 / (2 (D / 2)^2)) (equation 10), through which p learns.
 
@@ -35,13 +35,15 @@ class LocalPredictive(Weighting):
         """W and v."""
         return {"W_QQ": Parameter((sizes.query, sizes.query)), "v_Q": Parameter((sizes.query,))}
 
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """The product of softmax and Gaussian is the softmax of the sum of their exponents."""
-        raw_BT = (asked.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]
+        raw_BT = (context.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]
         centre_BT1 = self.allowed(scores_BHTS) * raw_BT.sigmoid().unsqueeze(-1)
         source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1.0
         distance_BTS = source_S - centre_BT1
         exponent_BTS = -2.0 * (distance_BTS / self.width).square()
         # D >= 1, and no centre is as far as 1 from the nearest word: something is left to weigh
         exponent_BTS = exponent_BTS.masked_fill(distance_BTS.abs() > self.width, float("-inf"))
-        return Weighted((scores_BHTS + exponent_BTS[:, None]).softmax(dim=-1))
+        return AttentionWeights((scores_BHTS + exponent_BTS[:, None]).softmax(dim=-1))

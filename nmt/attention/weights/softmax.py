@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Asked, Weighted, Weighting
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Softmax(Weighting):
+class Softmax(Normalizer):
     """weight_j = exp(score_j) / sum over k of exp(score_k)."""
 
     formula: ClassVar[str] = "softmax(scores)"
@@ -19,6 +19,8 @@ class Softmax(Weighting):
 
     kind: Literal["softmax"] = "softmax"
 
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """exp(-inf) = 0: padding gets exactly 0."""
-        return Weighted(scores_BHTS.softmax(dim=-1))
+        return AttentionWeights(scores_BHTS.softmax(dim=-1))

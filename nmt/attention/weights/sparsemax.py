@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Asked, Weighted, Weighting
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Sparsemax(Weighting):
+class Sparsemax(Normalizer):
     """weights = argmin over p in the simplex of |p - scores|^2 = max(scores - tau, 0), with the tau that makes them
     sum to 1 (algorithm 1)."""
 
@@ -23,7 +23,9 @@ class Sparsemax(Weighting):
 
     kind: Literal["sparsemax"] = "sparsemax"
 
-    def __call__(self, scores_BHTS: Tensor, asked: Asked, parameters: Mapping[str, Tensor]) -> Weighted:
+    def __call__(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    ) -> AttentionWeights:
         """Autograd through tau gives the Jacobian of equation 9; a score of -inf is below every tau."""
         # weights do not change if all scores do by as much; near 0 they are rounded least
         scores_BHTS = scores_BHTS - scores_BHTS.amax(dim=-1, keepdim=True).detach()
@@ -33,4 +35,4 @@ class Sparsemax(Weighting):
         # the support is the largest k with 1 + k z_(k) > z_(1) + ... + z_(k)
         size_BHT1 = (1.0 + rank_S * descending_BHTS > sums_BHTS).sum(dim=-1, keepdim=True)
         tau_BHT1 = (sums_BHTS.gather(-1, size_BHT1 - 1) - 1.0) / size_BHT1
-        return Weighted((scores_BHTS - tau_BHT1).clamp(min=0.0))
+        return AttentionWeights((scores_BHTS - tau_BHT1).clamp(min=0.0))

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from nmt.core.record import BatchRecord
 from nmt.data.vocabulary import EOS
+from nmt.extras.accel import native
 from nmt.extras.export.session import ENCODER, STEP
 from nmt.models.seq2seq import Seq2Seq
-from nmt.nn import native
 from nmt.nn.recurrent import RecurrentStack
 
 OPSET = 20

@@ -117,7 +117,7 @@ def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compu
     is_pad_BS, is_pad_BT = source_BS == model.pad, target_BT == model.pad
     with torch.no_grad(), compute.autocast():
         encoded = model.encoder(model.encoder.embed(source_BS), is_pad_BS)
-        readout_BTY = model.forced(target_BT, model.decoder.memory(encoded)).readout_BTR
+        readout_BTY = model.teacher_forced(target_BT, model.decoder.memory(encoded)).readout_BTR
     # What is read out at a place has seen the pieces before it.
     return States(
         encoded.states_BSD[:, :-1].float(),

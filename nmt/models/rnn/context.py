@@ -19,23 +19,23 @@ from nmt.models.rnn.config import ContextConfig
 from nmt.models.seq2seq import mean_state
 
 
-class Handover(nn.Module, ABC):
-    """Where the sentence's vector enters the decoder."""
+class ContextInjection(nn.Module, ABC):
+    """The place where the vector of the sentence enters the decoder."""
 
     input_size: int
-    """Width of what it adds to the cell's input."""
+    """Width added to the input of the cell."""
 
     @abstractmethod
     def start(self, summary_BD: Tensor) -> list[Tensor]:
         """The hidden state of each layer before the first step."""
 
-    def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor | None:
-        """What it adds to the cell's input at the given target positions, (B, T, D); None for nothing."""
-        return None
+    def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
+        """The part it adds to the input of the cell at the given target positions, (B, T, ``input_size``)."""
+        return summary_BD.new_empty(*position_BT.shape, 0)
 
 
 @final
-class EveryStep(Handover):
+class EveryStep(ContextInjection):
     """c is part of every input; h_0 = 0 (Cho et al. 2014, section 2.2). Unlike there the readout does not see c."""
 
     def __init__(self, summary_size: int, size: int, layers: int) -> None:
@@ -44,16 +44,16 @@ class EveryStep(Handover):
         self._sizes = [size] * layers
 
     def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``Handover.start``."""
+        """See ``ContextInjection.start``."""
         return _zeros(summary_BD, self._sizes)
 
     def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """See ``Handover.inputs``."""
+        """See ``ContextInjection.inputs``."""
         return summary_BD[:, None].expand(-1, position_BT.shape[1], -1)
 
 
 @final
-class FirstStep(Handover):
+class FirstStep(ContextInjection):
     """c_1 = c, and a learnt placeholder for every later step; h_0 = 0."""
 
     def __init__(self, summary_size: int, size: int, layers: int) -> None:
@@ -64,16 +64,16 @@ class FirstStep(Handover):
         nn.init.normal_(self.placeholder_D, std=0.1)
 
     def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``Handover.start``."""
+        """See ``ContextInjection.start``."""
         return _zeros(summary_BD, self._sizes)
 
     def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """See ``Handover.inputs``."""
+        """See ``ContextInjection.inputs``."""
         return torch.where(position_BT[:, :, None] == 0, summary_BD[:, None], self.placeholder_D.to(summary_BD.dtype))
 
 
 @final
-class InitialState(Handover):
+class InitialState(ContextInjection):
     """h_0 = c for each layer (Sutskever et al. 2014, section 2); c must be as wide as the state."""
 
     def __init__(self, summary_size: int, size: int, layers: int) -> None:
@@ -83,12 +83,12 @@ class InitialState(Handover):
         self.layers = layers
 
     def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``Handover.start``."""
+        """See ``ContextInjection.start``."""
         return [summary_BD] * self.layers
 
 
 @final
-class ProjectedInitialState(Handover):
+class ProjectedInitialState(ContextInjection):
     """h_0 = tanh(W c + b), another W for each layer (Cho et al. 2014; Bahdanau et al. 2015, appendix A.2.2)."""
 
     def __init__(self, summary_size: int, size: int, layers: int) -> None:
@@ -101,11 +101,11 @@ class ProjectedInitialState(Handover):
             nn.init.zeros_(linear.bias)
 
     def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``Handover.start``."""
+        """See ``ContextInjection.start``."""
         return [linear(summary_BD).tanh() for linear in self.layers]
 
 
-HANDOVERS: dict[str, Callable[[int, int, int], Handover]] = {
+CONTEXT_INJECTIONS: dict[str, Callable[[int, int, int], ContextInjection]] = {
     "every_step": EveryStep,
     "first_step": FirstStep,
     "initial_state": InitialState,
@@ -113,9 +113,9 @@ HANDOVERS: dict[str, Callable[[int, int, int], Handover]] = {
 }
 
 
-def handover(config: ContextConfig, *, summary_size: int, size: int, layers: int) -> Handover:
+def context_injection(config: ContextConfig, *, summary_size: int, size: int, layers: int) -> ContextInjection:
     """The module that a configuration names, for a decoder of ``layers`` layers of ``size``."""
-    return HANDOVERS[config.kind](summary_size, size, layers)
+    return CONTEXT_INJECTIONS[config.kind](summary_size, size, layers)
 
 
 def summary(config: ContextConfig, states_BSD: Tensor, final_BD: Tensor, is_pad_BS: Tensor) -> Tensor:

@@ -55,10 +55,10 @@ class RNNEncoder(Encoder):
             below_BSD = states_BSD
             if layer > 0:
                 states_BSD = self.dropout(states_BSD)
-            outputs = [forwards(states_BSD, None, self.dropout, length_B)]
+            outputs = [forwards(states_BSD, None, self.dropout)]
             if self.backwards is not None:
                 # Each sentence is reversed by itself, so that its padding comes last in this direction too.
-                back_BSD = self.backwards[layer](states_BSD[row_B1, reversed_BS], None, self.dropout, length_B)
+                back_BSD = self.backwards[layer](states_BSD[row_B1, reversed_BS], None, self.dropout)
                 outputs.append(back_BSD[row_B1, reversed_BS])
             if layer > 0 and self.residual:
                 outputs = [

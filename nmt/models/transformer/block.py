@@ -1,4 +1,4 @@
-"""What Transformer layers are made of.
+"""Parts of Transformer layers.
 
 Shapes as in ``seq2seq``; D width of a state, E of an embedding.
 """
@@ -6,7 +6,6 @@ Shapes as in ``seq2seq``; D width of a state, E of an embedding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from torch import Tensor, nn
 
@@ -21,7 +20,7 @@ from nmt.nn.precision import compute_dtype
 
 
 class Entrance(nn.Module):
-    """Embeddings as the bottom layer wants them: times sqrt(E), as wide as a state, with positions, dropped out."""
+    """Input of the bottom layer: embeddings times sqrt(E), as wide as a state, with positions and dropout."""
 
     def __init__(self, config: TransformerConfig, *, width: int, dropout: DropoutConfig) -> None:
         super().__init__()
@@ -43,7 +42,8 @@ class Entrance(nn.Module):
 
 
 class Residual(nn.Module):
-    """x + block(norm(x)) or norm(x + block(x)), the block's output dropped out (Vaswani et al. 2017, section 5.4)."""
+    """x + block(norm(x)) or norm(x + block(x)), with dropout on the output of the block (Vaswani et al. 2017, section
+    5.4)."""
 
     def __init__(self, config: TransformerConfig, dropout: DropoutConfig) -> None:
         super().__init__()
@@ -51,14 +51,19 @@ class Residual(nn.Module):
         self.is_first = config.norm == "pre"
         self.dropout = Dropout(dropout.layers)
 
-    def forward(self, x_BTD: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """``x_BTD`` and what the block makes of it."""
-        added_BTD: Tensor = x_BTD + self.dropout(block(self.norm(x_BTD) if self.is_first else x_BTD))
-        return added_BTD if self.is_first else self.norm(added_BTD)
+    def read(self, x_BTD: Tensor) -> Tensor:
+        """The input of the block."""
+        input_BTD: Tensor = self.norm(x_BTD) if self.is_first else x_BTD
+        return input_BTD
+
+    def add(self, x_BTD: Tensor, output_BTD: Tensor) -> Tensor:
+        """``x_BTD`` with the output of the block added."""
+        sum_BTD: Tensor = x_BTD + self.dropout(output_BTD)
+        return sum_BTD if self.is_first else self.norm(sum_BTD)
 
 
 def last_norm(config: TransformerConfig) -> nn.Module:
-    """What follows the top layer: where blocks read normalised states, the sum of them all is normalised once."""
+    """Normalisation after the top layer, needed where the blocks normalise their input and not their sum."""
     return nn.LayerNorm(config.size) if config.norm == "pre" else nn.Identity()
 
 

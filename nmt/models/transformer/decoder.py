@@ -1,27 +1,28 @@
 """The Transformer decoder (Vaswani et al. 2017, section 3.1).
 
-Shapes as in ``seq2seq``; D width of a state, A of a head's part of it.
+Shapes as in ``seq2seq``; D width of a state, A width of the part of it that a head sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import HeadsAttended, MultiHead, Projected
-from nmt.attention.reinforce import Choice
+from nmt.attention.multihead import HeadsAttended, KeyValues, MultiHead
+from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
 from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerDecoderConfig
-from nmt.models.transformer.searching import SearchState, SearchSteps
 from nmt.nn.config import DropoutConfig
 from nmt.nn.embedding import Embedding
+from nmt.nn.precision import compute_dtype
 from nmt.nn.recompute import recomputed
 
 
@@ -36,11 +37,21 @@ class TransformerMemory(BatchRecord):
 
 @dataclass(frozen=True)
 class TransformerState(BatchRecord):
-    """What goes from step to step: the keys and values of all steps so far, of each layer, bottom first."""
+    """The keys and values of all steps so far, of each layer, bottom first."""
 
-    layers: tuple[Projected, ...]
+    layers: tuple[KeyValues, ...]
     position_N: Tensor
-    """How many steps are done."""
+    """Number of steps done."""
+
+
+class LayerOutput(NamedTuple):
+    """Result of a layer."""
+
+    x_NTD: Tensor
+    attended: HeadsAttended
+    """Attention to the source."""
+    key_values: KeyValues
+    """Of self-attention, those of the past included."""
 
 
 class DecoderLayer(nn.Module):
@@ -64,21 +75,21 @@ class DecoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config, dropout)
 
     def forward(
-        self, x_BTD: Tensor, position_BT: Tensor, memory: BatchRecord, look_back: Callable[[Tensor], Tensor]
-    ) -> tuple[Tensor, HeadsAttended]:
-        """The next states, and what they got of the source; ``look_back`` is the self-attention's context."""
-        x_BTD = self.self_attention_residual(x_BTD, look_back)
-        found: list[HeadsAttended] = []
+        self, x_NTD: Tensor, position_NT: Tensor, memory: BatchRecord, past: KeyValues | None = None
+    ) -> LayerOutput:
+        """The next states of T positions, which see each other causally and all of the ``past``."""
+        # padding stands at the end, after every word: a causal mask hides it
+        to_self, key_values = self.self_attention.attend_to_self(
+            self.self_attention_residual.read(x_NTD), position_NT, None, past
+        )
+        x_NTD = self.self_attention_residual.add(x_NTD, to_self.context_NTQ)
+        attended: HeadsAttended = self.attention(self.attention_residual.read(x_NTD), position_NT, memory)
+        x_NTD = self.attention_residual.add(x_NTD, attended.context_NTQ)
+        output_NTD = self.feed_forward(self.feed_forward_residual.read(x_NTD))
+        return LayerOutput(self.feed_forward_residual.add(x_NTD, output_NTD), attended, key_values)
 
-        def look_across(query_BTD: Tensor) -> Tensor:
-            found.append(self.attention(query_BTD, position_BT, memory))
-            return found[0].context_BTQ
 
-        x_BTD = self.attention_residual(x_BTD, look_across)
-        return self.feed_forward_residual(x_BTD, self.feed_forward), found[0]
-
-
-class TransformerDecoder(Decoder[TransformerMemory, "TransformerState | SearchState"]):
+class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
     """Layers over the embeddings of the words so far. Heads are counted layer by layer, the bottom one first."""
 
     def __init__(
@@ -102,17 +113,13 @@ class TransformerDecoder(Decoder[TransformerMemory, "TransformerState | SearchSt
         self.norm = last_norm(config)
         self.readout = nn.Linear(config.size, readout_size) if readout_size != config.size else nn.Identity()
         self.head_names = config.head_names(attention.weights.heads)
-        self.search_steps: SearchSteps | None = None
+        self.returned_heads: tuple[int, ...] = ()
+        """Heads whose weights training returns."""
 
-    def hand_out(self, heads: Sequence[int]) -> list[int]:
-        """See ``Decoder.hand_out``."""
-        each = len(self.head_names) // len(self.layers)
-        handed_out: list[int] = []
-        for number, layer in enumerate(self.layers):
-            wanted = [head % each for head in heads if head // each == number]
-            given: list[int] = layer.attention.hand_out(wanted)  # type: ignore[operator,union-attr]
-            handed_out += [number * each + head for head in given]
-        return [handed_out.index(head) for head in heads]
+    def return_weights_of(self, heads: Sequence[int]) -> list[int]:
+        """See ``Decoder.return_weights_of``."""
+        self.returned_heads = tuple(heads)
+        return list(range(len(heads)))
 
     def at_update(self, update: int) -> None:
         """See ``Decoder.at_update``."""
@@ -123,99 +130,74 @@ class TransformerDecoder(Decoder[TransformerMemory, "TransformerState | SearchSt
     def memory(self, encoded: Encoded) -> TransformerMemory:
         """See ``Decoder.memory``."""
         layers = tuple(layer.attention.memory(encoded.states_BSD, encoded.is_pad_BS) for layer in self.layers)  # type: ignore[operator,union-attr]
-        return TransformerMemory(layers, layers[0].tensors()[0].new_empty(encoded.is_pad_BS.shape[0], 0))
+        states_BSD = encoded.states_BSD
+        return TransformerMemory(layers, states_BSD.new_empty(states_BSD.shape[0], 0, dtype=compute_dtype(states_BSD)))
 
-    def settle(self) -> None:
-        """See ``Decoder.settle``."""
-        self.search_steps = SearchSteps(self.embedding, self.entrance, self.layers, self.norm, self.readout)
-
-    def start(self, memory: TransformerMemory) -> TransformerState | SearchState:
+    def start(self, memory: TransformerMemory) -> TransformerState:
         """See ``Decoder.start``."""
-        rows = memory.like_B0.shape[0]
-        if self.search_steps is not None and not torch.is_grad_enabled():
-            return self.search_steps.start(rows, memory.like_B0)
-        return self._start(rows, memory)
-
-    def _start(self, rows: int, memory: TransformerMemory) -> TransformerState:
-        layers = tuple(layer.self_attention.nothing(rows, memory.like_B0) for layer in self.layers)  # type: ignore[operator,union-attr]
-        return TransformerState(layers, torch.zeros(rows, dtype=torch.int64, device=memory.like_B0.device))
+        like_B0 = memory.like_B0
+        layers = tuple(layer.self_attention.no_past(like_B0.shape[0], like_B0) for layer in self.layers)  # type: ignore[operator,union-attr]
+        return TransformerState(layers, torch.zeros(like_B0.shape[0], dtype=torch.int64, device=like_B0.device))
 
     def step(
-        self, token_N: Tensor, memory: TransformerMemory, state: TransformerState | SearchState
-    ) -> DecoderStep[TransformerState | SearchState]:
+        self, token_N: Tensor, memory: TransformerMemory, state: TransformerState
+    ) -> DecoderStep[TransformerState]:
         """See ``Decoder.step``."""
-        if isinstance(state, SearchState):
-            assert self.search_steps is not None
-            return self.search_steps(token_N, memory.layers, state)  # type: ignore[return-value]
-        stepped = self._step(token_N, memory, state)
-        return DecoderStep(stepped.readout_N1R[:, 0], lambda: stepped.weights()[:, :, 0], stepped.state)
-
-    def forced(self, input_BT: Tensor, memory: TransformerMemory) -> Decoded:
-        """See ``Decoder.forced``."""
-        rows, steps = input_BT.shape
-        position_1T = torch.arange(steps, device=input_BT.device)[None]
-        x_BTD = self.entrance(self.embedding(input_BT), position_1T)
-        seen: list[HeadsAttended] = []
-        for layer, kept in zip(self.layers, memory.layers, strict=True):
-            attention = layer.self_attention
-
-            def look_back(x: Tensor, attention: MultiHead = attention) -> Tensor:  # type: ignore[assignment]
-                # padding stands at the end, ahead of every word
-                return attention.itself(x, position_1T, None).context_BTQ
-
-            x_BTD, attended = recomputed(layer, x_BTD, position_1T.expand(rows, steps), kept, look_back)
-            seen.append(attended)
-        return Decoded(
-            self.readout(self.norm(x_BTD)),
-            torch.cat([each.weights() for each in seen], dim=1),
-            tuple(choice for each in seen for choice in each.choices),
+        readout_N1R, layers = self._run_layers(token_N[:, None], state.position_N[:, None], memory, state)
+        weights = [layer.attended.weights for layer in layers]
+        return DecoderStep(
+            readout_N1R[:, 0],
+            lambda: torch.cat([form() for form in weights], dim=1)[:, :, 0],
+            TransformerState(tuple(layer.key_values for layer in layers), state.position_N + 1),
         )
 
-    def unrolled(
-        self, first_B: Tensor, memory: TransformerMemory, steps: int, following: Callable[[int, Tensor], Tensor]
+    def teacher_forced(self, input_BT: Tensor, memory: TransformerMemory) -> Decoded:
+        """See ``Decoder.teacher_forced``."""
+        position_BT = torch.arange(input_BT.shape[1], device=input_BT.device).expand(input_BT.shape)
+        readout_BTR, layers = self._run_layers(input_BT, position_BT, memory, None)
+        return Decoded(
+            readout_BTR,
+            self._weights(layers, input_BT, memory),
+            tuple(sampled for layer in layers for sampled in layer.attended.sampled),
+        )
+
+    def free_running(
+        self, first_B: Tensor, memory: TransformerMemory, steps: int, next_token: Callable[[int, Tensor], Tensor]
     ) -> Decoded:
-        """See ``Decoder.unrolled``."""
-        token_B, state = first_B, self._start(len(first_B), memory)
-        trail: list[_Stepped] = []
+        """See ``Decoder.free_running``."""
+        token_B, state = first_B, self.start(memory)
+        readouts, weights, sampled = list[Tensor](), list[Tensor](), list[tuple[SampledPositions, ...]]()
         for time in range(steps):
-            trail.append(self._step(token_B, memory, state))
-            token_B, state = following(time, trail[-1].readout_N1R[:, 0]), trail[-1].state
-        choices = [Choice.joined(each) for each in zip(*(step.choices for step in trail), strict=True)]
+            readout_B1R, layers = self._run_layers(token_B[:, None], state.position_N[:, None], memory, state)
+            readouts.append(readout_B1R)
+            weights.append(self._weights(layers, token_B[:, None], memory))
+            sampled.append(tuple(each for layer in layers for each in layer.attended.sampled))
+            state = TransformerState(tuple(layer.key_values for layer in layers), state.position_N + 1)
+            token_B = next_token(time, readout_B1R[:, 0])
+        joined = [SampledPositions.joined(of_steps) for of_steps in zip(*sampled, strict=True)]
         return Decoded(
-            torch.cat([each.readout_N1R for each in trail], dim=1),
-            torch.cat([each.weights() for each in trail], dim=2),
-            tuple(each for each in choices if each is not None),
+            torch.cat(readouts, dim=1),
+            torch.cat(weights, dim=2),
+            tuple(positions for positions in joined if positions is not None),
         )
 
-    def _step(self, token_N: Tensor, memory: TransformerMemory, state: TransformerState) -> _Stepped:
-        position_N1 = state.position_N[:, None]
-        x_N1D = self.entrance(self.embedding(token_N[:, None]), position_N1)
-        seen: list[HeadsAttended] = []
-        kept: list[Projected] = []
-        for layer, source, past in zip(self.layers, memory.layers, state.layers, strict=True):
+    def _run_layers(
+        self, token_NT: Tensor, position_NT: Tensor, memory: TransformerMemory, state: TransformerState | None
+    ) -> tuple[Tensor, list[LayerOutput]]:
+        """The readouts of T positions, (N, T, R), and the result of each layer."""
+        x_NTD, outputs = self.entrance(self.embedding(token_NT), position_NT), list[LayerOutput]()
+        for number, (layer, source) in enumerate(zip(self.layers, memory.layers, strict=True)):
+            past = None if state is None else state.layers[number]
+            outputs.append(recomputed(layer, x_NTD, position_NT, source, past))
+            x_NTD = outputs[-1].x_NTD
+        return self.readout(self.norm(x_NTD)), outputs
 
-            def look_back(x: Tensor, layer: nn.Module = layer, past: Projected = past) -> Tensor:
-                attended, now = layer.self_attention.step(x, state.position_N, past)  # type: ignore[operator,union-attr]
-                kept.append(now)
-                context: Tensor = attended.context_BTQ
-                return context
-
-            x_N1D, attended = layer(x_N1D, position_N1, source, look_back)
-            seen.append(attended)
-        return _Stepped(
-            self.readout(self.norm(x_N1D)),
-            lambda: torch.cat([each.weights() for each in seen], dim=1),
-            tuple(choice for each in seen for choice in each.choices),
-            TransformerState(tuple(kept), state.position_N + 1),
-        )
-
-
-@dataclass(frozen=True)
-class _Stepped:
-    """What one step leaves behind."""
-
-    readout_N1R: Tensor
-    weights: Callable[[], Tensor]
-    """Forms the weights (N, H, 1, S)."""
-    choices: tuple[Choice, ...]
-    state: TransformerState
+    def _weights(self, layers: Sequence[LayerOutput], token_BT: Tensor, memory: TransformerMemory) -> Tensor:
+        """The weights of all heads, (B, H, T, S); in training those of ``returned_heads``."""
+        if not self.training:
+            return torch.cat([layer.attended.weights() for layer in layers], dim=1)
+        each = len(self.head_names) // len(self.layers)
+        if self.returned_heads:
+            heads = [layers[head // each].attended.weights()[:, head % each] for head in self.returned_heads]
+            return torch.stack(heads, dim=1)
+        return memory.like_B0.new_empty(*token_BT.shape[:1], 0, token_BT.shape[1], 0)

@@ -25,9 +25,10 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x_BSD: Tensor, position_1S: Tensor, is_pad_BS: Tensor) -> Tensor:
         """The next states of whole sentences."""
-        x_BSD = self.attention_residual(x_BSD, lambda x: self.attention.itself(x, position_1S, is_pad_BS).context_BTQ)
-        y_BSD: Tensor = self.feed_forward_residual(x_BSD, self.feed_forward)
-        return y_BSD
+        attended, _ = self.attention.attend_to_self(self.attention_residual.read(x_BSD), position_1S, is_pad_BS)
+        x_BSD = self.attention_residual.add(x_BSD, attended.context_NTQ)
+        output_BSD = self.feed_forward(self.feed_forward_residual.read(x_BSD))
+        return self.feed_forward_residual.add(x_BSD, output_BSD)
 
 
 class TransformerEncoder(Encoder):

@@ -233,9 +233,9 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, found: Candidates, *, c
     for rows in length_batches(length_M.tolist(), cells):
         row_P = torch.tensor(rows, device=length_M.device)
         target_PT = found.target_MT[row_P, : int(length_M[rows[0]])]
-        decoded = model.forced(target_PT, memory.select(sentence_M[row_P]))
-        assert decoded.branches is None, "what is summed over all positions has no one readout"
-        assert not decoded.choices, "what draws positions learns from gold words alone"
+        decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
+        assert decoded.marginal is None, "what is summed over all positions has no one readout"
+        assert not decoded.sampled, "what draws positions learns from gold words alone"
         place_W = (target_PT != model.pad).flatten().nonzero()[:, 0]
         readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
         parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))

@@ -843,29 +843,6 @@ void lstm_step(const T* const*, const int64_t*, const int8_t* const*, const int3
                int64_t, const float*, const T*, T*, T*, int64_t, int64_t) {}
 #endif
 
-// The way back of lstm: from the gradients of hidden and new_cell those of gates and cell.
-template <typename T>
-void lstm_back(Rows rows, const T* gates, const T* cell, const T* hidden_gradient, const T* new_gradient,
-               T* gates_gradient, T* cell_gradient, int64_t width) {
-    for (int64_t n = rows.start; n < rows.end; ++n) {
-        const T* const of_gates = gates + n * 4 * width;
-        T* const to_gates = gates_gradient + n * 4 * width;
-#pragma omp simd
-        for (int64_t d = 0; d < width; ++d) {
-            const float i = sigmoid(wide(of_gates[d])), f = sigmoid(wide(of_gates[width + d]));
-            const float g = tanh_of(wide(of_gates[2 * width + d])), o = sigmoid(wide(of_gates[3 * width + d]));
-            const float before = wide(cell[n * width + d]), after = tanh_of(f * before + i * g);
-            const float of_hidden = wide(hidden_gradient[n * width + d]);
-            const float of_new = wide(new_gradient[n * width + d]) + of_hidden * o * (1.0f - after * after);
-            narrow(of_new * g * i * (1.0f - i), to_gates[d]);
-            narrow(of_new * before * f * (1.0f - f), to_gates[width + d]);
-            narrow(of_new * i * (1.0f - g * g), to_gates[2 * width + d]);
-            narrow(of_hidden * after * o * (1.0f - o), to_gates[3 * width + d]);
-            narrow(of_new * f, cell_gradient[n * width + d]);
-        }
-    }
-}
-
 template <typename T>
 void additive(Rows rows, const T* query, const T* keys, const T* v, T* scores, int64_t beams, int64_t positions,
               int64_t width) {
@@ -877,58 +854,6 @@ void additive(Rows rows, const T* query, const T* keys, const T* v, T* scores, i
 #pragma omp simd reduction(+ : sum)
             for (int64_t a = 0; a < width; ++a) sum += wide(v[a]) * tanh_of(wide(q[a]) + wide(k[a]));
             narrow(sum, scores[n * positions + s]);
-        }
-    }
-}
-
-// The way back of additive to the query. What padding hides has no gradient, and is passed over.
-template <typename T>
-void additive_to_query(Rows rows, const T* query, const T* keys, const T* v, const T* gradient, T* query_gradient,
-                       int64_t beams, int64_t positions, int64_t width) {
-    std::vector<float> sums(width);
-    float* const sum = sums.data();
-    for (int64_t n = rows.start; n < rows.end; ++n) {
-        const T* const q = query + n * width;
-        for (int64_t a = 0; a < width; ++a) sum[a] = 0.0f;
-        for (int64_t s = 0; s < positions; ++s) {
-            const float g = wide(gradient[n * positions + s]);
-            if (g == 0.0f) continue;
-            const T* const k = keys + ((n / beams) * positions + s) * width;
-#pragma omp simd
-            for (int64_t a = 0; a < width; ++a) {
-                const float t = tanh_of(wide(q[a]) + wide(k[a]));
-                sum[a] += g * (1.0f - t * t);
-            }
-        }
-        for (int64_t a = 0; a < width; ++a) narrow(sum[a] * wide(v[a]), query_gradient[n * width + a]);
-    }
-}
-
-// The way back of additive to the keys, from all rows of a memory at once, and to v, from each memory apart.
-template <typename T>
-void additive_to_memory(Rows memories, const T* query, const T* keys, const T* v, const T* gradient, T* keys_gradient,
-                        float* v_gradient, int64_t beams, int64_t positions, int64_t width) {
-    std::vector<float> sums(width);
-    float* const sum = sums.data();
-    for (int64_t m = memories.start; m < memories.end; ++m) {
-        float* const of_v = v_gradient + m * width;
-        for (int64_t a = 0; a < width; ++a) of_v[a] = 0.0f;
-        for (int64_t s = 0; s < positions; ++s) {
-            const T* const k = keys + (m * positions + s) * width;
-            for (int64_t a = 0; a < width; ++a) sum[a] = 0.0f;
-            for (int64_t n = m * beams; n < (m + 1) * beams; ++n) {
-                const float g = wide(gradient[n * positions + s]);
-                if (g == 0.0f) continue;
-                const T* const q = query + n * width;
-#pragma omp simd
-                for (int64_t a = 0; a < width; ++a) {
-                    const float t = tanh_of(wide(q[a]) + wide(k[a]));
-                    sum[a] += g * (1.0f - t * t);
-                    of_v[a] += g * t;
-                }
-            }
-            T* const to = keys_gradient + (m * positions + s) * width;
-            for (int64_t a = 0; a < width; ++a) narrow(sum[a] * wide(v[a]), to[a]);
         }
     }
 }
@@ -1072,257 +997,8 @@ void glance_narrow(Rows parts, Others... others) {
     glance(parts, others...);
 }
 
-// ---- attention of whole sequences, for training
-
-template <int ROWS, int COLUMNS>
-inline void multiply_tile(const float* a, int64_t a_row, int64_t a_column, const float* b, int64_t b_row, float* c,
-                          int64_t c_row, int64_t inner) {
-    Lanes sums[ROWS][COLUMNS] = {};
-    for (int64_t i = 0; i < inner; ++i) {
-        Lanes of_b[COLUMNS];
-        for (int v = 0; v < COLUMNS; ++v) of_b[v] = lanes(b + i * b_row + v * LANES);
-        for (int r = 0; r < ROWS; ++r) {
-            const float each = a[r * a_row + i * a_column];
-            for (int v = 0; v < COLUMNS; ++v) sums[r][v] += each * of_b[v];
-        }
-    }
-    for (int r = 0; r < ROWS; ++r) {
-        for (int v = 0; v < COLUMNS; ++v) std::memcpy(c + r * c_row + v * LANES, &sums[r][v], sizeof(Lanes));
-    }
-}
-
-// c (rows, columns) = a (rows, inner) b (inner, columns); columns a multiple of LANES, a's steps given: it may be
-// transposed.
-template <int COLUMNS>
-inline void multiply_columns(int64_t rows, int64_t inner, const float* a, int64_t a_row, int64_t a_column,
-                             const float* b, int64_t b_row, float* c, int64_t c_row) {
-    constexpr int ROWS = 6;
-    for (int64_t r = 0; r < rows; r += ROWS) {
-        const auto run = [=](auto of_rows) {
-            multiply_tile<decltype(of_rows)::value, COLUMNS>(a + r * a_row, a_row, a_column, b, b_row, c + r * c_row,
-                                                             c_row, inner);
-        };
-        switch (rows - r) {
-            case 1: run(std::integral_constant<int, 1>()); break;
-            case 2: run(std::integral_constant<int, 2>()); break;
-            case 3: run(std::integral_constant<int, 3>()); break;
-            case 4: run(std::integral_constant<int, 4>()); break;
-            case 5: run(std::integral_constant<int, 5>()); break;
-            default: run(std::integral_constant<int, ROWS>());
-        }
-    }
-}
-
-inline void multiply(int64_t rows, int64_t inner, int64_t columns, const float* a, int64_t a_row, int64_t a_column,
-                     const float* b, int64_t b_row, float* c, int64_t c_row) {
-    int64_t done = 0;
-    for (; done + 2 * LANES <= columns; done += 2 * LANES) {
-        multiply_columns<2>(rows, inner, a, a_row, a_column, b + done, b_row, c + done, c_row);
-    }
-    if (done < columns) multiply_columns<1>(rows, inner, a, a_row, a_column, b + done, b_row, c + done, c_row);
-}
-
-inline int64_t whole_lanes(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
-
-// What heads read and how they are told apart: rows of positions, a head's width at its place in a row.
-struct Heads {
-    int64_t heads, queries, positions, width, query_row, memory_row;
-    const uint8_t* hidden;  // (B, S) or none
-    const uint8_t* drawn;   // (S, B, H, T) or none: a weight is dropped where it is below threshold
-    int64_t batch, threshold;
-    float scale;
-    bool causal;
-};
-
-// Of one head of one sentence, in float32: rows filled up with zeros to whole vectors. Weights stand in rows of queries,
-// one for each position, so that the softmax of as many queries as a vector holds is one of vectors.
-struct Head {
-    int64_t queries, positions, width, wide_queries, wide_width;
-    std::vector<float> memory;
-    float *q, *k, *v, *context, *across, *weights, *factors, *into_weights;
-
-    explicit Head(const Heads& of)
-        : queries(of.queries), positions(of.positions), width(of.width), wide_queries(whole_lanes(of.queries)),
-          wide_width(whole_lanes(of.width)) {
-        const int64_t of_queries = queries * wide_width, of_positions = positions * wide_width;
-        const int64_t pairs = positions * wide_queries;
-        memory.assign(2 * of_queries + 2 * of_positions + width * wide_queries + 3 * pairs, 0.0f);
-        float* next = memory.data();
-        const auto take = [&next](int64_t count) { return (next += count) - count; };
-        q = take(of_queries), context = take(of_queries);
-        k = take(of_positions), v = take(of_positions);
-        across = take(width * wide_queries);
-        weights = take(pairs), factors = take(pairs), into_weights = take(pairs);
-    }
-
-    template <typename T>
-    void read(float* to, const T* from, int64_t rows, int64_t row) const {
-        for (int64_t r = 0; r < rows; ++r) {
-#pragma omp simd
-            for (int64_t a = 0; a < width; ++a) to[r * wide_width + a] = wide(from[r * row + a]);
-        }
-    }
-
-    template <typename T>
-    void write(T* to, const float* from, int64_t rows, int64_t row) const {
-        for (int64_t r = 0; r < rows; ++r) {
-#pragma omp simd
-            for (int64_t a = 0; a < width; ++a) narrow(from[r * wide_width + a], to[r * row + a]);
-        }
-    }
-
-    // c (positions, queries) = rows of positions times those of queries.
-    void compare(const float* of_positions, const float* of_queries, float* c) const {
-        float* const to = across;
-        const int64_t count = queries, row = wide_width, column = wide_queries;
-        for (int64_t a = 0; a < width; ++a) {
-            for (int64_t t = 0; t < count; ++t) to[a * column + t] = of_queries[t * row + a];
-        }
-        multiply(positions, width, wide_queries, of_positions, wide_width, 1, across, wide_queries, c, wide_queries);
-    }
-
-    // Softmax weights from q, which is scaled, and k; and dropout's factors.
-    void weigh(const Heads& of, int64_t sentence, int64_t head) const {
-        // what loops read by way of `this` might be what they write, for all that a compiler knows
-        float *const scaled = q, *const weights = this->weights;
-        const int64_t row = wide_queries, positions = this->positions, numbers = queries * wide_width;
-        const float scale = of.scale;
-        const bool causal = of.causal;
-        for (int64_t i = 0; i < numbers; ++i) scaled[i] *= scale;
-        compare(k, scaled, weights);
-        const uint8_t* const hidden = of.hidden ? of.hidden + sentence * positions : nullptr;
-        for (int64_t start = 0; start < row; start += LANES) {
-            alignas(64) float most[LANES], sum[LANES];
-            for (int64_t l = 0; l < LANES; ++l) most[l] = -INFINITY, sum[l] = 0.0f;
-            const int64_t end = causal && start + LANES < positions ? start + LANES : positions;
-            for (int64_t s = 0; s < end; ++s) {
-                if (hidden && hidden[s]) continue;
-                const float* const score = weights + s * row + start;
-                const int32_t first = static_cast<int32_t>(causal ? s - start : 0);
-#pragma omp simd
-                for (int32_t l = 0; l < LANES; ++l) {
-                    const float each = l >= first ? score[l] : -INFINITY;
-                    most[l] = each > most[l] ? each : most[l];
-                }
-            }
-            for (int64_t s = 0; s < positions; ++s) {
-                float* const weight = weights + s * row + start;
-                // as many lanes as there are see nothing of it
-                const bool is_unseen = s >= end || (hidden && hidden[s]);
-                const int32_t first = static_cast<int32_t>(is_unseen ? LANES : causal ? s - start : 0);
-#pragma omp simd
-                for (int32_t l = 0; l < LANES; ++l) {
-                    weight[l] = l >= first ? exp_of(weight[l] - most[l]) : 0.0f;
-                    sum[l] += weight[l];
-                }
-            }
-#pragma omp simd
-            for (int64_t l = 0; l < LANES; ++l) sum[l] = sum[l] > 0.0f ? 1.0f / sum[l] : 0.0f;
-            for (int64_t s = 0; s < positions; ++s) {
-#pragma omp simd
-                for (int64_t l = 0; l < LANES; ++l) weights[s * row + start + l] *= sum[l];
-            }
-        }
-        if (of.drawn) drop(of, sentence * of.heads + head);
-    }
-
-    void drop(const Heads& of, int64_t number) const {
-        const float kept = 256.0f / static_cast<float>(256 - of.threshold);
-        const int32_t threshold = static_cast<int32_t>(of.threshold);
-        float* const factors = this->factors;
-        const int64_t row = wide_queries, queries = this->queries, positions = this->positions;
-        const int64_t together = of.batch * of.heads, end = positions * together * queries;
-        for (int64_t s = 0; s < positions; ++s) {
-            const int64_t start = (s * together + number) * queries;
-            const uint8_t* const drawn = of.drawn + start;
-            float* const factor = factors + s * row;
-            // a vector's last factors are of no query, but are read where something was drawn there
-            int64_t t = 0;
-            for (; t < queries && start + t + LANES <= end; t += LANES) {
-#pragma omp simd
-                for (int32_t l = 0; l < LANES; ++l) factor[t + l] = drawn[t + l] >= threshold ? kept : 0.0f;
-            }
-            for (; t < queries; ++t) factor[t] = drawn[t] >= threshold ? kept : 0.0f;
-        }
-    }
-};
-
 template <typename T>
-void attend_all(Rows sentences, const T* query, const T* keys, const T* values, T* context, Heads of) {
-    Head one(of);
-    const int64_t out_row = of.heads * of.width, pairs = one.positions * one.wide_queries;
-    for (int64_t n = sentences.start; n < sentences.end; ++n) {
-        for (int64_t h = 0; h < of.heads; ++h) {
-            const int64_t in_memory = n * of.positions * of.memory_row + h * of.width;
-            one.read(one.q, query + n * of.queries * of.query_row + h * of.width, of.queries, of.query_row);
-            one.read(one.k, keys + in_memory, of.positions, of.memory_row);
-            one.read(one.v, values + in_memory, of.positions, of.memory_row);
-            one.weigh(of, n, h);
-            if (of.drawn) {
-#pragma omp simd
-                for (int64_t i = 0; i < pairs; ++i) one.weights[i] *= one.factors[i];
-            }
-            multiply(of.queries, of.positions, one.wide_width, one.weights, 1, one.wide_queries, one.v,
-                     one.wide_width, one.context, one.wide_width);
-            one.write(context + n * of.queries * out_row + h * of.width, one.context, of.queries, out_row);
-        }
-    }
-}
-
-// The way back of attend_all: the weights w are made once more. With f dropout's factors and d the gradient of w f, that
-// of a score is w (d f - sum of w d f).
-template <typename T>
-void attend_all_back(Rows sentences, const T* query, const T* keys, const T* values, const T* gradient,
-                     T* query_gradient, T* keys_gradient, T* values_gradient, Heads of) {
-    Head one(of);
-    const int64_t out_row = of.heads * of.width, row = one.wide_queries, columns = one.wide_width;
-    const int64_t queries = of.queries, positions = of.positions;
-    const bool drops = of.drawn != nullptr;
-    const float scale = of.scale;
-    std::vector<float> buffer((queries > positions ? queries : positions) * columns + row);
-    float *const mean = buffer.data(), *const found = mean + row;
-    for (int64_t n = sentences.start; n < sentences.end; ++n) {
-        for (int64_t h = 0; h < of.heads; ++h) {
-            const int64_t in_query = n * queries * of.query_row + h * of.width;
-            const int64_t in_memory = n * positions * of.memory_row + h * of.width;
-            one.read(one.q, query + in_query, queries, of.query_row);
-            one.read(one.k, keys + in_memory, positions, of.memory_row);
-            one.read(one.v, values + in_memory, positions, of.memory_row);
-            one.read(one.context, gradient + n * queries * out_row + h * of.width, queries, out_row);
-            one.weigh(of, n, h);
-            one.compare(one.v, one.context, one.into_weights);
-            for (int64_t t = 0; t < row; ++t) mean[t] = 0.0f;
-            for (int64_t s = 0; s < positions; ++s) {
-                float *const weight = one.weights + s * row, *const into = one.into_weights + s * row;
-                const float* const factor = one.factors + s * row;
-#pragma omp simd
-                for (int64_t t = 0; t < row; ++t) {
-                    if (drops) into[t] *= factor[t];
-                    mean[t] += weight[t] * into[t];
-                }
-            }
-            for (int64_t s = 0; s < positions; ++s) {
-                float *const weight = one.weights + s * row, *const into = one.into_weights + s * row;
-                const float* const factor = one.factors + s * row;
-#pragma omp simd
-                for (int64_t t = 0; t < row; ++t) {
-                    into[t] = weight[t] * (into[t] - mean[t]);
-                    if (drops) weight[t] *= factor[t];
-                }
-            }
-            multiply(positions, queries, columns, one.weights, row, 1, one.context, columns, found, columns);
-            one.write(values_gradient + in_memory, found, positions, of.memory_row);
-            multiply(positions, queries, columns, one.into_weights, row, 1, one.q, columns, found, columns);
-            one.write(keys_gradient + in_memory, found, positions, of.memory_row);  // q is scaled
-            multiply(queries, positions, columns, one.into_weights, 1, row, one.k, columns, found, columns);
-            for (int64_t i = 0; i < queries * columns; ++i) found[i] *= scale;
-            one.write(query_gradient + in_query, found, queries, of.query_row);
-        }
-    }
-}
-
-template <typename T>
-inline float largest(const T* row, int64_t tokens) {
+inline float row_maximum(const T* row, int64_t tokens) {
     float most = -INFINITY;
 #pragma omp simd reduction(max : most)
     for (int64_t v = 0; v < tokens; ++v) {
@@ -1337,7 +1013,7 @@ template <typename T>
 void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
-        const float most = largest(row, tokens);
+        const float most = row_maximum(row, tokens);
         int32_t is_lost = 0;
 #pragma omp simd reduction(| : is_lost)
         for (int64_t v = 0; v < tokens; ++v) is_lost |= wide(row[v]) != wide(row[v]);
@@ -1355,47 +1031,35 @@ void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
     }
 }
 
-// Of neighbouring rows together, each with a summand; values fall. Of equal ones those of an earlier row come first, of a
-// row those that are larger without the summand, which may hide a difference, and then the first: so the same is found
-// among the best of each row alone. Blocks of entries that are all below the least one found so far are passed over.
+// The largest of each row; values fall, of equal ones the first comes first. Blocks of entries that are all below the
+// least one found so far are passed over.
 template <typename T>
-void largest_together(const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together,
-                      int64_t tokens, int64_t count) {
+void largest(const T* x, float* values, int64_t* places, int64_t rows, int64_t tokens, int64_t count) {
     constexpr int64_t LENGTH = 4 * LANES;
-    std::vector<float> without(count);
-    float* const bare = without.data();
-    for (int64_t m = 0; m < rows / together; ++m) {
-        float* const value = values + m * count;
-        int64_t* const place = places + m * count;
+    for (int64_t n = 0; n < rows; ++n) {
+        const T* const row = x + n * tokens;
+        float* const value = values + n * count;
+        int64_t* const place = places + n * count;
         int64_t found = 0;
-        for (int64_t r = 0; r < together; ++r) {
-            const T* const row = x + (m * together + r) * tokens;
-            const float add = summand ? summand[m * together + r] : 0.0f;
-            for (int64_t start = 0; start < tokens; start += LENGTH) {
-                const int64_t end = start + LENGTH < tokens ? start + LENGTH : tokens;
-                if (found == count) {
-                    const float least = std::max(value[count - 1], -std::numeric_limits<float>::max());  // not -inf
-                    int32_t is_any = 0;
+        for (int64_t start = 0; start < tokens; start += LENGTH) {
+            const int64_t end = start + LENGTH < tokens ? start + LENGTH : tokens;
+            if (found == count) {
+                const float least = std::max(value[count - 1], -std::numeric_limits<float>::max());  // not -inf
+                int32_t is_any = 0;
 #pragma omp simd reduction(| : is_any)
-                    for (int64_t v = start; v < end; ++v) is_any |= wide(row[v]) + add >= least;
-                    if (!is_any) continue;
+                for (int64_t v = start; v < end; ++v) is_any |= wide(row[v]) >= least;
+                if (!is_any) continue;
+            }
+            for (int64_t v = start; v < end; ++v) {
+                const float each = wide(row[v]);
+                if (found == count && !(each > value[count - 1])) continue;
+                int64_t at = found < count ? found++ : count - 1;
+                for (; at > 0 && each > value[at - 1]; --at) {
+                    value[at] = value[at - 1];
+                    place[at] = place[at - 1];
                 }
-                for (int64_t v = start; v < end; ++v) {
-                    const float own = wide(row[v]), each = own + add;
-                    const auto is_before = [&](int64_t at) {
-                        return each > value[at] || (each == value[at] && own > bare[at] && place[at] >= r * tokens);
-                    };
-                    if (found == count && !is_before(count - 1)) continue;
-                    int64_t at = found < count ? found++ : count - 1;
-                    for (; at > 0 && is_before(at - 1); --at) {
-                        value[at] = value[at - 1];
-                        place[at] = place[at - 1];
-                        bare[at] = bare[at - 1];
-                    }
-                    value[at] = each;
-                    place[at] = r * tokens + v;
-                    bare[at] = own;
-                }
+                value[at] = each;
+                place[at] = v;
             }
         }
     }
@@ -1418,7 +1082,7 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
         }
         result[n] = normalizer.result();
 #else
-        const float most = largest(row, tokens);
+        const float most = row_maximum(row, tokens);
         if (std::isinf(most)) {
             result[n] = most;
             continue;
@@ -1489,28 +1153,10 @@ SHARED_FOR_BOTH(lstm, LSTM, rows, width, gates, cell, hidden, new_cell, width)
      int64_t rows, int64_t width)
 FOR_BOTH(lstm_step, LSTM_STEP, x, inputs, weights, shifts, scales, parts, bias, cell, hidden, new_cell, rows, width)
 
-#define LSTM_BACK(T)                                                                                    \
-    (const T* gates, const T* cell, const T* hidden_gradient, const T* new_gradient, T* gates_gradient, \
-     T* cell_gradient, int64_t rows, int64_t width)
-SHARED_FOR_BOTH(lstm_back, LSTM_BACK, rows, width, gates, cell, hidden_gradient, new_gradient, gates_gradient,
-                cell_gradient, width)
-
 #define ADDITIVE(T)                                                                                        \
     (const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions, \
      int64_t width)
 SHARED_FOR_BOTH(additive, ADDITIVE, rows, positions * width, query, keys, v, scores, beams, positions, width)
-
-#define ADDITIVE_TO_QUERY(T)                                                                                       \
-    (const T* query, const T* keys, const T* v, const T* gradient, T* query_gradient, int64_t rows, int64_t beams, \
-     int64_t positions, int64_t width)
-SHARED_FOR_BOTH(additive_to_query, ADDITIVE_TO_QUERY, rows, positions * width, query, keys, v, gradient,
-                query_gradient, beams, positions, width)
-
-#define ADDITIVE_TO_MEMORY(T)                                                                           \
-    (const T* query, const T* keys, const T* v, const T* gradient, T* keys_gradient, float* v_gradient, \
-     int64_t memories, int64_t beams, int64_t positions, int64_t width)
-SHARED_FOR_BOTH(additive_to_memory, ADDITIVE_TO_MEMORY, memories, beams * positions * width, query, keys, v, gradient,
-                keys_gradient, v_gradient, beams, positions, width)
 
 #define GLANCE(T, K)                                                                                                 \
     (const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden, T* contexts, float* weights, \
@@ -1523,25 +1169,6 @@ SHARED_FOR_BOTH(glance, GLANCE_SAME, memories* parts_of(OF_GLANCE), GLANCES* pos
                 weights, OF_GLANCE)
 SHARED_FOR_BOTH(glance_narrow, GLANCE_NARROW, memories* parts_of(OF_GLANCE), GLANCES* positions* width, query, keys, v, values, hidden,
                 contexts, weights, OF_GLANCE)
-
-#define HEADS(T)                                                                                              \
-    (const T* query, const T* keys, const T* values, T* context, const uint8_t* hidden, const uint8_t* drawn, \
-     int64_t batch, int64_t heads, int64_t queries, int64_t positions, int64_t width, int64_t query_row,      \
-     int64_t memory_row, int64_t threshold, float scale, int causal)
-#define TOLD_APART \
-    Heads {                                                                                               \
-        heads, queries, positions, width, query_row, memory_row, hidden, drawn, batch, \
-            threshold, scale, causal != 0                                                                 \
-    }
-SHARED_FOR_BOTH(attend_all, HEADS, batch, heads* queries* positions, query, keys, values, context, TOLD_APART)
-
-#define HEADS_BACK(T)                                                                                             \
-    (const T* query, const T* keys, const T* values, const T* gradient, T* query_gradient, T* keys_gradient,      \
-     T* values_gradient, const uint8_t* hidden, const uint8_t* drawn, int64_t batch, int64_t heads,               \
-     int64_t queries, int64_t positions, int64_t width, int64_t query_row, int64_t memory_row, int64_t threshold, \
-     float scale, int causal)
-SHARED_FOR_BOTH(attend_all_back, HEADS_BACK, batch, heads* queries* positions, query, keys, values, gradient,
-                query_gradient, keys_gradient, values_gradient, TOLD_APART)
 
 #define LISTED(T)                                                                                                  \
     (const T* x, const T* weight, const T* bias, const int64_t* lists, const int64_t* lengths, T* out, int64_t first, \
@@ -1561,9 +1188,7 @@ FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
 #define ARGMAX(T) (const T* logits, int64_t* place, int64_t rows, int64_t tokens)
 FOR_BOTH(argmax, ARGMAX, logits, place, rows, tokens)
 
-#define LARGEST_TOGETHER(T)                                                                            \
-    (const T* x, const float* summand, float* values, int64_t* places, int64_t rows, int64_t together, \
-     int64_t tokens, int64_t count)
-FOR_BOTH(largest_together, LARGEST_TOGETHER, x, summand, values, places, rows, together, tokens, count)
+#define LARGEST(T) (const T* x, float* values, int64_t* places, int64_t rows, int64_t tokens, int64_t count)
+FOR_BOTH(largest, LARGEST, x, values, places, rows, tokens, count)
 
 extern "C" int has_product() { return HAS_PRODUCT; }

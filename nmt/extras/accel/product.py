@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.nn.quantized import Int8Weight, add_product
+from nmt.extras.accel.int8 import Int8Weight, add_product
 
 
 class Product:

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.nn import native
+from nmt.extras.accel import native
+from nmt.ops import TopTokens
 
 LARGEST = 127
 
@@ -87,7 +88,7 @@ def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Ten
 
 def best_outputs(
     x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, count: int, *, normalized: bool
-) -> native.BestOutputs | None:
+) -> TopTokens | None:
     """Of each row, by a kernel that keeps no others; None where there is none."""
     kernels = native.kernels(x_NI)
     if kernels is None or not kernels.has_product():

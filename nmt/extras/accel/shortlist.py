@@ -9,15 +9,19 @@ the list.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from nmt.data.vocabulary import EOS
-from nmt.models.among import Choices
+from nmt.extras.accel.shortlist_model import VocabularySubset, with_shortlist
+from nmt.models.step_model import StepModel
+from nmt.search.constrained import Phrase
+from nmt.search.hypothesis import Hypothesis
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Shortlist:
 
     def choices(
         self, sources: Sequence[Sequence[int]], further: Sequence[Sequence[int]], device: torch.device
-    ) -> Choices:
+    ) -> VocabularySubset:
         """What a batch of sentences chooses among, with ``further`` tokens of each."""
         is_own_BV = np.zeros((len(sources), self.vocabulary), dtype=bool)
         for is_own_V, more in zip(is_own_BV, further, strict=True):
@@ -47,7 +51,7 @@ class Shortlist:
         place_E = np.arange(count_Y.sum()) + np.repeat(first_Y - (np.cumsum(count_Y) - count_Y), count_Y)
         is_own_BV[np.repeat(row_Y, count_Y), self.targets_T[place_E]] = True
         is_own_BV[:, self.always_A] = False
-        return Choices.of(np.unique(self.always_A), is_own_BV, device)
+        return VocabularySubset.of(np.unique(self.always_A), is_own_BV, device)
 
     def fits(self, source_tokens: int) -> bool:
         """Whether it is a shortlist for that many source tokens."""
@@ -67,3 +71,53 @@ class Shortlist:
     def size(self, source: Sequence[int]) -> int:
         """How many tokens a sentence chooses among."""
         return self.choices([source], [()], torch.device("cpu")).token_BX.shape[1]
+
+    def reduce(
+        self,
+        model: StepModel[Any, Any],
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]] | None,
+        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        device: torch.device,
+    ) -> ShortlistBatch:
+        """See ``nmt.search.decode.VocabularyReducer``."""
+        further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
+        for tokens, of_sentence in zip(further, phrases or (), strict=False):
+            tokens += chain.from_iterable(of_sentence)
+        choices = self.choices(sources, further, device)
+        token_BX = choices.token_BX.tolist()
+        # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
+        assert choices.common_C[: EOS + 1].tolist() == list(range(EOS + 1))
+        searched = with_shortlist(model, choices)
+        if prefixes is None and phrases is None:
+            return ShortlistBatch(searched, token_BX, None, None)
+        # the first of equal tokens counts: the fill of a list repeats one
+        number_of = [{row[number]: number for number in reversed(range(len(row)))} for row in token_BX]
+        return ShortlistBatch(
+            searched,
+            token_BX,
+            None
+            if prefixes is None
+            else [[of[token] for token in prefix] for of, prefix in zip(number_of, prefixes, strict=True)],
+            None
+            if phrases is None
+            else tuple(
+                tuple(tuple(of[token] for token in phrase) for phrase in of_sentence)
+                for of, of_sentence in zip(number_of, phrases, strict=True)
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class ShortlistBatch:
+    """A batch whose target tokens are numbered by their position on the list of their sentence."""
+
+    model: StepModel[Any, Any]
+    token_BX: list[list[int]]
+    """The token of each number; see ``VocabularySubset.token_BX``."""
+    prefixes: Sequence[Sequence[int]] | None
+    phrases: tuple[tuple[Phrase, ...], ...] | None
+
+    def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
+        """See ``nmt.search.decode.ReducedBatch``."""
+        return replace(hypothesis, tokens=tuple(self.token_BX[row][number] for number in hypothesis.tokens))

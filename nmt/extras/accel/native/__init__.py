@@ -15,37 +15,33 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.nn.native.compiled import compiled, multiplies_tiles
+from nmt.extras.accel.native.compiled import compiled, multiplies_tiles
+from nmt.ops import TopTokens
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
     "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
     "attend_behind": [_POINTER, _COUNT, _POINTER, _COUNT, *[_POINTER] * 2, *[_COUNT] * 4, _FACTOR],
-    "attend_all": [*[_POINTER] * 6, *[_COUNT] * 8, _FACTOR, _FLAG],
-    "attend_all_back": [*[_POINTER] * 9, *[_COUNT] * 8, _FACTOR, _FLAG],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
     "best_outputs": [*[_POINTER] * 8, *[_COUNT] * 4],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
     "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "lstm_step": [*[_POINTER] * 5, _COUNT, *[_POINTER] * 4, *[_COUNT] * 2],
-    "lstm_back": [*[_POINTER] * 6, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
-    "additive_to_query": [*[_POINTER] * 5, *[_COUNT] * 4],
-    "additive_to_memory": [*[_POINTER] * 6, *[_COUNT] * 4],
     "glance": [*[_POINTER] * 7, *[_COUNT] * 5],
     "glance_narrow": [*[_POINTER] * 7, *[_COUNT] * 5],
     "listed": [*[_POINTER] * 6, *[_COUNT] * 5],
     "listed_bytes": [*[_POINTER] * 8, *[_COUNT] * 5],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
     "argmax": [*[_POINTER] * 2, *[_COUNT] * 2],
-    "largest_together": [*[_POINTER] * 4, *[_COUNT] * 4],
+    "largest": [*[_POINTER] * 3, *[_COUNT] * 3],
 }
 
 
@@ -58,12 +54,12 @@ BLOCK, QUAD = 64, 4
 """As in ``kernels.cpp``."""
 
 
-RAISABLE = 34.0
+MAX_KEY_MAGNITUDE = 34.0
 """Beside a key of this size a query that is too large to be raised by itself, 43, has a tanh of 1 whatever it is."""
 
 
-def raised(keys: Tensor) -> Tensor:
-    """e^2k, as ``Kernels.glance`` reads keys, of which none is larger than ``RAISABLE``."""
+def exp_keys(keys: Tensor) -> Tensor:
+    """e^2k, as ``Kernels.additive_attention`` reads keys, of which none is larger than ``MAX_KEY_MAGNITUDE``."""
     return (2.0 * keys.float()).clamp_(-87.0, 88.0).exp_().to(keys.dtype)
 
 
@@ -120,61 +116,6 @@ class LstmWeights:
         gates = of_gates.view(4, self.width, -1)
         filled = F.pad(gates, (0, 0, 0, -self.width % BLOCK))
         return filled.view(4, -1, BLOCK, gates.shape[2]).transpose(0, 1).reshape(-1, *of_gates.shape[1:])
-
-
-class BestOutputs(NamedTuple):
-    """The K largest of each row's outputs; of those that are equal the first come first. What is not there for lack of
-    outputs above -inf is -inf, at 0."""
-
-    values_NK: Tensor
-    """In float32, largest first."""
-    place_NK: Tensor
-    log_normalizer_N: Tensor | None
-    """log sum exp of all of a row's outputs, in float32; None where it was not asked for."""
-
-
-_Given: TypeAlias = "tuple[Tensor | None, Tensor | None]"
-
-
-@dataclass(frozen=True)
-class Told:
-    """What ``Kernels.attend_all`` is told of heads and of dropout."""
-
-    heads: int
-    width: int
-    scale: float
-    causal: bool
-    """A query sees the positions up to its own."""
-    threshold: int
-    """Random bytes below it drop a weight; what is left is scaled as in ``Dropout``."""
-
-    def counts(self, queries_BTX: Tensor, memory_BSY: Tensor) -> tuple[int | float, ...]:
-        """The numbers for the kernels."""
-        batch, time, query_row = queries_BTX.shape
-        positions, memory_row = memory_BSY.shape[1:]
-        together, is_one = self.heads * self.width, memory_BSY is queries_BTX
-        assert queries_BTX.dtype == memory_BSY.dtype
-        assert queries_BTX.is_contiguous()
-        assert memory_BSY.is_contiguous()
-        assert len(memory_BSY) == batch
-        assert query_row == (3 if is_one else 1) * together
-        assert memory_row == (3 if is_one else 2) * together
-        assert not self.causal or time == positions
-        sizes = (batch, self.heads, time, positions, self.width, query_row, memory_row)
-        return *sizes, self.threshold, self.scale, self.causal
-
-    def places(self, queries_BTX: Tensor, memory_BSY: Tensor) -> tuple[int, int, int]:
-        """Where queries, keys and values begin."""
-        each = self.heads * self.width * queries_BTX.element_size()
-        end = memory_BSY.data_ptr() + memory_BSY.shape[2] * memory_BSY.element_size()
-        return queries_BTX.data_ptr(), end - 2 * each, end - each
-
-    def pointers(self, queries_BTX: Tensor, memory_BSY: Tensor, given: _Given) -> list[int | None]:
-        """To padding and bytes."""
-        (batch, time, _), positions = queries_BTX.shape, memory_BSY.shape[1]
-        for each, shape in zip(given, ((batch, positions), (positions, batch, self.heads, time)), strict=True):
-            assert each is None or (each.shape == shape and each.is_contiguous() and each.element_size() == 1)
-        return [None if each is None else each.data_ptr() for each in given]
 
 
 @dataclass(frozen=True)
@@ -285,50 +226,6 @@ class Kernels:
         )
         return context_NQ
 
-    def attend_all(
-        self, queries_BTX: Tensor, memory_BSY: Tensor, is_pad_BS: Tensor | None, drawn_SBHT: Tensor | None, told: Told
-    ) -> Tensor:
-        """What ``told.heads`` heads get, side by side, (B, T, H x A): softmax(scale q . k) v, weights dropped out by
-        random bytes ``drawn_SBHT``.
-
-        Queries, or queries, keys and values, are the rows of ``queries_BTX``, which then is ``memory_BSY`` too; else
-        that has rows of keys and values.
-        """
-        counts = told.counts(queries_BTX, memory_BSY)
-        context_BTQ = queries_BTX.new_empty(*queries_BTX.shape[:2], told.heads * told.width)
-        self._attend_all(  # type: ignore[attr-defined]
-            *told.places(queries_BTX, memory_BSY),
-            context_BTQ.data_ptr(),
-            *told.pointers(queries_BTX, memory_BSY, (is_pad_BS, drawn_SBHT)),
-            *counts,
-        )
-        return context_BTQ
-
-    def attend_all_back(
-        self,
-        queries_BTX: Tensor,
-        memory_BSY: Tensor,
-        is_pad_BS: Tensor | None,
-        drawn_SBHT: Tensor | None,
-        gradient_BTQ: Tensor,
-        told: Told,
-    ) -> tuple[Tensor, Tensor]:
-        """The gradients of queries and memory, from that of what ``attend_all`` gives; one tensor twice where it is
-        given one twice."""
-        counts = told.counts(queries_BTX, memory_BSY)
-        gradient_BTQ = gradient_BTQ.to(queries_BTX.dtype).contiguous()
-        assert gradient_BTQ.shape == (*queries_BTX.shape[:2], told.heads * told.width)
-        queries_gradient = torch.empty_like(queries_BTX)
-        memory_gradient = queries_gradient if memory_BSY is queries_BTX else torch.empty_like(memory_BSY)
-        self._attend_all_back(  # type: ignore[attr-defined]
-            *told.places(queries_BTX, memory_BSY),
-            gradient_BTQ.data_ptr(),
-            *told.places(queries_gradient, memory_gradient),
-            *told.pointers(queries_BTX, memory_BSY, (is_pad_BS, drawn_SBHT)),
-            *counts,
-        )
-        return queries_gradient, memory_gradient
-
     def product(
         self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
     ) -> Tensor:
@@ -355,7 +252,7 @@ class Kernels:
 
     def best_outputs(
         self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor, count: int, *, normalized: bool
-    ) -> BestOutputs:
+    ) -> TopTokens:
         """The ``count`` largest of what ``product`` gives, which is not kept, and ``log_normalizer`` of it."""
         assert self._has_product
         assert 0 < count <= scale_O.shape[0]
@@ -375,7 +272,7 @@ class Kernels:
             scale_O.shape[0],
             count,
         )
-        return BestOutputs(values_NK, place_NK, log_normalizer_N)
+        return TopTokens(values_NK, place_NK, log_normalizer_N)
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
         """Rows as 8-bit integers, and the scale (N,) of each: see ``quantized``."""
@@ -456,20 +353,6 @@ class Kernels:
         )
         return hidden_ND, new_ND
 
-    def lstm_back(
-        self, gates_NG: Tensor, cell_ND: Tensor, hidden_gradient_ND: Tensor, new_gradient_ND: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The gradients of what ``lstm`` is given, from those of what it gives."""
-        tensors = [each.contiguous() for each in (gates_NG, cell_ND, hidden_gradient_ND, new_gradient_ND)]
-        assert len({each.dtype for each in tensors}) == 1
-        assert cell_ND.shape == hidden_gradient_ND.shape == new_gradient_ND.shape
-        assert gates_NG.shape == (cell_ND.shape[0], 4 * cell_ND.shape[1])
-        gradients = torch.empty_like(tensors[0]), torch.empty_like(tensors[1])
-        self._lstm_back(  # type: ignore[attr-defined]
-            *(each.data_ptr() for each in (*tensors, *gradients)), *cell_ND.shape
-        )
-        return gradients
-
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
         """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
         positions, counts = _additive(query_NA, keys_MSA, v_A)
@@ -479,50 +362,25 @@ class Kernels:
         )
         return scores_NS
 
-    def additive_to_query(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, gradient_NS: Tensor) -> Tensor:
-        """The gradient of ``additive``'s queries, (N, A), from that of its scores."""
-        positions, counts = _additive(query_NA, keys_MSA, v_A)
-        assert gradient_NS.shape == (query_NA.shape[0], positions)
-        given = (query_NA, keys_MSA, v_A, gradient_NS.to(query_NA.dtype).contiguous())
-        query_gradient_NA = torch.empty_like(query_NA)
-        self._additive_to_query(  # type: ignore[attr-defined]
-            *(each.data_ptr() for each in (*given, query_gradient_NA)), query_NA.shape[0], *counts
-        )
-        return query_gradient_NA
-
-    def additive_to_memory(
-        self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, gradient_NS: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The gradients of ``additive``'s keys, (M, S, A), and of its vector, (A,), from that of its scores."""
-        positions, counts = _additive(query_NA, keys_MSA, v_A)
-        assert gradient_NS.shape == (query_NA.shape[0], positions)
-        given = (query_NA, keys_MSA, v_A, gradient_NS.to(query_NA.dtype).contiguous())
-        keys_gradient_MSA = torch.empty_like(keys_MSA)
-        v_gradient_MA = keys_MSA.new_empty(keys_MSA.shape[0], v_A.shape[0], dtype=torch.float32)
-        self._additive_to_memory(  # type: ignore[attr-defined]
-            *(each.data_ptr() for each in (*given, keys_gradient_MSA, v_gradient_MA)), keys_MSA.shape[0], *counts
-        )
-        return keys_gradient_MSA, v_gradient_MA.sum(dim=0).to(v_A.dtype)
-
-    def glance(
-        self, query_NA: Tensor, raised_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
+    def additive_attention(
+        self, query_NA: Tensor, exp_keys_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
     ) -> tuple[Tensor, Tensor]:
         """softmax(v . tanh(q + k)) over the positions of each row's memory, and the mixture of its values: (N, V) and,
-        in float32, (N, S). ``raised_MSA`` are not keys but ``raised(keys)``; they and the values may be in bfloat16
+        in float32, (N, S). ``exp_keys_MSA`` are not keys but ``exp_keys(keys)``; they and the values may be in bfloat16
         whatever the queries are."""
-        memories, positions, width = raised_MSA.shape
+        memories, positions, width = exp_keys_MSA.shape
         assert query_NA.dtype == v_A.dtype
         assert query_NA.shape[1] == v_A.shape[0] == width
         assert _shares(query_NA.shape[0], memories)
-        assert raised_MSA.dtype == values_MSV.dtype
-        assert raised_MSA.dtype in (query_NA.dtype, torch.bfloat16)
+        assert exp_keys_MSA.dtype == values_MSV.dtype
+        assert exp_keys_MSA.dtype in (query_NA.dtype, torch.bfloat16)
         assert values_MSV.shape[:2] == is_pad_MS.shape == (memories, positions)
         assert is_pad_MS.dtype == torch.bool
         context_NV = query_NA.new_empty(query_NA.shape[0], values_MSV.shape[2])
         weights_NS = query_NA.new_empty(query_NA.shape[0], positions, dtype=torch.float32)
-        given = (query_NA, raised_MSA, v_A, values_MSV, is_pad_MS, context_NV, weights_NS)
+        given = (query_NA, exp_keys_MSA, v_A, values_MSV, is_pad_MS, context_NV, weights_NS)
         assert all(each.is_contiguous() for each in given)
-        kernel = self._glance if raised_MSA.dtype == query_NA.dtype else self._glance_narrow  # type: ignore[attr-defined]
+        kernel = self._glance if exp_keys_MSA.dtype == query_NA.dtype else self._glance_narrow  # type: ignore[attr-defined]
         beams = query_NA.shape[0] // max(memories, 1)
         kernel(*(each.data_ptr() for each in given), memories, beams, positions, width, values_MSV.shape[2])
         return context_NV, weights_NS
@@ -541,27 +399,15 @@ class Kernels:
         self._argmax(logits_NV.data_ptr(), place_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return place_N
 
-    def largest(self, x_NV: Tensor, count: int, together: int, summand_N: Tensor | None) -> tuple[Tensor, Tensor]:
-        """See ``nmt.search.topk.largest``; values in float32."""
+    def largest(self, x_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The ``count`` largest entries of each row, largest first, in float32, and their places, (N, K) both."""
         assert x_NV.is_contiguous()
-        assert count <= together * x_NV.shape[1]
-        groups = x_NV.shape[0] // together
-        if summand_N is not None:
-            assert summand_N.shape == (x_NV.shape[0],)
-            summand_N = summand_N.float().contiguous()
-        values_MK = x_NV.new_empty(groups, count, dtype=torch.float32)
-        index_MK = x_NV.new_empty(groups, count, dtype=torch.int64)
-        self._largest_together(  # type: ignore[attr-defined]
-            x_NV.data_ptr(),
-            None if summand_N is None else summand_N.data_ptr(),
-            values_MK.data_ptr(),
-            index_MK.data_ptr(),
-            x_NV.shape[0],
-            together,
-            x_NV.shape[1],
-            count,
-        )
-        return values_MK, index_MK
+        assert count <= x_NV.shape[1]
+        values_NK = x_NV.new_empty(len(x_NV), count, dtype=torch.float32)
+        place_NK = x_NV.new_empty(len(x_NV), count, dtype=torch.int64)
+        rows, width = x_NV.shape
+        self._largest(x_NV.data_ptr(), values_NK.data_ptr(), place_NK.data_ptr(), rows, width, count)  # type: ignore[attr-defined]
+        return values_NK, place_NK
 
 
 def _additive(query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> tuple[int, tuple[int, int, int]]:

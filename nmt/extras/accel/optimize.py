@@ -1,0 +1,103 @@
+"""A trained model made ready for searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt import ops
+from nmt.attention.attention import Attention
+from nmt.attention.multihead import MultiHead
+from nmt.core.device import Compute
+from nmt.extras.accel import native
+from nmt.extras.accel.attention import FusedAdditiveAttention, fused_attend
+from nmt.extras.accel.cross_entropy import fused_cross_entropy
+from nmt.extras.accel.int8 import Int8Weight
+from nmt.extras.accel.output import Int8OutputLayer, kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.accel.recurrent import Int8RecurrentStack
+from nmt.extras.accel.transformer_decoder import FastTransformerDecoder
+from nmt.models.rnn.decoder import RNNDecoder
+from nmt.models.rnn.encoder import RNNEncoder
+from nmt.models.seq2seq import Seq2Seq
+from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.nn.recurrent import RecurrentStack
+
+
+def register() -> None:
+    """Puts the implementations of this package in the place of the bodies of ``nmt.ops``."""
+    ops.additive_energy.register(_additive_energy)
+    ops.lstm_cell.register(_lstm_cell)
+    ops.attend.register(fused_attend)
+    ops.cross_entropy.register(fused_cross_entropy)
+    ops.log_normalizer.register(kernel_log_normalizer)
+    ops.top_tokens.register(kernel_top_tokens)
+
+
+def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
+    """The same model, frozen in the precision of ``compute``: its decoder is a fast one, for int8 weights are rounded.
+
+    Training is no longer possible.
+    """
+    if compute.precision == "int8":
+        quantize(model, compute.dtype)
+    model.requires_grad_(False).eval().to(compute.dtype)
+    decoder = model.decoder
+    if isinstance(decoder, RNNDecoder) and isinstance(decoder.attention, Attention):
+        if FusedAdditiveAttention.supports(decoder.attention):
+            decoder.attention = FusedAdditiveAttention(decoder.attention)
+    elif isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
+        model.decoder = FastTransformerDecoder(decoder)
+    return model
+
+
+def quantize(model: nn.Module, dtype: torch.dtype) -> None:
+    """Rounds the weights of large products to 8-bit integers; those of mechanisms, summaries and fusions stay.
+
+    ``dtype`` is that of the other weights.
+    """
+    for module in list(model.modules()):
+        if isinstance(module, Seq2Seq):
+            module.output = Int8OutputLayer(module.output, dtype)
+        elif isinstance(module, nn.Linear):
+            _replace(module, "weight", dtype)
+        elif isinstance(module, MultiHead):
+            for name in ("query_weight_QQ", "key_weight_QK", "value_weight_QK", "out_weight_QQ"):
+                if getattr(module, name) is not None:
+                    _replace(module, name, dtype)
+        elif isinstance(module, Attention):
+            for name in ("query_weight_AQ", "key_weight_AK"):
+                if getattr(module, name) is not None:
+                    _replace(module, name, dtype)
+        elif isinstance(module, RNNDecoder):
+            stack = module.stack
+            known = module.embedding.weight_VD.shape[1] + module.handover.input_size
+            parts = [part for part in (known, stack.input_size - known) if part]
+            module.stack = Int8RecurrentStack(stack, parts, dtype)
+        elif isinstance(module, RNNEncoder):
+            for stacks in filter(None, (module.forwards, module.backwards)):
+                for layer, of_layer in enumerate(stacks):
+                    assert isinstance(of_layer, RecurrentStack)
+                    stacks[layer] = Int8RecurrentStack(of_layer, [of_layer.input_size], dtype)
+
+
+def _replace(module: nn.Module, name: str, dtype: torch.dtype) -> None:
+    weight = Int8Weight.of(getattr(module, name), dtype)
+    delattr(module, name)  # a plain attribute from now on: a tied embedding keeps its own
+    setattr(module, name, weight)
+
+
+def _additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tensor:
+    kernels = native.kernels(keys_BHSA)
+    if kernels is None or keys_BHSA.shape[1] != 1:
+        return ops.additive_energy.body(query_BHTA, keys_BHSA, v_A)
+    query_XA = query_BHTA.reshape(-1, query_BHTA.shape[-1]).contiguous()
+    return kernels.additive(query_XA, keys_BHSA[:, 0].contiguous(), v_A.contiguous()).view(*query_BHTA.shape[:3], -1)
+
+
+def _lstm_cell(gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
+    kernels = native.kernels(gates_BG)
+    if kernels is None or gates_BG.dtype != cell_BD.dtype:
+        return ops.lstm_cell.body(gates_BG, cell_BD)
+    return kernels.lstm(gates_BG, cell_BD)

@@ -1,0 +1,77 @@
+"""Recurrent steps with weights of 8-bit integers.
+
+Shapes as in ``nmt.nn.recurrent``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmt.extras.accel import native
+from nmt.extras.accel.int8 import Int8Weight, lstm_weights
+from nmt.nn.dropout import Dropout
+from nmt.nn.precision import compute_dtype
+from nmt.nn.recurrent import CellState, RecurrentStack, StackState
+
+
+class Int8RecurrentStack(RecurrentStack):
+    """A stack for inference. The input of the bottom layer is cut into parts, each with scales of its own: those that
+    come from embeddings are far smaller than those that come from states.
+
+    Kernels make a step of an LSTM of the sums of its products while these are in the cache.
+    """
+
+    def __init__(self, stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> None:
+        """``parts`` are the widths of the parts; ``dtype`` is that of the other weights of the model."""
+        torch.nn.Module.__init__(self)
+        self.residual, self.kind, self.cell = stack.residual, stack.kind, stack.cell
+        self.input_size, self.size, self.layers = stack.input_size, stack.size, stack.layers
+        self.rnns = stack.rnns
+        self._parts = [list(parts), *[[stack.size]] * (stack.layers - 1)]
+        self._input_weights = [
+            [
+                Int8Weight.of(part, dtype)
+                for part in stack.parameter("weight_ih", layer).split(self._parts[layer], dim=1)  # type: ignore[no-untyped-call]
+            ]
+            for layer in range(stack.layers)
+        ]
+        self._state_weights = [
+            Int8Weight.of(stack.parameter("weight_hh", layer), dtype) for layer in range(stack.layers)
+        ]
+        self._packed: dict[int, native.LstmWeights] = {}
+
+    def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
+        """See ``RecurrentStack.forward``. In bfloat16 torch's kernels are faster."""
+        if compute_dtype(input_BTE) != torch.float32:
+            return super().forward(input_BTE, state, dropout)
+        if state is None:
+            state = self.start([input_BTE.new_zeros(input_BTE.shape[0], self.size)] * self.layers)
+        outputs = []
+        for input_BE in input_BTE.unbind(dim=1):
+            state = self.step(input_BE, state)
+            outputs.append(state.top_BD)
+        return torch.stack(outputs, dim=1)
+
+    def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
+        """See ``RecurrentStack.layer_step``."""
+        inputs = torch.split(input_BE, self._parts[layer], dim=1)
+        kernels = native.kernels(input_BE)
+        if state.cell_BD is not None and kernels is not None and kernels.has_product():
+            parts = [part.to(input_BE.dtype).contiguous() for part in (*inputs, state.hidden_BD)]
+            cell_BD = state.cell_BD.to(input_BE.dtype).contiguous()
+            return CellState(*kernels.lstm_step(parts, self._packed_weights(layer), cell_BD))
+        input_BG: Tensor = self.parameter("bias_ih", layer)
+        for part, weight_GE in zip(inputs, self._input_weights[layer], strict=True):
+            input_BG = input_BG + F.linear(part, weight_GE)
+        recurrent_BG = F.linear(state.hidden_BD, self._state_weights[layer], self.parameter("bias_hh", layer))
+        return self.cell.step(input_BG, recurrent_BG, state)
+
+    def _packed_weights(self, layer: int) -> native.LstmWeights:
+        if layer not in self._packed:
+            bias_G = self.parameter("bias_ih", layer) + self.parameter("bias_hh", layer)
+            self._packed[layer] = lstm_weights([*self._input_weights[layer], self._state_weights[layer]], bias_G)
+        return self._packed[layer]

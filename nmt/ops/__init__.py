@@ -1,0 +1,124 @@
+"""Operations worth accelerating. The body of each is its textbook formula.
+
+``register`` puts another implementation in the place of a body. The implementation has the same signature, decides by
+device, type and shape what it can do, and calls ``operation.body`` for the rest. Tests hold each one to its body.
+
+Shapes: B batch, H heads, T target positions, S source positions, A width of a query or key, D width of a state, N rows,
+V vocabulary, K tokens of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import ParamSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_SCORE_ELEMENTS = 1 << 25
+"""Largest tensor B x H x T x S x A that ``additive_energy`` forms without gradients: 64 MiB in bfloat16."""
+
+
+class Operation(Generic[P, R]):
+    """A function whose body may be replaced by a faster implementation."""
+
+    def __init__(self, body: Callable[P, R]) -> None:
+        self.body = body
+        self.implementation = body
+        self.__doc__ = body.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.implementation(*args, **kwargs)
+
+    def register(self, implementation: Callable[P, R]) -> Callable[P, R]:
+        """Replaces the body; usable as a decorator."""
+        self.implementation = implementation
+        return implementation
+
+
+class TopTokens(NamedTuple):
+    """The K tokens with the largest logits of each row, largest first; equal ones in the order of the vocabulary."""
+
+    logit_NK: Tensor
+    """float32; -inf where a row has fewer tokens above -inf."""
+    token_NK: Tensor
+    log_normalizer_N: Tensor | None
+    """log sum exp of all logits of a row in float32; None where it is not needed."""
+
+
+@Operation
+def additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tensor:
+    """v . tanh(query + key) for all pairs, (B, H, T, S) (Bahdanau et al. 2015, appendix A.1.2)."""
+    time = query_BHTA.shape[2]
+    if not torch.is_grad_enabled():
+        time = max(1, MAX_SCORE_ELEMENTS // max(1, keys_BHSA.numel()))
+    return torch.cat(
+        [
+            (query_BHtA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ v_A
+            for query_BHtA in torch.split(query_BHTA, max(time, 1), dim=2)
+        ],
+        dim=2,
+    )
+
+
+@Operation
+def lstm_cell(gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
+    """c' = f * c + i * g, h' = o * tanh(c') from the pre-activations of i, f, g and o (Gers et al. 2000): h' and c'."""
+    i_BD, f_BD, g_BD, o_BD = gates_BG.chunk(4, dim=1)
+    cell_BD = f_BD.sigmoid() * cell_BD + i_BD.sigmoid() * g_BD.tanh()
+    return o_BD.sigmoid() * cell_BD.tanh(), cell_BD
+
+
+@Operation
+def attend(
+    query_BHTA: Tensor,
+    keys_BHSA: Tensor,
+    values_BHSA: Tensor,
+    is_hidden: Tensor | None,
+    scale: float,
+    dropout_factors: Tensor | None,
+) -> tuple[Tensor, Callable[[], Tensor]]:
+    """softmax(scale q . k) v (Vaswani et al. 2017, equation 1): contexts (B, H, T, A), and the weights on demand.
+
+    ``is_hidden`` is True where a query may not look, and broadcasts to (B, H, T, S). ``dropout_factors`` multiply the
+    weights. The weights (B, H, T, S) are in float32 and without dropout.
+    """
+    scores_BHTS = scale * (query_BHTA @ keys_BHSA.mT)
+    if is_hidden is not None:
+        scores_BHTS = scores_BHTS.masked_fill(is_hidden, -torch.inf)
+    weights_BHTS = scores_BHTS.softmax(dim=-1, dtype=torch.promote_types(scores_BHTS.dtype, torch.float32))
+    kept_BHTS = weights_BHTS.to(values_BHSA.dtype)
+    if dropout_factors is not None:
+        kept_BHTS = kept_BHTS * dropout_factors
+    return kept_BHTS @ values_BHSA, lambda: weights_BHTS
+
+
+@Operation
+def cross_entropy(
+    readout_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, gold_N: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Sum over tokens of (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p, and
+    -log p(gold) of each token without gradient; p = softmax(W readout + b)."""
+    logits_NV = F.linear(readout_ND, weight_VD, bias_V)
+    log_p_NV = logits_NV.log_softmax(dim=1, dtype=torch.promote_types(logits_NV.dtype, torch.float32))
+    cross_entropy_N = -log_p_NV.gather(1, gold_N[:, None])[:, 0]
+    objective = (1.0 - smoothing) * cross_entropy_N.sum() - smoothing * log_p_NV.mean(dim=1).sum()
+    return objective, cross_entropy_N.detach()
+
+
+@Operation
+def log_normalizer(logits_NV: Tensor) -> Tensor:
+    """log sum exp of each row, (N,), in float32 or wider."""
+    return logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).logsumexp(dim=1)
+
+
+@Operation
+def top_tokens(logits_NV: Tensor, count: int, normalized: bool) -> TopTokens:
+    """The ``count`` largest logits of each row and, if ``normalized``, the normalizer of all."""
+    wide_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
+    return TopTokens(*wide_NV.topk(count, dim=1), log_normalizer(logits_NV) if normalized else None)
