@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import platform
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +10,9 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from nmt.core import log
+from nmt.core import log, memory
 from nmt.core.errors import InputError
-from nmt.core.onednn_cache import keep_half
+from nmt.core.onednn_cache import limit_cache_for_training
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 
@@ -61,8 +59,8 @@ def compute(device: str, precision: str) -> Compute:
     notice. Raises InputError for what is unknown or not there: nothing falls back in silence.
     """
     chosen = _device(device)
-    _keep_memory()
-    keep_half()
+    memory.keep_freed_memory()
+    limit_cache_for_training()
     return Compute(chosen, _precision(precision, chosen))
 
 
@@ -115,17 +113,3 @@ def _cpu_has_bfloat16() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _keep_memory() -> None:
-    """Has glibc's allocator keep freed memory instead of handing it back to the system.
-
-    Large tensors would otherwise be mapped anew, page by page, at every operation: measured, that is a tenth of the
-    training time and half of the search time on a CPU. Elsewhere than on glibc it does nothing.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return
-    mmap_threshold, trim_threshold = -3, -1  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h
-    libc = ctypes.CDLL(None)
-    libc.mallopt(mmap_threshold, 32 << 20)  # the most that all versions take; more has brought no further speed
-    libc.mallopt(trim_threshold, (1 << 31) - 1)
