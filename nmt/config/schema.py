@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from nmt.config.yaml_source import Place, Tree
@@ -42,15 +43,47 @@ def kinds_of(structure: type[BaseModel]) -> list[str]:
 
 @dataclass(frozen=True)
 class DefaultKind:
-    """In the annotation of a choice: what `kind` is where it is left out."""
+    """In the annotation of a choice: the kind where `kind` is left out."""
 
     kind: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._fill_in, handler(source))
 
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        choice = handler(schema)
+        default = choice["discriminator"]["mapping"][self.kind]
+        return {
+            "anyOf": [{"$ref": default}, *_explicit(option for option in choice["oneOf"] if option["$ref"] != default)]
+        }
+
     def _fill_in(self, value: Tree) -> Tree:
         return {"kind": self.kind, **value} if isinstance(value, dict) else value
+
+
+class _BareKind:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_from_name, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        choice = handler(schema)
+        options = choice["anyOf"] if "anyOf" in choice else list(_explicit(choice["oneOf"]))
+        fields = [handler.resolve_ref_schema(option).get("properties", {}).get("kind", {}) for option in options]
+        names = [name for field in fields for name in field.get("enum", [field["const"]] if "const" in field else [])]
+        return {"anyOf": [{"type": "string", "enum": names}, *options]}
+
+
+def _explicit(options: Iterable[JsonSchemaValue]) -> Iterator[JsonSchemaValue]:
+    """The options of a choice, each with a `kind` that must be written."""
+    return ({**option, "required": ["kind"]} for option in options)
+
+
+def _from_name(value: Tree) -> Tree:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+BareKind = _BareKind()
+"""In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""
 
 
 def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
@@ -119,22 +152,18 @@ def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> t
     return place, annotation
 
 
-def walk(
-    cls: type[BaseModel], place: Place = (), seen: tuple[type[BaseModel], ...] = ()
-) -> Iterator[tuple[Place, type[BaseModel]]]:
-    """Every class in the tree with a place where it can stand; lists by their first entry."""
-    if cls in seen:
-        return
-    yield place, cls
-    for name, field in cls.model_fields.items():
-        yield from _walk_type(field.annotation, (*place, name), (*seen, cls))
-
-
-def _walk_type(
-    annotation: Any, place: Place, seen: tuple[type[BaseModel], ...]
-) -> Iterator[tuple[Place, type[BaseModel]]]:
-    for structure in structures_of(annotation):
-        yield from walk(structure, place, seen)
+def structures_within(annotation: Any) -> list[tuple[Place, type[BaseModel]]]:
+    """The configuration classes in a type, each with its place there; lists by their first entry."""
+    found: list[tuple[Place, type[BaseModel]]] = [((), structure) for structure in structures_of(annotation)]
     for member in members_of(annotation):
         if get_origin(member) in (list, tuple):
-            yield from _walk_type(get_args(member)[0], (*place, 0), seen)
+            found += [((0, *place), structure) for place, structure in structures_within(get_args(member)[0])]
+    return found
+
+
+def walk(cls: type[BaseModel], place: Place = ()) -> Iterator[tuple[Place, type[BaseModel]]]:
+    """Every class in the tree with a place where it can stand; lists by their first entry."""
+    yield place, cls
+    for name, field in cls.model_fields.items():
+        for below, structure in structures_within(field.annotation):
+            yield from walk(structure, (*place, name, *below))

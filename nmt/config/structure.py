@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from typing import TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt.config.errors import describe_faults
 from nmt.config.yaml_source import Document, Place, Tree, dotted, load_document, parse_document, write
@@ -31,14 +31,6 @@ class Structure(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
-
-
-def _bare_kind(value: Tree) -> Tree:
-    return {"kind": value} if isinstance(value, str) else value
-
-
-BareKind = BeforeValidator(_bare_kind)
-"""In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""
 
 
 def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
