@@ -1,4 +1,4 @@
-"""Where a place of the tree stands among the configuration classes, and the other way round."""
+"""Places of a configuration tree and the classes that stand there; annotations of choices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt.config.yaml_source import Place, Tree
 
 
 def members_of(annotation: Any) -> list[Any]:
-    """The types of a union, without None; of anything else, itself."""
+    """The members of a union, without None; for another type, the type itself."""
     if get_origin(annotation) is Annotated:
         return members_of(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -24,19 +24,19 @@ def members_of(annotation: Any) -> list[Any]:
 
 
 def structures_of(annotation: Any) -> list[type[BaseModel]]:
-    """The configuration classes in a type; more than one where the key `kind` chooses."""
-    # asked for the origin first, for to Python 3.10 list[int] is an instance of type
+    """The configuration classes in a type; several where the key `kind` chooses."""
+    # in Python 3.10 list[int] is an instance of type
     members = [member for member in members_of(annotation) if get_origin(member) is None]
     return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 
 def choices_of(annotation: Any) -> list[Any]:
-    """The values of the literals in a type."""
+    """The values of all literals in a type."""
     return [value for member in members_of(annotation) if get_origin(member) is Literal for value in get_args(member)]
 
 
 def kinds_of(structure: type[BaseModel]) -> list[str]:
-    """What the key `kind` may say for this class; nothing for a class without one."""
+    """The values of the key `kind` for this class; empty for a class without one."""
     field = structure.model_fields.get("kind")
     return [] if field is None else choices_of(field.annotation)
 
@@ -87,23 +87,23 @@ BareKind = _BareKind()
 
 
 def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
-    """The class that a node of this type has: the only one, or the one of its kind."""
+    """The class of a node: the only class in its type, or the one of its kind."""
     structures = structures_of(annotation)
     if len(structures) > 1:
-        defaults = [each.kind for each in get_args(annotation) if isinstance(each, DefaultKind)]
+        defaults = [default.kind for default in get_args(annotation) if isinstance(default, DefaultKind)]
         kind = node.get("kind", *defaults) if isinstance(node, dict) else None
         structures = [structure for structure in structures if kind in kinds_of(structure)]
     return structures[0] if structures else None
 
 
 def _child(annotation: Any, node: Tree, step: str | int) -> Any:
-    """The type of the entry `step` of a node; None where the classes have no such entry."""
+    """The type of the entry `step` of a node; None for an unknown entry."""
     structure = pick(annotation, node)
     if structure is not None and isinstance(step, str):
         field = structure.model_fields.get(step)
         if field is None:
             return None
-        defaults = [each for each in field.metadata if isinstance(each, DefaultKind)]
+        defaults = [default for default in field.metadata if isinstance(default, DefaultKind)]
         return Annotated[field.annotation, defaults[0]] if defaults else field.annotation
     for member in members_of(annotation):
         arguments = get_args(member)
@@ -115,7 +115,7 @@ def _child(annotation: Any, node: Tree, step: str | int) -> Any:
 
 
 def _entry(node: Tree, step: str | int) -> Tree:
-    """What stands at `step` of a node; None where nothing does, as at a missing key."""
+    """The entry `step` of a node; None for a missing one."""
     if isinstance(node, dict):
         return node.get(step)
     return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
@@ -131,20 +131,20 @@ def follow(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[Tree, Any]:
 
 
 def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> tuple[Place, Any]:
-    """The place and type of a pydantic error location, which also names the union members that it went through.
+    """The place and type of a pydantic error location, which also contains the names of union members.
 
-    A missing or unknown kind is at the key `kind` of its section, but with the type of the section.
+    The place of a missing or unknown kind is the key `kind`, but its type is that of the section.
     """
     place: Place = ()
     annotation: Any = cls
-    named = False  # whether the location has already named the member of the union that we stand at
+    named = False  # True after the name of a union member
     for step in location:
         if len(members_of(annotation)) > 1 and not named:
             named = True
             continue
         child = _child(annotation, tree, step)
         if child is None and not structures_of(annotation):
-            break  # pydantic's label of a type or of a key, below which there is no place of ours
+            break  # pydantic's label of a type or of a key
         place, annotation, named = (*place, step), child, False
         tree = _entry(tree, step)
     if isinstance(tree, dict) and len(structures_of(annotation)) > 1 and not named:
