@@ -91,12 +91,12 @@ def sections(*classes: type[BaseModel], place: str = "") -> Iterator[Section]:
 
 def keys(cls: type[BaseModel], prefix: str = "") -> list[str]:
     """Every key of the tree, dotted; a key of several kinds once."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for name in cls.model_fields:
-        found[prefix + name] = None
+        names[prefix + name] = None
         for group in _below(cls, name):
-            found |= dict.fromkeys(keys(group, f"{prefix}{name}."))
-    return list(found)
+            names |= dict.fromkeys(keys(group, f"{prefix}{name}."))
+    return list(names)
 
 
 # ----------------------------------------------------------------------------------------------------- finding a key
@@ -115,22 +115,22 @@ def _follow(cls: type[BaseModel], steps: Sequence[str]) -> tuple[list[type[BaseM
 
 
 def _below(cls: type[BaseModel], name: str) -> list[type[BaseModel]]:
-    """The configuration classes that a key holds, alone or in a list."""
+    """The configuration classes in the type of a key."""
     return list(dict.fromkeys(structure for _, structure in structures_within(cls.model_fields[name].annotation)))
 
 
 def _advice(cls: type[BaseModel], key: str) -> str:
     """The keys with the same last name, else with a similar one, else with one that contains it, else the keys at the
     place."""
-    names = {known: known.rpartition(".")[2] for known in keys(cls) if not key.startswith(f"{known}.")}
+    names = {other: other.rpartition(".")[2] for other in keys(cls) if not key.startswith(f"{other}.")}
     parent, _, last = key.rpartition(".")
     similar = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
     if meant := (
-        [known for known, name in names.items() if name == last]
-        or [known for match in similar for known, name in names.items() if name == match]
-        or [known for known, name in names.items() if len(last) > 2 and last in name]
+        [other for other, name in names.items() if name == last]
+        or [other for match in similar for other, name in names.items() if name == match]
+        or [other for other, name in names.items() if len(last) > 2 and last in name]
     ):
-        meant.sort(key=lambda known: difflib.SequenceMatcher(None, key, known).ratio(), reverse=True)
+        meant.sort(key=lambda other: difflib.SequenceMatcher(None, key, other).ratio(), reverse=True)
         return f"did you mean {' or '.join(meant[:3])}?"
     groups = _follow(cls, parent.split("."))[1] if parent else []
     if not groups:

@@ -62,7 +62,7 @@ def _meaning(cls: type[BaseModel], name: str) -> str:
 @cache
 def _attribute_docstrings(cls: type[BaseModel]) -> dict[str, str]:
     """The string literals after fields in the source; those of a class take precedence over those of its bases."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:
             continue
@@ -71,8 +71,8 @@ def _attribute_docstrings(cls: type[BaseModel]) -> dict[str, str]:
         for pair in zip(definition.body, definition.body[1:], strict=False):
             match pair:
                 case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
-                    found[name] = text
-    return found
+                    docstrings[name] = text
+    return docstrings
 
 
 def _plain(text: str) -> str:

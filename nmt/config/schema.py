@@ -154,11 +154,11 @@ def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> t
 
 def structures_within(annotation: Any) -> list[tuple[Place, type[BaseModel]]]:
     """The configuration classes in a type, each with its place there; lists by their first entry."""
-    found: list[tuple[Place, type[BaseModel]]] = [((), structure) for structure in structures_of(annotation)]
+    structures: list[tuple[Place, type[BaseModel]]] = [((), structure) for structure in structures_of(annotation)]
     for member in members_of(annotation):
         if get_origin(member) in (list, tuple):
-            found += [((0, *place), structure) for place, structure in structures_within(get_args(member)[0])]
-    return found
+            structures += [((0, *place), structure) for place, structure in structures_within(get_args(member)[0])]
+    return structures
 
 
 def walk(cls: type[BaseModel], place: Place = ()) -> Iterator[tuple[Place, type[BaseModel]]]:

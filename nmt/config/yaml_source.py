@@ -233,7 +233,9 @@ def _scalar(node: yaml.ScalarNode, here: str) -> Tree:
         if kind == "bool":
             return {"true": True, "false": False}[text.lower()]
         if kind == "int":
-            return _integer(text)
+            if len(text) > MAX_DIGITS:
+                raise ValueError(text)
+            return int(text)
         if kind == "float":
             return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
         if kind == "str":
@@ -249,13 +251,6 @@ def _text(text: str, here: str) -> str:
     except UnicodeEncodeError:
         raise InputError(f"{here}: an escape in this text is half of a character (a lone surrogate)") from None
     return text
-
-
-def _integer(text: str) -> int:
-    """Parse an integer. Raises ValueError for too many digits."""
-    if len(text) > MAX_DIGITS:
-        raise ValueError(text)
-    return int(text)
 
 
 def _characters(tree: Tree) -> int:

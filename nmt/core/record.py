@@ -60,7 +60,7 @@ class BatchRecord:
         return tuple(tensor for _, tensor in _leaves(self))
 
     def with_tensors(self: Self, tensors: Iterable[Tensor]) -> Self:
-        """The same record with other tensors, in the order of ``tensors()``."""
+        """A copy with other tensors, in the order of ``tensors()``."""
         remaining = iter(tensors)
         return self._map(lambda _: next(remaining))
 

@@ -1,4 +1,4 @@
-"""What `nmt config --explain` says of keys."""
+"""Explanations of keys by `nmt config --explain`."""
 
 from __future__ import annotations
 

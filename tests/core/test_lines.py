@@ -38,7 +38,7 @@ class Trickle(io.RawIOBase):
 
 
 def naive(data: bytes) -> list[str]:
-    """What the lines are, said as simply as possible."""
+    """The lines, by a naive splitter."""
     pieces = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if pieces[-1] == b"":
         pieces.pop()

@@ -30,7 +30,7 @@ class Adjective:
 
     @property
     def graded(self) -> bool:
-        """Whether the adjective is used in comparisons."""
+        """True if the adjective is used in comparisons."""
         return bool(self.english_comparative)
 
 

@@ -25,25 +25,25 @@ class Noun:
 
     @property
     def mass(self) -> bool:
-        """Whether the noun has no plural and takes no indefinite article."""
+        """True if the noun has no plural and takes no indefinite article."""
         return not self.plural
 
     @property
     def plural_only(self) -> bool:
-        """Whether the noun is only used in the plural (die Eltern)."""
+        """True if the noun is only used in the plural (die Eltern)."""
         return self.gender == "pl"
 
 
 def _closure(classes: str) -> frozenset[str]:
     """All classes named in ``classes`` and, transitively, their super-classes."""
-    found: set[str] = set()
+    closure: set[str] = set()
     todo = classes.split()
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closure:
+            closure.add(name)
             todo.extend(_WORDS["SUPERCLASSES"].get(name, ()))
-    return frozenset(found)
+    return frozenset(closure)
 
 
 def _noun(gender: str, lemma: str, genitive: str, plural: str, english: str, classes: str) -> Noun:
@@ -68,7 +68,7 @@ NOUN = {noun.lemma: noun for noun in NOUNS}
 
 @dataclass(frozen=True)
 class Place:
-    """How one noun is used as a place: where (dative) and where to, in both languages.
+    """A noun as a place (dative) and as a goal, in both languages.
 
     ``to_zu`` marks a goal that German expresses with *zu* and the dative (zum Bahnhof).  A
     bare English place drops its article (at school).
