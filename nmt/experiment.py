@@ -1,4 +1,4 @@
-"""The whole configuration as one frozen tree."""
+"""The configuration of a run as one frozen tree."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ _MAY_CHANGE = (
     "training.snapshots",
     "training.tensorboard",
 )
-"""Keys that a run may be taken up with another value of: they do not enter into the weights that training changes."""
+"""Keys that may change when a run is resumed, because the training of the weights does not depend on them."""
 
 
 class Experiment(Structure):
-    """One run: what it is trained on, what it is, how it is trained and how it translates."""
+    """One run: its corpora, its model, its training and its search for translations."""
 
     run: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
     """The run directory."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    """Of everything that is drawn: weights at the start, the order of pairs, dropout, subwords."""
+    """Seed of everything that is drawn: weights at the start, the order of pairs, dropout, subwords."""
     data: DataConfig
-    """The corpora, and what is made of them."""
+    """Corpora and their preparation."""
     model: ModelConfig = ModelConfig()
-    """What is trained."""
+    """Encoder, decoder and the attention between them."""
     training: TrainingConfig = TrainingConfig()
-    """How it is trained."""
+    """Objective, optimizer, schedule and end of the training."""
     search: SearchConfig = SearchConfig()
-    """How it translates."""
+    """Search for translations."""
     alignment: Extraction = Grow()
-    """How a soft alignment becomes links between words."""
+    """Extraction of word links from a soft alignment."""
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Experiment:
@@ -94,7 +94,7 @@ class Experiment(Structure):
         return self
 
     def _check_guidance(self) -> None:
-        """Raises ValueError where attention cannot learn from links."""
+        """Raise ValueError where attention cannot learn from links."""
         guided, attention = self.training.guided_attention, self.model.attention
         if guided is None:
             return
@@ -126,25 +126,22 @@ class Experiment(Structure):
 
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
-    """The experiment that a YAML file and ``dotted.key=value`` overrides describe.
-
-    Raises InputError, in one line with the place, for all that is wrong with them.
-    """
+    """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place."""
     return validate(Experiment, load_document(path, overrides))
 
 
 def save(experiment: Experiment, path: Path) -> None:
-    """Writes the resolved configuration, complete, so that ``load`` gives the same experiment."""
+    """Write the complete configuration, so that ``load`` gives the same experiment."""
     beside = path.with_name(f".{path.name}.unfinished")
     with naming(beside):
         beside.write_text(dump(experiment), encoding="utf-8")
-    sync_entry(beside)  # else a power cut may leave an empty file of this name
+    sync_entry(beside)  # else a power cut could leave an empty file
     beside.replace(path)
 
 
 def conflicts(old: Experiment, new: Experiment) -> list[str]:
-    """The dotted keys that forbid ``new`` to go on training what ``old`` began."""
+    """The changed keys, dotted, because of which ``new`` cannot resume a run of ``old``."""
     free = tuple(key for key in _MAY_CHANGE if key != "training.stopping" or not new.training.schedule.needs_horizon)
     if new.training.schedule.needs_horizon:
         free += ("training.stopping.epochs", "training.stopping.minutes", "training.stopping.patience")
-    return [key for key in differences(old, new) if not any(key == each or key.startswith(each + ".") for each in free)]
+    return [key for key in differences(old, new) if not any(key == name or key.startswith(f"{name}.") for name in free)]

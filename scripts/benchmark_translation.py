@@ -18,6 +18,7 @@ largest memory of the process and those it starts together. Prints a JSON line f
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -158,7 +159,6 @@ def _own(
 ) -> Translate:
     """What ``nmt translate`` does."""
     import nmt
-    from nmt.core.memory import keep
     from nmt.translator.translator import EngineName
     from nmt.translator.windows import Wanted, Window
     from nmt.translator.workers import Loading, Workers
@@ -168,7 +168,7 @@ def _own(
     if engine not in engines:
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
     translator = nmt.load(model, precision=precision, overrides=overrides, engine=engines[engine])
-    keep()
+    gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
     workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":
         workers, loading, full = (

@@ -1,7 +1,7 @@
-"""What `make docs` adds to docs/ for the site: hooks that MkDocs calls (see mkdocs.yml).
+"""Hooks of MkDocs for the site of `make docs` (see mkdocs.yml).
 
-The README is the first page. What a page links to outside docs/ comes along, Markdown as a page and any other file as
-it is. A page for each command and one for each section of the configuration are written from the code alone.
+The README is the first page. Files outside docs/ that a page links to are added, Markdown as pages and others as they
+are. A page for each command and one for each section of the configuration are generated from the code.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=(?:#[^)\s]*)?\))")
 CODE = re.compile(r"`[^`]*`")
 
 BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
-"""What an option is for, and after it what Typer says of its default and bounds."""
+"""Help of an option, and after it Typer's note of its default and bounds."""
 
 GUIDES = {
     "init": "begin",
@@ -46,21 +46,21 @@ GUIDES = {
     "shortlist": "translate",
     "aligner": "align",
 }
-"""The page that tells of a command, where it has not the command's name."""
+"""The page about a command, if it has another name than the command."""
 
 
 # -------------------------------------------------------------------------------------------- pages that are there
 
 
 def in_site(path: str) -> str:
-    """Where the site has a file of the repository."""
+    """Path in the site of a file of the repository."""
     if path == HOME:
         return "index.md"
     return path.removeprefix(f"{DOCS}/")
 
 
 def in_repository(uri: str) -> str:
-    """Where the repository has a file of the site."""
+    """Path in the repository of a file of the site."""
     if uri == "index.md":
         return HOME
     return f"{DOCS}/{uri}" if (ROOT / DOCS / uri).is_file() else uri
@@ -75,17 +75,17 @@ def linked(path: str) -> list[str]:
 
 def outside(pages: Sequence[str]) -> list[str]:
     """The files outside docs/ that pages lead to, and those that these lead to."""
-    found = dict.fromkeys((HOME, *OTHERS))
-    waiting = [*found, *pages]
+    paths = dict.fromkeys((HOME, *OTHERS))
+    waiting = [*paths, *pages]
     while waiting:
-        new = [path for path in linked(waiting.pop()) if not path.startswith(f"{DOCS}/") and path not in found]
-        found |= dict.fromkeys(new)
+        new = [path for path in linked(waiting.pop()) if not path.startswith(f"{DOCS}/") and path not in paths]
+        paths |= dict.fromkeys(new)
         waiting += [path for path in new if path.endswith(".md")]
-    return list(found)
+    return list(paths)
 
 
 def with_bars(markdown: str) -> str:
-    """A page whose tables have a bar in code as the site's Markdown reads it; GitHub's wants it escaped there too."""
+    """A page without the escapes of bars in code in tables, which GitHub needs and the site does not."""
     return "\n".join(
         CODE.sub(lambda span: span[0].replace("\\|", "|"), line) if line.startswith("|") else line
         for line in markdown.split("\n")
@@ -107,7 +107,7 @@ def with_links(markdown: str, path: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """The pages that are written from the code: where the site has them, and their text; a list before its pages."""
+    """Paths in the site and texts of the generated pages, each list before its pages."""
     folders = {"commands": command_pages(), "configuration": configuration_pages()}
     return {f"{folder}/{name}.md": text for folder, pages in folders.items() for name, text in pages.items()}
 
@@ -170,17 +170,17 @@ def _section(section: Section) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Plain text as Markdown that shows it as it is."""
+    """Plain text in Markdown."""
     return re.sub(r"([\\`*_{}\[\]<>#])", r"\\\1", text)
 
 
 def cell(text: str) -> str:
-    """The same in a table."""
+    """Plain text in a table in Markdown."""
     return escape(" ".join(text.split())).replace("|", "\\|")
 
 
 def code(text: str) -> str:
-    """Text of a table that is typed as it stands."""
+    """Code in a table."""
     return f"`{text}`"
 
 
@@ -188,12 +188,12 @@ def code(text: str) -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Has a folder in the navigation, `commands/`, stand for the pages that are written into it, its list first."""
+    """Replace a folder in the navigation, `commands/`, by its generated pages, the list first."""
     pages = list(written())
 
     def expanded(entry: object) -> object:
         if isinstance(entry, list):
-            return [expanded(each) for each in entry]
+            return [expanded(child) for child in entry]
         if isinstance(entry, dict):
             return {title: expanded(below) for title, below in entry.items()}
         if isinstance(entry, str) and entry.endswith("/"):
@@ -205,7 +205,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds what is not in docs/."""
+    """Add the pages that are not in docs/."""
     pages = [f"{DOCS}/{file.src_uri}" for file in files.documentation_pages()]
     for path in outside(pages):
         files.append(File.generated(config, in_site(path), abs_src_path=os.fspath(ROOT / path)))
@@ -215,6 +215,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Has links lead to where the site has what they name in the repository, and bars in tables be read as such."""
+    """Translate links of the repository to links of the site, and unescape bars in tables."""
     path = in_repository(page.file.src_uri)
     return with_bars(with_links(markdown, path)) if (ROOT / path).is_file() else markdown

@@ -1,7 +1,7 @@
 """Write the German-English corpus that ships with the project.
 
-The corpus is generated, sentence by sentence, from the hand-written grammar and lexicon in
-``corpus_de_en``; running this script again writes the same bytes.
+The corpus is generated, sentence by sentence, from the hand-written grammar in ``corpus_de_en`` and the word tables in
+data/de-en-lexicon; running this script again writes the same bytes.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ from pydantic import Field
 
 from nmt.alignment import Links
 from nmt.alignment.symmetrize import symmetrize
-from nmt.config.structure import BareKind, Structure
+from nmt.config.schema import BareKind
+from nmt.config.structure import Structure
 
 Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 """A weight or a ratio of weights, from 0 to 1."""

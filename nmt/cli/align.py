@@ -26,7 +26,7 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 if TYPE_CHECKING:
     from nmt.alignment.directions import Join
@@ -169,7 +169,7 @@ def align(
             raise InputError(f"--compare prints a report on all methods, between words; leave out {unused}")
     asked = _views(views, format_, method, heads, reverse)
     check_model(model, changes)
-    with importing():
+    with gc_paused():
         from nmt.workflows import align_models as workflow
 
     if compare:

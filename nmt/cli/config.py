@@ -13,7 +13,7 @@ from nmt.core.errors import InputError
 if TYPE_CHECKING:
     from nmt.experiment import Experiment
 
-Where = Annotated[
+ModelOrConfig = Annotated[
     str | None,
     typer.Argument(
         metavar="MODEL",
@@ -25,7 +25,7 @@ Where = Annotated[
 
 
 def _keys(incomplete: str) -> list[str]:
-    """The keys that a shell may complete a word to."""
+    """Completions of a key for the shell."""
     from nmt.config.help import keys
     from nmt.experiment import Experiment
 
@@ -33,7 +33,7 @@ def _keys(incomplete: str) -> list[str]:
 
 
 def config(
-    model: Where = None,
+    model: ModelOrConfig = None,
     explain: Annotated[
         str | None,
         typer.Option(
@@ -44,6 +44,13 @@ def config(
             autocompletion=_keys,
         ),
     ] = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Print the JSON Schema of configurations, with which an editor completes, checks and explains keys.",
+        ),
+    ] = False,
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -52,24 +59,30 @@ def config(
 
     What is shown is a configuration that gives the same run."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    from nmt.config.help import explain as explained
+    from nmt.config.help import explain as explanation
+    from nmt.config.json_schema import document
     from nmt.config.structure import dump
     from nmt.experiment import Experiment
 
+    if schema:
+        if model is not None or explain is not None or overrides:
+            raise InputError("--schema describes every configuration; leave out MODEL, --explain and --set")
+        typer.echo(document(Experiment))
+        return
     if explain is None:
         typer.echo(dump(_experiment(model, overrides or [])), nl=False)
         return
     if model is None and overrides:
         raise InputError("--set changes a configuration, and --explain needs none; name MODEL, or leave out --set")
     tree = None if model is None else _experiment(model, overrides or []).model_dump(mode="json")
-    typer.echo(explained(Experiment, explain, tree))
+    typer.echo(explanation(Experiment, explain, tree))
 
 
 def _experiment(model: str | None, overrides: list[str]) -> Experiment:
     from nmt import experiment as experiments
     from nmt.translator.find_run import find, is_checkpoint, run_of
 
-    if model is not None and Path(model).expanduser().is_file():
-        return experiments.load(Path(model).expanduser(), overrides)
-    found = find(model)
-    return experiments.load((run_of(found) if is_checkpoint(found) else found) / experiments.FILE, overrides)
+    if model is not None and (path := Path(model).expanduser()).is_file():
+        return experiments.load(path, overrides)
+    folder = find(model)
+    return experiments.load((run_of(folder) if is_checkpoint(folder) else folder) / experiments.FILE, overrides)

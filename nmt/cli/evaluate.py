@@ -24,7 +24,7 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 
 def evaluate(
@@ -160,7 +160,7 @@ def evaluate(
         lengths = LengthAnalysis(EDGES if length_edges is None else parse_edges(length_edges), plot)
     if hypothesis is None:
         check_model(model, changes)
-    with importing():
+    with gc_paused():
         from nmt.workflows import evaluate as workflow
         from nmt.workflows.evaluate import Preparation
 

@@ -10,7 +10,7 @@ import typer
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 Config: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a YAML file.")]
 
@@ -139,7 +139,7 @@ def with_search(
 def check_model(model: str | None, overrides: Sequence[str]) -> None:
     """Meet a model that is not there, or a fault in its configuration, before PyTorch is imported: that takes a second
     or two. The workflow loads it for good."""
-    with importing():
+    with gc_paused():
         from nmt.translator.find_run import check
 
     check(model, overrides)

@@ -20,7 +20,7 @@ from nmt.cli.options import (
     set_verbosity,
     with_search,
 )
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 
 def score(
@@ -52,7 +52,7 @@ def score(
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, None, length_penalty, None, batch_tokens)
     check_model(model, changes)
-    with importing():
+    with gc_paused():
         from nmt.workflows import score as workflow
 
     workflow.score(

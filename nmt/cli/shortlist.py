@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 
 def shortlist(
@@ -30,7 +30,7 @@ def shortlist(
     corpus are the same with the list."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
-    with importing():
+    with gc_paused():
         from nmt.workflows import shortlist as workflow
 
     workflow.shortlist(model, overrides or [], size=size, frequent=frequent, device=device, precision=precision)

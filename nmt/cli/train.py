@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 from nmt.training.launch import together
 
 Processes = Annotated[
@@ -55,7 +55,7 @@ def train(
     options = [*choices, "--device", device, "--precision", precision, "--quiet"]
     options += ["--skip-damaged"] if skip_damaged else []
     with together(processes, ["train", *options, "--", str(config)]):
-        with importing():
+        with gc_paused():
             from nmt.workflows import train as workflow
 
         workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged)

@@ -24,8 +24,8 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
-from nmt.core.memory import importing
-from nmt.core.onednn_cache import keep_few
+from nmt.core.memory import gc_paused
+from nmt.core.onednn_cache import limit_caches_for_translation
 
 
 def translate(
@@ -174,7 +174,7 @@ def translate(
     check_model(model, changes)
     for other in ensemble or []:
         check_model(other, [])
-    keep_few()
+    limit_caches_for_translation()
     if ray is not None:
         without = {"--prefix": prefix, "--constraints": constraints, "--workers": workers}
         for option, value in without.items():
@@ -202,7 +202,7 @@ def translate(
         return
     if field is not None:
         raise InputError("--field: is for the JSONL and Parquet that --ray reads; without it the input is text")
-    with importing():
+    with gc_paused():
         from nmt.workflows import translate as workflow
 
     workflow.translate(

@@ -1,1 +1,1 @@
-"""Configurations in YAML: read with line numbers, checked, explained."""
+"""YAML configurations: reading with line numbers, validation, explanation."""

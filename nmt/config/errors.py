@@ -1,4 +1,4 @@
-"""Faults of a configuration in plain words: pydantic's errors to one line each, with place and advice."""
+"""Messages for faults of a configuration: pydantic's errors as one line each, with place and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nmt.config.yaml_source import INTEGER, NUMBER, Document, Place, Tree, descr
 
 
 def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[ErrorDetails]) -> list[str]:
-    """One line per faulty place: unknown keys, then wrong values, then missing keys."""
+    """Messages for a list of pydantic's errors, one per place: unknown keys, then wrong values, then missing keys."""
     by_place: dict[Place, list[ErrorDetails]] = {}
     annotations: dict[Place, Any] = {}
     for error in errors:
@@ -24,17 +24,17 @@ def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[E
     unknown: list[str] = []
     wrong: list[str] = []
     missing: list[str] = []
-    meant: set[Place] = set()
+    intended: set[Place] = set()
     for place, here in by_place.items():
         if here[0]["type"] == "extra_forbidden":
             advice, instead = _unknown_key(cls, place, document.tree)
             unknown.append(f"{document.mark(place)}: {dotted(place)}: {advice}")
-            meant.add(instead)
+            intended.add(instead)
     for place, here in by_place.items():
         if here[0]["type"] == "missing":
-            if place not in meant:
-                what = "key" if isinstance(place[-1], str) else "entry"
-                missing.append(f"{document.mark(place[:-1])}: {dotted(place)}: missing; add this {what}")
+            if place not in intended:
+                noun = "key" if isinstance(place[-1], str) else "entry"
+                missing.append(f"{document.mark(place[:-1])}: {dotted(place)}: missing; add this {noun}")
         elif here[0]["type"] != "extra_forbidden":
             name = f"{dotted(place)}: " if place else ""
             wrong.append(f"{document.mark(place)}: {name}{_wrong_value(here, annotations[place])}")
@@ -42,7 +42,7 @@ def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[E
 
 
 def _unknown_key(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[str, Place]:
-    """Advice for an unknown key, and the place that it was probably meant for (the root where none is near)."""
+    """Advice for an unknown key, and the place of the key that was probably intended (else the root)."""
     parent, key = place[:-1], str(place[-1])
     node, annotation = follow(cls, parent, tree)
     owner = pick(annotation, node)
@@ -86,11 +86,11 @@ _EXPECTED = {
     "string_too_long": "text of at most {max_length} characters",
     "string_pattern_mismatch": "text like {pattern}",
 }
-"""What was wanted instead, by pydantic's type of error; filled in from its context."""
+"""Expected values by pydantic's type of error, with fields of its context."""
 
 
 def _wrong_value(errors: Sequence[ErrorDetails], annotation: Any) -> str:
-    """What is wrong with the value at one place; several errors are the members of a union, each refusing it."""
+    """Message for a wrong value; several errors come from the members of a union."""
     value = errors[0]["input"]
     if errors[0]["type"] in ("value_error", "assertion_error"):
         return errors[0]["msg"].split(", ", 1)[1]
@@ -101,16 +101,16 @@ def _wrong_value(errors: Sequence[ErrorDetails], annotation: Any) -> str:
         return _choose(value["kind"], kinds)
     if len(errors) == 1 and errors[0]["type"] == "literal_error":
         return _choose(value, [choice for choice in choices_of(annotation) if isinstance(choice, str)])
-    wanted = " or ".join(dict.fromkeys(_wanted(error) for error in errors))
+    expected = " or ".join(dict.fromkeys(_expected(error) for error in errors))
     hint = ""
-    if isinstance(value, str) and "number" in wanted and (INTEGER.fullmatch(value) or NUMBER.fullmatch(value)):
+    if isinstance(value, str) and "number" in expected and (INTEGER.fullmatch(value) or NUMBER.fullmatch(value)):
         hint = "; remove the quotes"
-    elif wanted == "text" and isinstance(value, (bool, int, float)):
+    elif expected == "text" and isinstance(value, (bool, int, float)):
         hint = "; put it in quotes"
-    return f"expected {wanted}, found {describe(value)}{hint}"
+    return f"expected {expected}, found {describe(value)}{hint}"
 
 
-def _wanted(error: ErrorDetails) -> str:
+def _expected(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     words = _EXPECTED.get(error["type"])
@@ -118,7 +118,7 @@ def _wanted(error: ErrorDetails) -> str:
 
 
 def _choose(value: Tree, choices: Sequence[str]) -> str:
-    """Refuse `value` and say what to choose from, the nearest first."""
+    """Message for an unknown choice, with the nearest one and all others."""
     near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.6)
     advice = f"did you mean {near[0]!r}? " if near else ""
     return f"{describe(value)} is not a choice; {advice}the choices are {', '.join(choices)}"

@@ -1,82 +1,39 @@
-"""What the keys of a configuration mean, from the classes themselves: types, bounds, defaults, docstrings.
+"""Explanations of configuration keys: meaning, type, bounds and default, from the classes and their docstrings.
 
-A key is written as `--set` has it, and the name of a kind may stand after a choice: `model.attention.score.gaussian`.
+A key is written as in `--set`. The name of a kind may follow a choice: `model.attention.score.gaussian`.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
-import inspect
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from nmt.config.schema import kinds_of, members_of
-from nmt.config.yaml_source import Place, Tree, clip
+from nmt.config.json_schema import class_docstring, json_schema, summary
+from nmt.config.schema import kinds_of, structures_within
+from nmt.config.yaml_source import Tree, clip
 from nmt.core.errors import InputError
 
 WIDTH = 100
-"""Of the text, in characters."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A key of one class."""
-
-    owner: type[BaseModel]
-    name: str
-
-    @property
-    def field(self) -> FieldInfo:
-        """What pydantic knows of it."""
-        return self.owner.model_fields[self.name]
-
-    @property
-    def kinds(self) -> list[str]:
-        """The kinds that its class stands for; none where its class is no choice."""
-        return kinds_of(self.owner)
-
-
-def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
-    """What a key means, of a group also its keys, as lines of text; ``tree`` is a configuration whose value is shown.
-
-    Raises InputError for what is no key, with those that may be meant.
-    """
-    steps = tuple(step for step in key.strip().split(".") if not step.isdecimal())
-    if steps in ((), ("",)):
-        return "\n".join([_summary(cls), "", *_table(_rows([cls]))])
-    found, groups = _follow(cls, steps)
-    if not found and not groups:
-        raise InputError(f"--explain {key}: no such key; {_advice(cls, key, list(keys(cls)))}")
-    lines: list[str] = []
-    for each in found:
-        if each.kinds and len(found) > 1:
-            lines += ["", f"of kind {', '.join(each.kinds)}:"] if lines else [f"of kind {', '.join(each.kinds)}:"]
-        lines += _leaf(each)
-    if not found:
-        lines += [line for part in _doc(groups[0]).split("\n\n") for line in _paragraph(part)]
-    if tree is not None and found:
-        lines += _row("here", _written(_value(tree, key)))
-    head = [".".join(steps), *lines]
-    return "\n".join([*head, *_group(groups)])
+"""Maximum length of a line, in characters."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A key of a section, in plain text."""
+    """A key of a class, in plain text."""
 
     name: str
     meaning: str
     type: str
     default: str
+    brief: str
+    """Type and default, for a table."""
 
 
 @dataclass(frozen=True)
@@ -86,105 +43,95 @@ class Section:
     place: str
     """Dotted; empty at the top."""
     kinds: tuple[str, ...]
-    """What `kind` says for this class; none where the place is no choice."""
+    """Values of `kind` for this class; empty where the place is not a choice."""
     summary: str
-    """The class' docstring, paragraphs with a blank line between; of a mechanism, instead, formula and source."""
+    """The class' docstring, with a blank line between paragraphs; for a mechanism its formula and source."""
     rows: tuple[Row, ...]
-    """Without `kind` itself."""
+    """All keys but `kind`."""
 
 
-def sections(cls: type[BaseModel], place: str = "") -> Iterator[Section]:
-    """All that there is to set, group by group: the kinds of a choice one after another, then what is below them."""
-    yield from _sections((cls,), place)
+def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
+    """Explain a key, and the keys below it, in lines of text; ``tree`` is a configuration whose value is shown.
+
+    Raises InputError for an unknown key, with similar ones.
+    """
+    steps = [step for step in key.strip().split(".") if not step.isdecimal()]
+    if steps in ([], [""]):
+        return "\n".join([summary(cls), "", *_table((row.name, row.brief) for row in _rows(cls))])
+    owners, groups = _follow(cls, steps)
+    if not owners and not groups:
+        raise InputError(f"--explain {key}: no such key; {_advice(cls, key)}")
+    lines = [".".join(steps)]
+    leaves = [_leaf(owner, steps[-1]) for owner in owners]
+    if all(leaf == leaves[0] for leaf in leaves):
+        owners, leaves = owners[:1], leaves[:1]
+    for owner, leaf in zip(owners, leaves, strict=True):
+        if kinds_of(owner) and len(owners) > 1:
+            lines += ["", *_of_kind(owner)] if len(lines) > 1 else _of_kind(owner)
+        lines += leaf
+    if not owners:
+        lines += [line for part in class_docstring(groups[0]).split("\n\n") for line in _wrap("  ", part)]
+    elif tree is not None:
+        lines += _entry("here", _written(_value(tree, key)))
+    return "\n".join([*lines, *_group(groups)])
 
 
-def _sections(groups: Sequence[type[BaseModel]], place: str) -> Iterator[Section]:
-    below: dict[str, list[type[BaseModel]]] = {}
-    for group in groups:
-        names = [name for name in group.model_fields if not (name == "kind" and kinds_of(group))]
-        rows = (Row(name, meaning(group, name), _type(group, name), _default_of(group, name)) for name in names)
-        summary = _kind(group) if hasattr(group, "formula") else _doc(group)
-        yield Section(place, tuple(kinds_of(group)), summary, tuple(rows))
-        for name in names:
-            below.setdefault(name, []).extend(_below(group.model_fields[name].annotation))
+def sections(*classes: type[BaseModel], place: str = "") -> Iterator[Section]:
+    """All keys, group by group: the kinds of a choice one after another, then the groups below them."""
+    below: dict[str, dict[type[BaseModel], None]] = {}
+    for cls in classes:
+        rows = tuple(row for row in _rows(cls) if not (row.name == "kind" and kinds_of(cls)))
+        yield Section(place, tuple(kinds_of(cls)), json_schema(cls)["description"], rows)
+        for row in rows:
+            below.setdefault(row.name, {}).update(dict.fromkeys(_below(cls, row.name)))
     for name, inner in below.items():
-        yield from _sections(_distinct(inner), f"{place}.{name}" if place else name)
+        if inner:
+            yield from sections(*inner, place=f"{place}.{name}" if place else name)
 
 
-def meaning(owner: type[BaseModel], name: str) -> str:
-    """What a key is for, as its class says: plain text, without the marks of code."""
-    description = owner.model_fields[name].description
-    if description:
-        ended = description if description.endswith(".") else f"{description}."
-        return _plain(ended[0].upper() + ended[1:])
-    if name == "kind":
-        return "Which of the kinds it is."
-    return _plain(_docstrings(owner).get(name, ""))
+def keys(cls: type[BaseModel], prefix: str = "") -> list[str]:
+    """Every key of the tree, dotted; a key of several kinds once."""
+    names: dict[str, None] = {}
+    for name in cls.model_fields:
+        names[prefix + name] = None
+        for group in _below(cls, name):
+            names |= dict.fromkeys(keys(group, f"{prefix}{name}."))
+    return list(names)
 
 
-# ------------------------------------------------------------------------------------------------------- finding a key
+# ----------------------------------------------------------------------------------------------------- finding a key
 
 
-def _follow(cls: type[BaseModel], steps: Sequence[str]) -> tuple[list[Found], list[type[BaseModel]]]:
-    """The keys that a place stands for, one for each kind that has it, and the classes below it."""
-    groups: list[type[BaseModel]] = [cls]
-    found: list[Found] = []
+def _follow(cls: type[BaseModel], steps: Sequence[str]) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
+    """The classes that have the last step as a key, one for each kind, and the classes below it."""
+    owners: list[type[BaseModel]] = []
+    groups = [cls]
     for step in steps:
-        having = [group for group in groups if step in group.model_fields]
-        if having:
-            found = [Found(group, step) for group in having]
-            groups = _distinct(below for each in found for below in _below(each.field.annotation))
+        if owners := [group for group in groups if step in group.model_fields]:
+            groups = list(dict.fromkeys(below for owner in owners for below in _below(owner, step)))
         else:
-            found, groups = [], [group for group in groups if step in kinds_of(group)]
-    return _without_repeats(found), groups
+            groups = [group for group in groups if step in kinds_of(group)]
+    return owners, groups
 
 
-def _without_repeats(found: Sequence[Found]) -> list[Found]:
-    """Kinds that say the same of a key say it once."""
-    if len({tuple(_leaf(each)) for each in found}) == 1:
-        return list(found[:1])
-    return list(found)
+def _below(cls: type[BaseModel], name: str) -> list[type[BaseModel]]:
+    """The configuration classes in the type of a key."""
+    return list(dict.fromkeys(structure for _, structure in structures_within(cls.model_fields[name].annotation)))
 
 
-def _below(annotation: Any) -> list[type[BaseModel]]:
-    """The configuration classes in a type, also as entries of a list."""
-    below: list[type[BaseModel]] = []
-    for member in members_of(annotation):
-        if isinstance(member, type) and issubclass(member, BaseModel):
-            below.append(member)
-        elif get_origin(member) in (list, tuple):
-            below += _below(get_args(member)[0])
-    return _distinct(below)
-
-
-def _distinct(classes: Iterator[type[BaseModel]] | Sequence[type[BaseModel]]) -> list[type[BaseModel]]:
-    return list(dict.fromkeys(classes))
-
-
-def keys(cls: type[BaseModel], place: Place = ()) -> Iterator[str]:
-    """Every key of the tree, dotted; those of several kinds once."""
-    seen: dict[str, None] = {}
-    for name, field in cls.model_fields.items():
-        here = (*place, name)
-        seen[".".join(map(str, here))] = None
-        for group in _below(field.annotation):
-            seen |= dict.fromkeys(keys(group, here))
-    yield from seen
-
-
-def _advice(cls: type[BaseModel], key: str, known: Sequence[str]) -> str:
-    """Which keys may be meant: those of the same last name, else of the nearest ones, else those that it is part of,
-    else what there is where it is looked for."""
-    names = {each: each.rpartition(".")[2] for each in known if not key.startswith(f"{each}.")}
-    last = key.rpartition(".")[2]
-    like = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
-    near = [each for name in like for each in names if names[each] == name]
-    same = [each for each in names if names[each] == last]
-    within = [each for each in names if len(last) > 2 and last in names[each]]
-    if meant := list(dict.fromkeys(same or near or within)):
-        meant.sort(key=lambda each: difflib.SequenceMatcher(None, key, each).ratio(), reverse=True)
+def _advice(cls: type[BaseModel], key: str) -> str:
+    """The keys with the same last name, else with a similar one, else with one that contains it, else the keys at the
+    place."""
+    names = {other: other.rpartition(".")[2] for other in keys(cls) if not key.startswith(f"{other}.")}
+    parent, _, last = key.rpartition(".")
+    similar = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
+    if meant := (
+        [other for other, name in names.items() if name == last]
+        or [other for match in similar for other, name in names.items() if name == match]
+        or [other for other, name in names.items() if len(last) > 2 and last in name]
+    ):
+        meant.sort(key=lambda other: difflib.SequenceMatcher(None, key, other).ratio(), reverse=True)
         return f"did you mean {' or '.join(meant[:3])}?"
-    parent = key.rpartition(".")[0]
     groups = _follow(cls, parent.split("."))[1] if parent else []
     if not groups:
         return f"the keys at the top are {', '.join(cls.model_fields)}"
@@ -192,64 +139,47 @@ def _advice(cls: type[BaseModel], key: str, known: Sequence[str]) -> str:
     return f"{parent} has {', '.join(dict.fromkeys(below))}"
 
 
-# ---------------------------------------------------------------------------------------------------------- what it is
+def _value(tree: Tree, key: str) -> Tree:
+    """The value at a key, of a list of corpora that of each; PydanticUndefined for a missing key."""
+    for step in key.split("."):
+        if isinstance(tree, list) and step.isdecimal() and int(step) < len(tree):
+            tree = tree[int(step)]
+        elif isinstance(tree, list):
+            tree = [entry.get(step) for entry in tree if isinstance(entry, dict)]
+        elif isinstance(tree, dict) and step in tree:
+            tree = tree[step]
+        elif not (isinstance(tree, dict) and tree.get("kind") == step):
+            return PydanticUndefined
+    return tree
 
 
-def _leaf(found: Found) -> list[str]:
-    """A key's meaning, type, default, and where it comes from."""
-    owner = found.owner
-    lines = _paragraph(meaning(owner, found.name))
-    lines += _row("type", _type(owner, found.name))
-    lines += _row("default", _default_of(owner, found.name))
-    if found.kinds:
-        return lines + _row("of", f"{', '.join(found.kinds)}: {_kind(owner)}")
-    return lines + _row("part of", _summary(owner))
+# ---------------------------------------------------------------------------------------------------- describing it
 
 
-def _group(groups: Sequence[type[BaseModel]]) -> list[str]:
-    """The keys of a group; where it is a choice, the kinds and the keys of each."""
-    if not groups:
-        return []
-    if len(groups) == 1 and not kinds_of(groups[0]):
-        return ["", "keys:", *_table(_rows(groups))]
-    lines = ["", "kinds:"]
-    lines += _table([(", ".join(kinds_of(group)), _kind(group)) for group in groups])
-    for group in groups:
-        if rows := [row for row in _rows([group]) if row[0] != "kind"]:
-            lines += ["", f"keys of {', '.join(kinds_of(group)) or group.__name__}:", *_table(rows)]
-    return lines
+def _rows(cls: type[BaseModel]) -> list[Row]:
+    schema, rows = json_schema(cls), []
+    for name, field in schema["properties"].items():
+        kind, value = _type(cls, name, field), field.get("default", PydanticUndefined)
+        if name in schema.get("required", ()):
+            default, brief = "none: it must be given", "must be given"
+        elif isinstance(value, dict):
+            default, brief = _written(value), f"default {value['kind']}" if "kind" in value else ""
+        else:
+            default = _written(value)
+            brief = f"default {default}"
+        rows.append(Row(name, field["description"], kind, default, f"{kind}; {brief}" if brief else kind))
+    return rows
 
 
-def _kind(group: type[BaseModel]) -> str:
-    """A kind in a line: the formula and its source, where it has one, else its first sentence."""
-    formula, source = getattr(group, "formula", None), getattr(group, "source", None)
-    if formula is None or source is None:
-        return _summary(group)
-    return f"{formula}   ({source})"
+def _type(cls: type[BaseModel], name: str, field: Mapping[str, Any]) -> str:
+    if not (groups := _below(cls, name)):
+        return _type_words(field)
+    kinds = dict.fromkeys(kind for group in groups for kind in kinds_of(group))
+    words = f"one of {', '.join(kinds)}" if len(kinds) > 1 else "a group of keys"
+    return f"{words}, or null" if type(None) in get_args(cls.model_fields[name].annotation) else words
 
 
-def _rows(groups: Sequence[type[BaseModel]]) -> list[tuple[str, str]]:
-    return [
-        (name, "; ".join(filter(None, (_type(group, name), _short_default(field)))))
-        for group in groups
-        for name, field in group.model_fields.items()
-    ]
-
-
-def _type(owner: type[BaseModel], name: str) -> str:
-    if groups := _below(owner.model_fields[name].annotation):
-        kinds = [kind for group in groups for kind in kinds_of(group)]
-        what = f"one of {', '.join(dict.fromkeys(kinds))}" if len(kinds) > 1 else "a group of keys"
-        return f"{what}, or null" if type(None) in get_args(owner.model_fields[name].annotation) else what
-    return _schema_words(_schema(owner)["properties"][name])
-
-
-@cache
-def _schema(owner: type[BaseModel]) -> dict[str, Any]:
-    return owner.model_json_schema()
-
-
-_KINDS = {
+_TYPES = {
     "integer": "a whole number",
     "number": "a number",
     "boolean": "true or false",
@@ -268,15 +198,15 @@ _BOUNDS = {
 }
 
 
-def _schema_words(schema: Mapping[str, Any]) -> str:
+def _type_words(schema: Mapping[str, Any]) -> str:
     """A type and its bounds in words, from its JSON schema."""
     if "anyOf" in schema:
-        return " or ".join(_schema_words(each) for each in schema["anyOf"])
+        return " or ".join(map(_type_words, schema["anyOf"]))
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     if "const" in schema:
         return str(schema["const"])
-    word = "a path" if schema.get("format") == "path" else _KINDS[schema["type"]]
+    word = "a path" if schema.get("format") == "path" else _TYPES[schema["type"]]
     bounds = [words.format(_number(schema[name])) for name, words in _BOUNDS.items() if name in schema]
     return f"{word}, {' and '.join(bounds)}" if bounds else word
 
@@ -285,26 +215,29 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) and value < 1 << 33 else f"{value:g}"
 
 
-def _default_of(owner: type[BaseModel], name: str) -> str:
-    field = owner.model_fields[name]
-    if field.is_required():
-        return "none: it must be given"
-    return _written(_plain_value(field.get_default(call_default_factory=True)))
+def _leaf(owner: type[BaseModel], name: str) -> list[str]:
+    """Meaning, type and default of a key, and the class that it belongs to."""
+    (row,) = (row for row in _rows(owner) if row.name == name)
+    kinds = kinds_of(owner)
+    whole = ("of", f"{', '.join(kinds)}: {summary(owner)}") if kinds else ("part of", summary(owner))
+    return [*_wrap("  ", row.meaning), *_entry("type", row.type), *_entry("default", row.default), *_entry(*whole)]
 
 
-def _short_default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "must be given"
-    value = _plain_value(field.get_default(call_default_factory=True))
-    if isinstance(value, dict):
-        return f"default {value['kind']}" if "kind" in value else ""
-    return f"default {_written(value)}"
+def _group(groups: Sequence[type[BaseModel]]) -> list[str]:
+    """The keys of a group; of a choice the kinds and the keys of each."""
+    if not groups:
+        return []
+    if len(groups) == 1 and not kinds_of(groups[0]):
+        return ["", "keys:", *_table((row.name, row.brief) for row in _rows(groups[0]))]
+    lines = ["", "kinds:", *_table((", ".join(kinds_of(group)), summary(group)) for group in groups)]
+    for group in groups:
+        if rows := [(row.name, row.brief) for row in _rows(group) if row.name != "kind"]:
+            lines += ["", f"keys of {', '.join(kinds_of(group)) or group.__name__}:", *_table(rows)]
+    return lines
 
 
-def _plain_value(value: Any) -> Tree:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    return list(value) if isinstance(value, tuple) else value
+def _of_kind(owner: type[BaseModel]) -> list[str]:
+    return [f"of kind {', '.join(kinds_of(owner))}:"]
 
 
 def _written(value: Tree) -> str:
@@ -312,77 +245,22 @@ def _written(value: Tree) -> str:
     if value is PydanticUndefined:
         return "not there"
     if isinstance(value, dict):
-        return clip("{" + ", ".join(f"{key}: {_written(each)}" for key, each in value.items()) + "}", 400)
+        return clip("{" + ", ".join(f"{key}: {_written(entry)}" for key, entry in value.items()) + "}", 400)
     if isinstance(value, list):
         return clip("[" + ", ".join(map(_written, value)) + "]", 400)
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _value(tree: Tree, key: str) -> Tree:
-    """What stands at a key, PydanticUndefined where nothing does: of several corpora the keys of each one."""
-    for step in key.split("."):
-        if isinstance(tree, list) and step.isdecimal() and int(step) < len(tree):
-            tree = tree[int(step)]
-        elif isinstance(tree, list):
-            tree = [each.get(step) for each in tree if isinstance(each, dict)]
-        elif isinstance(tree, dict) and step in tree:
-            tree = tree[step]
-        elif not (isinstance(tree, dict) and tree.get("kind") == step):
-            return PydanticUndefined
-    return tree
+def _wrap(label: str, text: str) -> list[str]:
+    """Text in lines, the first after a label and the others below its beginning."""
+    return textwrap.wrap(text, WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
 
 
-# ---------------------------------------------------------------------------------------------------------- docstrings
+def _entry(label: str, text: str) -> list[str]:
+    return _wrap(f"  {label:<10}", text)
 
 
-def _doc(owner: type[BaseModel]) -> str:
-    return _plain(inspect.cleandoc(owner.__doc__ or ""))
-
-
-def _summary(owner: type[BaseModel]) -> str:
-    """The first paragraph of a class' docstring."""
-    return " ".join(_doc(owner).partition("\n\n")[0].split())
-
-
-@cache
-def _docstrings(owner: type[BaseModel]) -> dict[str, str]:
-    """The text under each field, as it stands in the source: of the class itself before that of its bases."""
-    found: dict[str, str] = {}
-    for each in reversed(owner.__mro__):
-        if not issubclass(each, BaseModel) or each is BaseModel:
-            continue
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        assert isinstance(body, ast.ClassDef)
-        for field, text in zip(body.body, body.body[1:], strict=False):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-                and isinstance(text.value.value, str)
-            ):
-                found[field.target.id] = inspect.cleandoc(text.value.value)
-    return found
-
-
-def _plain(text: str) -> str:
-    return text.replace("`", "")
-
-
-def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent="  ", subsequent_indent="  ")
-
-
-def _row(label: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
-
-
-def _table(rows: Sequence[tuple[str, str]]) -> list[str]:
+def _table(rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:
+    rows = list(rows)
     width = max((len(label) for label, _ in rows), default=0) + 2
-    return [
-        line
-        for label, text in rows
-        for line in textwrap.wrap(
-            text or "-", WIDTH, initial_indent=f"  {label:<{width}}", subsequent_indent=" " * (width + 2)
-        )
-    ]
+    return [line for label, text in rows for line in _wrap(f"  {label:<{width}}", text or "-")]

@@ -1,20 +1,21 @@
-"""Where a place of the tree stands among the configuration classes, and the other way round."""
+"""Places of a configuration tree and the classes that stand there; annotations of choices."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from nmt.config.yaml_source import Place, Tree
 
 
 def members_of(annotation: Any) -> list[Any]:
-    """The types of a union, without None; of anything else, itself."""
+    """The members of a union, without None; for another type, the type itself."""
     if get_origin(annotation) is Annotated:
         return members_of(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -23,54 +24,86 @@ def members_of(annotation: Any) -> list[Any]:
 
 
 def structures_of(annotation: Any) -> list[type[BaseModel]]:
-    """The configuration classes in a type; more than one where the key `kind` chooses."""
-    # asked for the origin first, for to Python 3.10 list[int] is an instance of type
+    """The configuration classes in a type; several where the key `kind` chooses."""
+    # in Python 3.10 list[int] is an instance of type
     members = [member for member in members_of(annotation) if get_origin(member) is None]
     return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 
 def choices_of(annotation: Any) -> list[Any]:
-    """The values of the literals in a type."""
+    """The values of all literals in a type."""
     return [value for member in members_of(annotation) if get_origin(member) is Literal for value in get_args(member)]
 
 
 def kinds_of(structure: type[BaseModel]) -> list[str]:
-    """What the key `kind` may say for this class; nothing for a class without one."""
+    """The values of the key `kind` for this class; empty for a class without one."""
     field = structure.model_fields.get("kind")
     return [] if field is None else choices_of(field.annotation)
 
 
 @dataclass(frozen=True)
 class DefaultKind:
-    """In the annotation of a choice: what `kind` is where it is left out."""
+    """In the annotation of a choice: the kind where `kind` is left out."""
 
     kind: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._fill_in, handler(source))
 
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        choice = handler(schema)
+        default = choice["discriminator"]["mapping"][self.kind]
+        return {
+            "anyOf": [{"$ref": default}, *_explicit(option for option in choice["oneOf"] if option["$ref"] != default)]
+        }
+
     def _fill_in(self, value: Tree) -> Tree:
         return {"kind": self.kind, **value} if isinstance(value, dict) else value
 
 
+class _BareKind:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_from_name, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        choice = handler(schema)
+        options = choice["anyOf"] if "anyOf" in choice else list(_explicit(choice["oneOf"]))
+        fields = [handler.resolve_ref_schema(option).get("properties", {}).get("kind", {}) for option in options]
+        names = [name for field in fields for name in field.get("enum", [field["const"]] if "const" in field else [])]
+        return {"anyOf": [{"type": "string", "enum": names}, *options]}
+
+
+def _explicit(options: Iterable[JsonSchemaValue]) -> Iterator[JsonSchemaValue]:
+    """The options of a choice, each with a `kind` that must be written."""
+    return ({**option, "required": ["kind"]} for option in options)
+
+
+def _from_name(value: Tree) -> Tree:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+BareKind = _BareKind()
+"""In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""
+
+
 def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
-    """The class that a node of this type has: the only one, or the one of its kind."""
+    """The class of a node: the only class in its type, or the one of its kind."""
     structures = structures_of(annotation)
     if len(structures) > 1:
-        defaults = [each.kind for each in get_args(annotation) if isinstance(each, DefaultKind)]
+        defaults = [default.kind for default in get_args(annotation) if isinstance(default, DefaultKind)]
         kind = node.get("kind", *defaults) if isinstance(node, dict) else None
         structures = [structure for structure in structures if kind in kinds_of(structure)]
     return structures[0] if structures else None
 
 
 def _child(annotation: Any, node: Tree, step: str | int) -> Any:
-    """The type of the entry `step` of a node; None where the classes have no such entry."""
+    """The type of the entry `step` of a node; None for an unknown entry."""
     structure = pick(annotation, node)
     if structure is not None and isinstance(step, str):
         field = structure.model_fields.get(step)
         if field is None:
             return None
-        defaults = [each for each in field.metadata if isinstance(each, DefaultKind)]
+        defaults = [default for default in field.metadata if isinstance(default, DefaultKind)]
         return Annotated[field.annotation, defaults[0]] if defaults else field.annotation
     for member in members_of(annotation):
         arguments = get_args(member)
@@ -82,7 +115,7 @@ def _child(annotation: Any, node: Tree, step: str | int) -> Any:
 
 
 def _entry(node: Tree, step: str | int) -> Tree:
-    """What stands at `step` of a node; None where nothing does, as at a missing key."""
+    """The entry `step` of a node; None for a missing one."""
     if isinstance(node, dict):
         return node.get(step)
     return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
@@ -98,20 +131,20 @@ def follow(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[Tree, Any]:
 
 
 def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> tuple[Place, Any]:
-    """The place and type of a pydantic error location, which also names the union members that it went through.
+    """The place and type of a pydantic error location, which also contains the names of union members.
 
-    A missing or unknown kind is at the key `kind` of its section, but with the type of the section.
+    The place of a missing or unknown kind is the key `kind`, but its type is that of the section.
     """
     place: Place = ()
     annotation: Any = cls
-    named = False  # whether the location has already named the member of the union that we stand at
+    named = False  # True after the name of a union member
     for step in location:
         if len(members_of(annotation)) > 1 and not named:
             named = True
             continue
         child = _child(annotation, tree, step)
         if child is None and not structures_of(annotation):
-            break  # pydantic's label of a type or of a key, below which there is no place of ours
+            break  # pydantic's label of a type or of a key
         place, annotation, named = (*place, step), child, False
         tree = _entry(tree, step)
     if isinstance(tree, dict) and len(structures_of(annotation)) > 1 and not named:
@@ -119,22 +152,18 @@ def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> t
     return place, annotation
 
 
-def walk(
-    cls: type[BaseModel], place: Place = (), seen: tuple[type[BaseModel], ...] = ()
-) -> Iterator[tuple[Place, type[BaseModel]]]:
-    """Every class in the tree with a place where it can stand; lists by their first entry."""
-    if cls in seen:
-        return
-    yield place, cls
-    for name, field in cls.model_fields.items():
-        yield from _walk_type(field.annotation, (*place, name), (*seen, cls))
-
-
-def _walk_type(
-    annotation: Any, place: Place, seen: tuple[type[BaseModel], ...]
-) -> Iterator[tuple[Place, type[BaseModel]]]:
-    for structure in structures_of(annotation):
-        yield from walk(structure, place, seen)
+def structures_within(annotation: Any) -> list[tuple[Place, type[BaseModel]]]:
+    """The configuration classes in a type, each with its place there; lists by their first entry."""
+    structures: list[tuple[Place, type[BaseModel]]] = [((), structure) for structure in structures_of(annotation)]
     for member in members_of(annotation):
         if get_origin(member) in (list, tuple):
-            yield from _walk_type(get_args(member)[0], (*place, 0), seen)
+            structures += [((0, *place), structure) for place, structure in structures_within(get_args(member)[0])]
+    return structures
+
+
+def walk(cls: type[BaseModel], place: Place = ()) -> Iterator[tuple[Place, type[BaseModel]]]:
+    """Every class in the tree with a place where it can stand; lists by their first entry."""
+    yield place, cls
+    for name, field in cls.model_fields.items():
+        for below, structure in structures_within(field.annotation):
+            yield from walk(structure, (*place, name, *below))

@@ -1,7 +1,7 @@
-"""Configuration as frozen trees: from YAML and `--set` overrides to typed records, with errors that name their place.
+"""Typed configuration trees from YAML and `--set` overrides.
 
-A configuration class derives from `Structure` and lives beside what it configures. A choice between several classes is
-a union discriminated by a `kind` literal. Reading goes in two steps, so that every error knows the line it is about:
+A configuration class derives from `Structure` and stands in the package that it configures. A choice between classes is
+a union discriminated by a `kind` literal. Reading has two steps, so that every error names its line:
 
     document = load_document(Path("config.yaml"), ["seed=3"])  # text -> plain tree, each key with its line
     experiment = validate(Experiment, document)                # plain tree -> typed tree
@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from typing import TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt.config.errors import describe_faults
 from nmt.config.yaml_source import Document, Place, Tree, dotted, load_document, parse_document, write
@@ -25,30 +25,22 @@ AnyStructure = TypeVar("AnyStructure", bound="Structure")
 
 
 class Structure(BaseModel):
-    """Base of every configuration class: frozen, no unknown keys, no silent change of type, no infinity or NaN.
+    """Base of every configuration class: frozen and strict; unknown keys, infinity and NaN are errors.
 
-    An int is accepted where a float is due; text for a number, a bool for an int, or 2.0 for an int is an error.
+    An int is accepted for a float; text for a number, a bool for an int, or 2.0 for an int is an error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
 
 
-def _bare_kind(value: Tree) -> Tree:
-    return {"kind": value} if isinstance(value, str) else value
-
-
-BareKind = BeforeValidator(_bare_kind)
-"""In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""
-
-
 def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
     """The typed tree of a document.
 
-    Raises InputError in one line: the first fault with its mark, dotted key, what is wrong and what would be right,
-    then how many more there are. A misspelt key goes before the missing key that it was meant for.
+    Raises InputError with the first fault (mark, dotted key, found and expected value) and the number of the others.
+    A misspelt key takes precedence over the missing key.
     """
     try:
-        # By way of JSON, for which pydantic's strict mode takes a list for a tuple and text for a path, and no more.
+        # From JSON, pydantic's strict mode accepts a list for a tuple and text for a path.
         return cls.model_validate_json(json.dumps(document.tree))
     except ValidationError as error:
         faults = describe_faults(cls, document, error.errors(include_url=False))
@@ -57,12 +49,12 @@ def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
 
 
 def dump(structure: Structure) -> str:
-    """The structure as YAML, every key written, in the order of the classes. Reading it back gives its equal."""
+    """The structure as YAML with every key, in the order of the classes; parsed again it is the same."""
     return write(structure.model_dump(mode="json"))
 
 
 def differences(a: Structure, b: Structure) -> list[str]:
-    """The dotted keys at which two structures differ, in the order of the classes; of two kinds only the kind."""
+    """The dotted keys at which two structures differ, in the order of the classes; for different kinds only `kind`."""
     return [dotted(place) for place in _different(a.model_dump(mode="json"), b.model_dump(mode="json"), ())]
 
 

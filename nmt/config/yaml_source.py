@@ -1,7 +1,7 @@
-"""A configuration as it was written: YAML text and `--set` overrides to a plain tree that knows the line of each key.
+"""Parser of YAML and `--set` overrides to a plain tree with the line of each key.
 
-The dialect is YAML 1.2 where 1.1 surprises: `1e-3` is a number, `no`, `on` and `12:30` are text, `010` is ten. No text
-can build anything but plain data.
+Plain words follow YAML 1.2, not 1.1: `1e-3` is a number, `no`, `on` and `12:30` are text, `010` is ten. Only plain data
+can be built.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ Tree: TypeAlias = Any
 """Plain YAML data: dict with str keys, list, str, int, float, bool or None."""
 
 Marker: TypeAlias = Callable[[yaml.Node], str]
-"""Names where a node was written."""
+"""Function from a node to the mark of its line."""
 
 MAX_BYTES = 1 << 20
 MAX_ENTRIES = 100_000
 MAX_CHARACTERS = 4 << 20
 MAX_DEPTH = 50
-"""A configuration with more is a mistake, or aliases of aliases that would fill the memory."""
+"""Limits of a configuration, against aliases of aliases that would fill the memory."""
 
 MAX_DIGITS = 100
-"""Of a whole number; Python itself takes long over thousands."""
+"""Maximum length of a whole number; Python takes long for thousands of digits."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A configuration before validation: the plain tree, and for each place where it was written.
+    """A configuration before validation: a plain tree and the mark of each place in it.
 
-    `marks` holds a mark ("config.yaml:12" or "--set seed=3") for the root and for every key and list entry, but for
-    what lies inside an override's value, which has the mark of the override.
+    `marks` holds a mark ("config.yaml:12" or "--set seed=3") for the root and for every key and list entry. The inner
+    places of an override's value have the mark of the override.
     """
 
     tree: dict[str, Tree]
     marks: Mapping[Place, str]
 
     def mark(self, place: Place) -> str:
-        """The mark of `place`, or of the innermost written place that encloses it."""
+        """The mark of `place`, or of the innermost place with a mark that encloses it."""
         while place not in self.marks:
             place = place[:-1]
         return self.marks[place]
@@ -57,7 +57,7 @@ class Document:
 def load_document(path: Path, overrides: Sequence[str] = ()) -> Document:
     """Read a YAML file and apply `dotted.key=value` overrides in order.
 
-    Raises InputError for a file that cannot be read or is no YAML mapping, a key written twice, a malformed override.
+    Raises InputError for an unreadable file, invalid YAML, a duplicate key and a malformed override.
     """
     try:
         data = read_whole(path, most=MAX_BYTES)
@@ -76,7 +76,7 @@ def load_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 
 
 def parse_document(text: str, name: str, overrides: Sequence[str] = ()) -> Document:
-    """Parse YAML text; `name` stands for the file in marks and errors. See `load_document`."""
+    """Parse YAML text; `name` is the file name in marks and errors. See `load_document`."""
     node = _compose(text, lambda line: f"{name}:{line}")
     if node is None:
         raise InputError(f"{name}: is empty; a configuration needs at least one 'key: value' line")
@@ -92,17 +92,17 @@ def parse_document(text: str, name: str, overrides: Sequence[str] = ()) -> Docum
 
 
 def write(tree: Tree) -> str:
-    """Plain data as YAML text that reads back as the same data; keys keep their order."""
+    """Plain data as YAML text that parses to the same data; keys keep their order."""
     return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000))
 
 
 def dotted(place: Place) -> str:
-    """A place as the user writes it: model.encoder.layers."""
+    """A place in the notation of `--set`: model.encoder.layers."""
     return ".".join(str(step) for step in place)
 
 
 def describe(value: Tree) -> str:
-    """A value in an error message, as the user wrote it."""
+    """A value in the words of an error message."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -117,18 +117,18 @@ def describe(value: Tree) -> str:
 
 
 def clip(text: str, limit: int = 80) -> str:
-    """Text on one line, cut where it is long."""
+    """Text on one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 class _Loader(yaml.SafeLoader):
-    """Text to nodes, with our idea of a plain word. `_construct` makes plain data of the nodes."""
+    """Parser from text to nodes, with the plain words of YAML 1.2."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - in place of what PyYAML keeps here
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - replaces PyYAML's own
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        # Refused at once: the scanner takes seconds for what is nested so deeply that Python refuses to go on.
+        # Checked here, because the scanner takes seconds to reach Python's recursion limit.
         self.depth = getattr(self, "depth", 0) + 1
         if self.depth > MAX_DEPTH:
             raise RecursionError
@@ -138,15 +138,15 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """The writer with the same idea of a plain word, so that round trips are exact."""
+    """Writer with the same plain words, so that round trips are exact."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - in place of what PyYAML keeps here
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - replaces PyYAML's own
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        # PyYAML writes U+0085 and the like as they are and then reads them as line breaks; in double quotes it escapes.
+        # PyYAML reads an unquoted U+0085 as a line break; double quotes make it write an escape.
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
 
 
@@ -157,7 +157,7 @@ NUMBER = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(_[0-9]+)*(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 for _tag, _pattern, _first in (
-    # PyYAML asks only the patterns listed for a word's first character; "" stands for the empty word.
+    # PyYAML selects patterns by a word's first character; "" stands for the empty word.
     ("bool", re.compile(r"true|True|TRUE|false|False|FALSE"), [*"tTfF"]),
     ("null", re.compile(r"~|null|Null|NULL|"), [*"~nN", ""]),
     ("int", INTEGER, [*"-+0123456789"]),
@@ -168,28 +168,28 @@ for _tag, _pattern, _first in (
 
 
 def _compose(text: str, mark: Callable[[int], str]) -> yaml.Node | None:
-    """The root node, None where there is none. `mark` names a line in errors."""
+    """The root node; None for empty text. `mark` names a line in errors."""
     try:
         return _Loader(text).get_single_node()
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(f"{mark(line)}: the character U+{error.character:04X} is not allowed in YAML") from None
     except yaml.MarkedYAMLError as error:
-        where = error.problem_mark or error.context_mark
+        position = error.problem_mark or error.context_mark
         problem = " ".join((error.problem or error.context or "bad syntax").split())
         if problem == "but found another document":
             problem = "a second document starts here; a configuration is one"
         if "'\\t'" in problem:
             problem = "indented with a tab; use spaces"
-        raise InputError(f"{mark(where.line + 1 if where else 1)}: not valid YAML: {problem}") from None
+        raise InputError(f"{mark(position.line + 1 if position else 1)}: not valid YAML: {problem}") from None
     except RecursionError:
         raise InputError(f"{mark(1)}: nested too deeply") from None
-    except (ValueError, OverflowError):  # PyYAML lets chr() fail on an escape beyond the last character
+    except (ValueError, OverflowError):  # chr() of an escape beyond the last character
         raise InputError(f"{mark(1)}: not valid YAML: an escape that is no character") from None
 
 
 def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, str], open_: frozenset[int]) -> Tree:
-    """Plain data from a node, noting the mark of each place. `open_`: the nodes around this one, to refuse cycles."""
+    """Plain data from a node; adds the mark of each place to `marks`. `open_` holds the enclosing nodes."""
     here = mark(node)
     if id(node) in open_:
         raise InputError(f"{here}: an alias may not stand for something that contains it")
@@ -233,7 +233,9 @@ def _scalar(node: yaml.ScalarNode, here: str) -> Tree:
         if kind == "bool":
             return {"true": True, "false": False}[text.lower()]
         if kind == "int":
-            return _integer(text)
+            if len(text) > MAX_DIGITS:
+                raise ValueError(text)
+            return int(text)
         if kind == "float":
             return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
         if kind == "str":
@@ -251,15 +253,8 @@ def _text(text: str, here: str) -> str:
     return text
 
 
-def _integer(text: str) -> int:
-    """Raises ValueError for a number that is too large."""
-    if len(text) > MAX_DIGITS:
-        raise ValueError(text)
-    return int(text)
-
-
 def _characters(tree: Tree) -> int:
-    """Of all texts in a tree; one that stands at several places counts at each."""
+    """Number of characters in all texts of a tree, with each occurrence of an alias."""
     if isinstance(tree, dict):
         return sum(len(key) + _characters(value) for key, value in tree.items())
     if isinstance(tree, list):
@@ -268,14 +263,13 @@ def _characters(tree: Tree) -> int:
 
 
 def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> None:
-    """Set one place of `tree`. Sections on the way are made where they are missing; a list entry must exist."""
+    """Set one place of `tree`. Missing sections on the way are created; a list entry must exist."""
     mark = f"--set {clip(override)}"
     name, equals, text = override.partition("=")
     keys = [key.strip() for key in name.split(".")]
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         raise InputError(f"{mark}: expected dotted.key=value, for example model.encoder.layers=2")
     node = _compose(text, lambda line: mark)
-    # The value's own marks are dropped: all of it was written by this override.
     value = None if node is None else _construct(node, (), lambda part: mark, {}, frozenset())
 
     parent: Tree = tree
@@ -292,8 +286,8 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
             raise InputError(f"{mark}: {dotted(place)} is {describe(parent)}, so it has no key {key!r}")
         place = (*place, index)
         if depth == len(keys) - 1:
-            for inside in [other for other in marks if other[: len(place)] == place]:
-                del marks[inside]
+            for inner in [known for known in marks if known[: len(place)] == place]:
+                del marks[inner]
             marks[place] = mark
             parent[index] = value
             return

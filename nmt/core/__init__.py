@@ -1,1 +1,1 @@
-"""What everything stands on: records, configuration structure, errors, devices, seeds, logging."""
+"""Foundations: records, errors, files, lines, log, devices and seeds."""

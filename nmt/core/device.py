@@ -1,20 +1,18 @@
-"""Where tensors live and in which precision they are multiplied."""
+"""Devices and the precision of matrix products."""
 
 from __future__ import annotations
 
-import ctypes
-import platform
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import torch
 
-from nmt.core import log
+from nmt.core import log, memory
 from nmt.core.errors import InputError
-from nmt.core.onednn_cache import keep_half
+from nmt.core.onednn_cache import limit_cache_for_training
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 
@@ -25,44 +23,42 @@ _DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.b
 class Compute:
     """A device and the precision of its matrix products; weights themselves are always float32.
 
-    With ``int8``, which is for translation on a CPU, the large ones are of integers (``nmt.nn.quantized``) and the
-    others in the fastest precision that the CPU has.
+    With ``int8``, for translation on a CPU, the large products are of integers (``nmt.nn.quantized``) and the others in
+    the fastest precision of the CPU.
     """
 
     device: torch.device
     precision: Precision
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Inside it matrix products run in the precision."""
+        """Context in which matrix products run in the precision."""
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the tensors that are multiplied."""
+        """Type of the tensors that are multiplied."""
         if self.precision == "int8":
             return torch.bfloat16 if _cpu_has_bfloat16() else torch.float32
         return _DTYPES[self.precision]
 
     @property
     def label(self) -> str:
-        """For people: ``cpu (2 threads), bfloat16``."""
-        if self.device.type == "cuda":
-            where = f"{self.device} ({torch.cuda.get_device_name(self.device)})"
-        else:
-            where = f"{self.device} ({torch.get_num_threads()} threads)"
-        return f"{where}, {self.precision}"
+        """Description for people: ``cpu (2 threads), bfloat16``."""
+        on_gpu = self.device.type == "cuda"
+        detail = torch.cuda.get_device_name(self.device) if on_gpu else f"{torch.get_num_threads()} threads"
+        return f"{self.device} ({detail}), {self.precision}"
 
 
 def compute(device: str, precision: str) -> Compute:
-    """The device and precision that a user's words stand for.
+    """Parse the values of ``--device`` and ``--precision`` and set up the allocator and caches of the CPU.
 
-    ``device``: auto, cpu, cuda or cuda:N; auto takes CUDA where it is. ``precision``: auto, float32, bfloat16, float16
-    or int8; auto takes bfloat16 where the hardware multiplies it (float16 on a GPU that does not), else float32 with a
-    notice. Raises InputError for what is unknown or not there: nothing falls back in silence.
+    ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, bfloat16, float16 or int8;
+    auto takes bfloat16 where the hardware multiplies it (float16 on other GPUs), else float32 with a notice. Raises
+    InputError for unknown values and missing devices.
     """
     chosen = _device(device)
-    _keep_memory()
-    keep_half()
+    memory.keep_freed_memory()
+    limit_cache_for_training()
     return Compute(chosen, _precision(precision, chosen))
 
 
@@ -94,15 +90,16 @@ def _precision(name: str, device: torch.device) -> Precision:
         log.warning("this CPU only emulates bfloat16; --precision float32 will be faster")
     if name == "int8" and device.type == "cuda":
         raise InputError("--precision int8: is for CPUs; use bfloat16 or float16 on CUDA devices")
-    for precision in ("float32", "bfloat16", "float16", "int8"):
+    precisions: tuple[Precision, ...] = get_args(Precision)
+    for precision in precisions:
         if name == precision:
             return precision
-    raise InputError(f"--precision {name}: is none of auto, float32, bfloat16, float16, int8")
+    raise InputError(f"--precision {name}: is none of auto, {', '.join(precisions)}")
 
 
 @cache
 def _cpu_has_bfloat16() -> bool:
-    """Whether the CPU multiplies bfloat16 itself and torch can run an LSTM in it."""
+    """True where the CPU multiplies bfloat16 in hardware and PyTorch can run an LSTM in it."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split()
     except OSError:
@@ -115,17 +112,3 @@ def _cpu_has_bfloat16() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _keep_memory() -> None:
-    """Has glibc's allocator keep freed memory instead of handing it back to the system.
-
-    Large tensors would otherwise be mapped anew, page by page, at every operation: measured, that is a tenth of the
-    training time and half of the search time on a CPU. Elsewhere than on glibc it does nothing.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return
-    mmap_threshold, trim_threshold = -3, -1  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h
-    libc = ctypes.CDLL(None)
-    libc.mallopt(mmap_threshold, 32 << 20)  # the most that all versions take; more has brought no further speed
-    libc.mallopt(trim_threshold, (1 << 31) - 1)

@@ -1,32 +1,27 @@
-"""The one error that is the user's to mend."""
+"""The error for faults of the input."""
 
 from __future__ import annotations
 
 import re
 
 LONGEST = 1000
-"""Characters of a message; what is cut out is in its middle, for the place stands first and the advice last."""
+"""Maximum number of characters in a message; a longer one is cut in its middle, between the place and the advice."""
 
-_ENDS = re.compile(r"\s*[\r\n]\s*")
+_LINE_END = re.compile(r"\s*[\r\n]\s*")
 
 
 class InputError(Exception):
     """A fault of the input, the command line or the configuration.
 
-    The message is one plain line that names the file, line or key and says what to do, whatever characters the input
-    has put into it. The command line prints it without a traceback and exits with code 2; a library user may catch it
-    like any exception.
+    The message is one plain line that names the file, line or key and says what to do. Line ends and control characters
+    that it quotes from the input are replaced. The command line prints the message without a traceback and exits with
+    code 2; a library user may catch the error like any exception.
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(_plain(message))
-
-
-def _plain(message: str) -> str:
-    """Without what would end the line, or steer the terminal that shows it."""
-    if len(message) > LONGEST:
-        message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
-    if message.isprintable():
-        return message
-    message = _ENDS.sub(" ", message)
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in message)
+        if len(message) > LONGEST:
+            message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+        if not message.isprintable():
+            message = _LINE_END.sub(" ", message)
+            message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+        super().__init__(message)

@@ -1,4 +1,4 @@
-"""Care with the user's files."""
+"""Safe reading and writing of the user's files."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from typing import Any
 from nmt.core.errors import InputError
 
 MAX_JSON_BYTES = 64 << 20
-"""A file of settings or of state that has more is none of ours."""
+"""Maximum size of a file of settings or state."""
 
 
 def read_whole(path: Path, *, most: int) -> bytes:
-    """What a file holds. Raises OSError, and InputError for what is no file but a device or a pipe, and for one of more
-    than ``most`` bytes: neither waits nor fills the memory, whatever a folder from elsewhere has under that name."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe without writer would wait
+    """The content of a file of at most ``most`` bytes.
+
+    Raises OSError, and InputError for a larger file, a device or a pipe, so that a hostile folder can neither block the
+    process nor fill the memory.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe could block
     with open(os.open(path, flags), "rb") as file:
-        kind = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISREG(kind):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _special(path)
         data = file.read(most + 1)
     if len(data) > most:
-        raise InputError(f"{path}: has more than {_size(most)}; is it the right file?")
+        size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+        raise InputError(f"{path}: has more than {size}; is it the right file?")
     return data
 
 
 def read_json(path: Path, *, most: int = MAX_JSON_BYTES) -> Any:
-    """The value that a JSON file holds. Raises what ``read_whole`` does, and ValueError for what is no JSON."""
+    """The value of a JSON file. Raises ValueError for invalid JSON, and the errors of ``read_whole``."""
     try:
         return json.loads(read_whole(path, most=most))
     except RecursionError:
@@ -41,7 +44,7 @@ def read_json(path: Path, *, most: int = MAX_JSON_BYTES) -> Any:
 
 
 def refuse_special(path: Path) -> None:
-    """Raises InputError for a device or a pipe, of which a library that opens files by name would wait or never end."""
+    """Raise InputError for a device or a pipe, on which a library that opens files by name could block."""
     if path.exists() and not path.is_file():
         raise _special(path)
 
@@ -51,19 +54,15 @@ def _special(path: Path) -> InputError:
     return InputError(f"{path}: is {what}, but a file is needed")
 
 
-def _size(count: int) -> str:
-    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
-
-
 def refuse_overwriting(output: Path | None, *inputs: Path | None, option: str = "--output") -> None:
-    """Raises InputError where the output would replace an input before it is read."""
+    """Raise InputError if the output would replace an input before it is read."""
     for path in inputs:
         if output is not None and path is not None and output.exists() and path.exists() and output.samefile(path):
             raise InputError(f"{option} {output}: is an input file of this command; write to another file")
 
 
 def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
-    """Raises InputError where there is no room for a file, so that this is known before long work."""
+    """Raise InputError if no file can be written at a path, before a long computation begins."""
     if output.is_dir():
         raise InputError(f"{option} {output}: cannot be written: is a folder")
     if not output.parent.is_dir():
@@ -72,15 +71,17 @@ def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A new file to fill, beside ``path``, which is then brought to disk and takes its place; after an error nothing
-    has changed. Who fills it may put another file in its place, as safetensors does. What a killed process leaves,
-    ``partial_files`` finds."""
+    """Write ``path`` atomically: yield a new file beside it, then sync it to disk and rename it.
+
+    After an error nothing has changed. The caller may replace the new file by another, as safetensors does. A killed
+    process leaves it behind, see ``partial_files``.
+    """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.partial-{os.getpid()}-", dir=path.parent)
     os.close(descriptor)
     partial = Path(name)
     try:
         yield partial
-        partial.chmod(0o666 & ~umask())  # mkstemp lets nobody else read, and safetensors neither
+        partial.chmod(0o666 & ~umask())  # mkstemp and safetensors deny access to other users
         sync_entry(partial)
         partial.replace(path)
         sync_entry(path.parent)
@@ -89,12 +90,12 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def partial_files(path: Path) -> list[Path]:
-    """What ``whole_file`` has beside ``path``: of a process at work, or of one that was killed."""
-    return [each for each in path.parent.iterdir() if each.name.startswith(f".{path.name}.partial-")]
+    """Unfinished files of ``whole_file`` beside ``path``, of a running process or of a killed one."""
+    return [file for file in path.parent.iterdir() if file.name.startswith(f".{path.name}.partial-")]
 
 
 def sync_entry(path: Path) -> None:
-    """Bring one file, or the names in one folder, to disk."""
+    """Sync a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -104,7 +105,7 @@ def sync_entry(path: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Has an OSError that tells no file, as that of a write does, tell this one."""
+    """Add this path to an OSError without a file name, as a failed write raises."""
     try:
         yield
     except OSError as error:
@@ -123,7 +124,7 @@ def content_hash(path: Path) -> bytes:
 
 
 def umask() -> int:
-    """The process' umask, which tempfile does not heed."""
+    """The umask of the process, which tempfile ignores."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,7 +1,7 @@
-"""Text in as lines, whatever comes: every line of the input is one `Line`, and none is lost, split or joined.
+"""Lines of a byte stream, for interactive use and in bounded memory; no line is lost, split or joined.
 
 A line ends at LF, and a CR before it belongs to the ending. U+2028, U+0085, a lone CR and the like are text. So
-`printf 'a\\nb' | nmt translate` is two lines, and an empty input is none.
+`printf 'a\\nb' | nmt translate` has two lines, and an empty input has none.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import BinaryIO
 CHUNK_BYTES = 1 << 16
 
 PATIENCE_S = 0.05
-"""How long `windows` waits for one more line before it hands over what it has."""
+"""Maximum time that `windows` waits for one more line."""
 
 GATHER_S = 0.5
-"""How long `windows` gathers lines that come one by one, each within `PATIENCE_S`."""
+"""Maximum time that `windows` gathers lines that come one by one, each within `PATIENCE_S`."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Line:
     """One line of input, without its ending.
 
     Attributes:
-        number: Its place in the input, from 1.
-        text: Its characters; U+FFFD stands for each byte sequence that is not UTF-8.
-        warning: What had to be changed to make it text of a bearable length, naming the line; None for nothing.
+        number: Number in the input, from 1.
+        text: Characters; U+FFFD stands for each byte sequence that is not UTF-8.
+        warning: Message with the line number if bytes were replaced or cut; else None.
         ending: LF or CR LF; at the end of the input also CR or nothing.
     """
 
@@ -44,10 +44,11 @@ class Line:
 
 
 class LineReader(Iterator[Line]):
-    """The lines of a byte stream, and whether the next one is there already.
+    """Iterator over the lines of a byte stream.
 
-    Reads what is available and no further, so a program that writes a line and waits for the answer gets it. Memory is
-    bounded by `limit_bytes` and the chunk size, however long a line is.
+    It reads only available bytes, so a program that writes a line and waits for the answer gets it. Memory is bounded
+    by `limit_bytes` and the chunk size. An invalid byte becomes U+FFFD, and a line of more than `limit_bytes` bytes is
+    cut there, at a character boundary, both with a warning. A byte order mark at the start is dropped.
     """
 
     def __init__(self, stream: BinaryIO, *, limit_bytes: int) -> None:
@@ -57,25 +58,25 @@ class LineReader(Iterator[Line]):
         self._descriptor = _pollable(stream)
         self._limit_bytes = limit_bytes
         self._number = 0
-        self._whole: deque[Line] = deque()  # lines that have been read but not handed out
-        self._begun = bytearray()  # the line whose end is not in sight: its first limit_bytes + 1 bytes
-        self._begun_bytes = 0  # and how many bytes there were
+        self._complete: deque[Line] = deque()  # lines that have been read but not returned
+        self._partial = bytearray()  # the first limit_bytes + 1 bytes of the current line
+        self._partial_bytes = 0  # the length of the current line so far
         self._ended = False
 
     def __iter__(self) -> LineReader:
         return self
 
     def __next__(self) -> Line:
-        while not self._whole:
+        while not self._complete:
             if self._ended:
                 raise StopIteration
             self._read()
-        return self._whole.popleft()
+        return self._complete.popleft()
 
     def ready(self, wait_s: float) -> bool:
-        """Whether `next` would answer without waiting for input; gives the input up to `wait_s` seconds to arrive."""
+        """True if the next line, or the end of the input, is there within `wait_s` seconds."""
         deadline = time.monotonic() + wait_s
-        while not self._whole and not self._ended:
+        while not self._complete and not self._ended:
             if not self._readable(max(0.0, deadline - time.monotonic())):
                 return False
             self._read()
@@ -87,14 +88,15 @@ class LineReader(Iterator[Line]):
         return bool(select.select([self._descriptor], [], [], wait_s)[0])
 
     def _read(self) -> None:
-        """Take in one chunk."""
+        """Read one chunk."""
         if self._descriptor is not None and not os.get_blocking(self._descriptor):
-            self._readable(None)  # such a descriptor would answer that there is nothing, as at the end of the input
-        chunk = _read_available(self._stream)
+            self._readable(None)  # a read would return nothing, as at the end of the input
+        stream = self._stream
+        # read1 leaves the buffer empty, so that `select` on the descriptor is right
+        chunk = stream.read1(CHUNK_BYTES) if isinstance(stream, io.BufferedReader) else stream.read(CHUNK_BYTES)
         if not chunk:
             self._ended = True
-            only_a_mark = self._number == 0 and self._begun == codecs.BOM_UTF8
-            if self._begun_bytes and not only_a_mark:
+            if self._partial_bytes and not (self._number == 0 and self._partial == codecs.BOM_UTF8):
                 self._finish("")
             return
         *endings, rest = chunk.split(b"\n")
@@ -104,16 +106,15 @@ class LineReader(Iterator[Line]):
         self._append(rest)
 
     def _append(self, piece: bytes) -> None:
-        # One byte above the limit, for the CR of an ending that may follow.
-        self._begun += piece[: self._limit_bytes + 1 - len(self._begun)]
-        self._begun_bytes += len(piece)
+        # One byte more than the limit, for the CR of an ending.
+        self._partial += piece[: self._limit_bytes + 1 - len(self._partial)]
+        self._partial_bytes += len(piece)
 
     def _finish(self, ending: str) -> None:
         self._number += 1
-        data = bytes(self._begun)
-        length = self._begun_bytes
-        self._begun.clear()
-        self._begun_bytes = 0
+        data, length = bytes(self._partial), self._partial_bytes
+        self._partial.clear()
+        self._partial_bytes = 0
         if length == len(data) and data.endswith(b"\r"):
             data = data[:-1]
             length -= 1
@@ -131,52 +132,35 @@ class LineReader(Iterator[Line]):
             byte = f"byte 0x{data[error.start]:02x} at position {error.start + 1}"
             warnings.append(f"not UTF-8 ({byte}); replaced by U+FFFD")
         warning = f"line {self._number}: {', and '.join(warnings)}" if warnings else None
-        self._whole.append(Line(self._number, text, warning, ending))
-
-
-def read_lines(stream: BinaryIO, *, limit_bytes: int) -> LineReader:
-    """The lines of a byte stream.
-
-    An invalid byte becomes U+FFFD; a line of more than `limit_bytes` bytes is cut there, at a character boundary; both
-    with a warning on the line. A byte order mark at the start is dropped.
-    """
-    return LineReader(stream, limit_bytes=limit_bytes)
+        self._complete.append(Line(self._number, text, warning, ending))
 
 
 def windows(lines: LineReader, size_lines: int, *, interactive: bool) -> Iterator[list[Line]]:
-    """The lines in groups of at most `size_lines`, for work that is faster on many.
+    """The lines in groups of at most `size_lines`, for batched computation.
 
-    A group is handed over early where the input pauses: whoever writes a line and waits for its answer shall not wait
-    for the lines that they will write next. With `interactive`, for a person at a terminal, each line is its own group.
+    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it. With
+    `interactive`, for a person at a terminal, each line is its own group.
     """
     if size_lines < 1:
         raise ValueError(f"size_lines must be at least 1, not {size_lines}")
     if interactive:
         size_lines = 1
     window: list[Line] = []
-    begun = 0.0
+    deadline = 0.0
     for line in lines:
         if not window:
-            begun = time.monotonic()
+            deadline = time.monotonic() + GATHER_S
         window.append(line)
-        gathering_s = max(0.0, begun + GATHER_S - time.monotonic())
-        if len(window) == size_lines or not lines.ready(min(PATIENCE_S, gathering_s)):
+        remaining_s = max(0.0, deadline - time.monotonic())
+        if len(window) == size_lines or not lines.ready(min(PATIENCE_S, remaining_s)):
             yield window
             window = []
     if window:
         yield window
 
 
-def _read_available(stream: BinaryIO) -> bytes:
-    """Some bytes; none at the end of the input."""
-    if isinstance(stream, io.BufferedReader):
-        # One system call at most, past the buffer where that is empty, so `select` on the descriptor tells the truth.
-        return stream.read1(CHUNK_BYTES)
-    return stream.read(CHUNK_BYTES)
-
-
 def _pollable(stream: BinaryIO) -> int | None:
-    """The descriptor to wait on; None where reading never waits (a file, memory) or the system cannot tell."""
+    """The descriptor for `select`; None where a read never waits (a file, memory) and on Windows."""
     try:
         descriptor = stream.fileno()
     except (OSError, AttributeError):
@@ -187,5 +171,5 @@ def _pollable(stream: BinaryIO) -> int | None:
 
 
 def _decode(data: bytes, errors: str, *, whole: bool) -> str:
-    """UTF-8 to text; where the data is not whole, a character cut in half at its end is left out."""
+    """Decode UTF-8; of a cut line without an incomplete character at its end."""
     return codecs.getincrementaldecoder("utf-8")(errors).decode(data, final=whole)

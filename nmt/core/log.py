@@ -1,6 +1,6 @@
-"""What a person reads while a command runs: messages and progress bars, all on stderr; stdout is for results.
+"""Messages and progress bars on stderr; stdout is for results.
 
-Messages go through tqdm, so that they do not tear a bar that is on the screen.
+Messages are written by tqdm, so that they do not break a progress bar on the screen.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 
 class Verbosity(enum.IntEnum):
-    """How much is said. Warnings and errors are always said, but by a silent process: one of several that do the same,
-    of which another one speaks."""
+    """Amount of messages. All but a silent process write warnings; of several processes that do the same, all but one
+    are silent."""
 
     SILENT = -1
     QUIET = 0
@@ -31,40 +31,40 @@ _verbosity = Verbosity.NORMAL
 
 
 def set_verbosity(verbosity: Verbosity) -> None:
-    """Choose how much the whole process says from now on."""
+    """Set the verbosity of the whole process."""
     global _verbosity
     _verbosity = verbosity
 
 
 def is_silent() -> bool:
-    """Whether this process leaves speaking to another one."""
+    """True for a process that writes no messages, because another one does."""
     return _verbosity == Verbosity.SILENT
 
 
 def is_watched() -> bool:
-    """Whether a person sees stderr as it is written: on a terminal, but not on that of a build server (CI)."""
+    """True where stderr is a terminal, and not that of a build server (CI)."""
     return sys.stderr.isatty() and not os.environ.get("CI")
 
 
 def has_colour() -> bool:
-    """Whether messages may be coloured: where a person watches and has not set NO_COLOR (https://no-color.org)."""
+    """True where messages may be coloured: on a terminal without NO_COLOR (https://no-color.org)."""
     return is_watched() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def detail(text: str) -> None:
-    """Say something of interest only to who asked for it with --verbose."""
+    """Write a message under --verbose."""
     if _verbosity >= Verbosity.VERBOSE:
         _write(text)
 
 
 def info(text: str) -> None:
-    """Say something that a user wants to know, unless --quiet."""
+    """Write a message, unless under --quiet."""
     if _verbosity >= Verbosity.NORMAL:
         _write(text)
 
 
 def warning(text: str) -> None:
-    """Say that something is not as the user may think; --quiet does not silence it."""
+    """Write a warning, also under --quiet."""
     if not is_silent():
         _write(f"warning: {text}")
 
@@ -83,15 +83,15 @@ def progress(
     unit: str = "it",
     initial: int = 0,
 ) -> tqdm[T] | tqdm[NoReturn]:
-    """A bar over `items`, or without items one to move by `update(n)`; close it, or use it in a `with` statement.
+    """A progress bar over `items`, or one to advance by `update(n)`; close it, or use it in a `with` statement.
 
-    It shows only where a person watches, and not under --quiet; elsewhere it costs next to nothing.
+    It is shown on a terminal only, and not under --quiet.
 
     Args:
-        total: Number of items, where it cannot be asked of `items`.
+        total: Number of items, if `items` has no length.
         description: Text before the bar.
-        unit: What one item is; SI prefixes shorten large counts.
-        initial: Items done before, when work is taken up again.
+        unit: Name of an item; SI prefixes shorten large counts.
+        initial: Number of items that an earlier run has done.
     """
     hidden = _verbosity <= Verbosity.QUIET or not is_watched()
     return tqdm(items, total=total, desc=description, unit=f" {unit}", unit_scale=True, initial=initial, disable=hidden,
@@ -99,7 +99,7 @@ def progress(
 
 
 def results() -> TextIO:
-    """stdout, to write lines to while a bar may be on the screen: on a terminal the bar makes room for them."""
+    """stdout for lines of results; on a terminal they are written above a progress bar."""
     return cast(TextIO, _AboveBars()) if sys.stdout.isatty() else sys.stdout
 
 

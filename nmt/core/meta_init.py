@@ -1,4 +1,4 @@
-"""Modules made without what they begin with: no more than their shapes, or about to be filled."""
+"""Construction of modules without the cost of their initial values."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ from torch.overrides import TorchFunctionMode
 
 
 @contextmanager
-def only_shapes() -> Iterator[None]:
-    """Inside it modules are made on the device "meta", which takes no memory, and are not initialised: to do that there
-    PyTorch would import its compiler, for a second."""
-    with torch.device("meta"), to_be_filled():
+def on_meta_device() -> Iterator[None]:
+    """Construct modules with shapes and types only, on the device "meta".
+
+    They are not initialised either, because PyTorch would import its compiler for that, which takes a second.
+    """
+    with torch.device("meta"), without_init():
         yield
 
 
 @contextmanager
-def to_be_filled() -> Iterator[None]:
-    """Inside it the parameters of modules are not initialised, but hold what the memory held: to draw them takes longer
-    than to read those that take their place."""
-    with _NothingDrawn():
+def without_init() -> Iterator[None]:
+    """Construct modules whose parameters hold arbitrary values, because a checkpoint's replace them at once.
+
+    Random initial values would take longer than reading the checkpoint.
+    """
+    with _SkipInit():
         yield
 
 
-class _NothingDrawn(TorchFunctionMode):
+class _SkipInit(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        named = kwargs or {}
+        keywords = kwargs or {}
         if function in (Tensor.normal_, Tensor.uniform_) or getattr(function, "__module__", None) == "torch.nn.init":
-            return args[0] if args else named["tensor"]
-        if function is torch.linalg.qr:  # how orthogonal_ goes on with what it believes to have drawn
+            return args[0] if args else keywords["tensor"]
+        if function is torch.linalg.qr:  # the second step of orthogonal_, after the draw
             return args[0], args[0]
-        return function(*args, **named)
+        return function(*args, **keywords)

@@ -21,18 +21,17 @@ _SHARED = "shared"
 class BatchRecord:
     """A frozen dataclass of tensors, all with the batch as dimension 0.
 
-    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. So choosing rows (a beam that follows
-    its parents, a batch whose finished sentences leave) and repeating them is written here once, and a record that
-    gains a field cannot forget to carry it along. What ``shared()`` fields hold is none of the record's tensors and
-    goes along as it is.
+    Fields are tensors, tuples of tensors, other ``BatchRecord``s, or ``None``. The selection of rows (beams that
+    follow their parents, a batch that drops finished sentences) and their repetition are written once, for all fields.
+    The values of ``shared()`` fields belong to all rows and are kept as they are.
     """
 
     def select(self: Self, rows_N: Tensor) -> Self:
-        """The record of the given rows, in their order; ``rows_N`` holds row numbers and may repeat them."""
+        """The given rows, in their order; ``rows_N`` holds row numbers and may repeat them."""
         return self._map(lambda tensor: tensor.index_select(0, rows_N))
 
     def part(self: Self, rows: slice) -> Self:
-        """The record of neighbouring rows, a view."""
+        """A range of rows, as a view."""
         return self._map(lambda tensor: tensor[rows])
 
     def repeat(self: Self, times: int) -> Self:
@@ -47,77 +46,68 @@ class BatchRecord:
 
     @classmethod
     def joined(cls: type[Self], parts: Sequence[Self]) -> Self:
-        """The rows of all parts, of which there is at least one, part after part; what they share is the same."""
+        """The rows of all parts, of which there is at least one, part after part; all parts share the same values."""
         import torch
 
-        first = list(_shared_by(parts[0]))
+        shared = list(_shared_values(parts[0]))
         for part in parts:
-            assert all(one is other for one, other in zip(first, _shared_by(part), strict=True))
+            assert all(one is other for one, other in zip(shared, _shared_values(part), strict=True))
         columns = zip(*(part.tensors() for part in parts), strict=True)
         return parts[0].with_tensors([torch.cat(column) for column in columns])
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor in the record, nested ones included, in the order of the fields."""
-        found: list[Tensor] = []
-
-        def collect(tensor: Tensor) -> Tensor:
-            found.append(tensor)
-            return tensor
-
-        self._map(collect)
-        return tuple(found)
+        return tuple(tensor for _, tensor in _leaves(self))
 
     def with_tensors(self: Self, tensors: Iterable[Tensor]) -> Self:
-        """The same record with other tensors, given in the order of ``tensors()``."""
-        left = iter(tensors)
-        return self._map(lambda _: next(left))
+        """A copy with other tensors, in the order of ``tensors()``."""
+        remaining = iter(tensors)
+        return self._map(lambda _: next(remaining))
 
     def names(self) -> tuple[str, ...]:
-        """What each of ``tensors()`` is, by its fields without the letters of the shape: ``layers.0.keys``."""
-        return tuple(".".join(parts) for parts in _names(self))
+        """The names of ``tensors()``: their fields without the letters of the shape, as in ``layers.0.keys``."""
+        return tuple(".".join(path) for path, _ in _leaves(self))
 
     def _map(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
-        fields = {name: getattr(self, name) for name in _own_names(self)}
-        return dataclasses.replace(self, **{name: _apply(function, value) for name, value in fields.items()})
+        return dataclasses.replace(self, **{name: _apply(function, value) for name, value in _own_fields(self)})
 
 
 def shared() -> Any:
-    """A field of a ``BatchRecord`` that its rows have in common."""
+    """A field of a ``BatchRecord`` whose value belongs to all rows."""
     return dataclasses.field(metadata={_SHARED: True})
 
 
-def _shared_by(value: Any) -> Iterator[Any]:
-    """What the shared fields of a record and of those inside of it hold."""
+def _shared_values(value: Any) -> Iterator[Any]:
+    """The values of the shared fields of a record and of the records in it."""
     if isinstance(value, tuple):
-        for each in value:
-            yield from _shared_by(each)
+        for entry in value:
+            yield from _shared_values(entry)
     elif isinstance(value, BatchRecord):
         for field in dataclasses.fields(value):
-            held = getattr(value, field.name)
-            yield from [held] if _SHARED in field.metadata else _shared_by(held)
+            content = getattr(value, field.name)
+            yield from [content] if _SHARED in field.metadata else _shared_values(content)
 
 
-def _own_names(record: BatchRecord) -> list[str]:
-    return [field.name for field in dataclasses.fields(record) if _SHARED not in field.metadata]
+def _own_fields(record: BatchRecord) -> list[tuple[str, Any]]:
+    fields = (field.name for field in dataclasses.fields(record) if _SHARED not in field.metadata)
+    return [(name, getattr(record, name)) for name in fields]
 
 
-def _names(value: Any) -> Iterator[tuple[str, ...]]:
-    inner: list[tuple[str, Any]] = []
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
+    """The tensors in a value, each with the names that lead to it."""
     if isinstance(value, BatchRecord):
-        inner = [(_SHAPE.sub("", name), getattr(value, name)) for name in _own_names(value)]
+        for name, content in _own_fields(value):
+            yield from _leaves(content, (*path, _SHAPE.sub("", name)))
     elif isinstance(value, tuple):
-        inner = [(str(number), each) for number, each in enumerate(value)]
+        for index, entry in enumerate(value):
+            yield from _leaves(entry, (*path, str(index)))
     elif value is not None:
-        yield ()
-    for name, each in inner:
-        yield from ((name, *rest) for rest in _names(each))
+        yield path, value
 
 
 def _apply(function: Callable[[Tensor], Tensor], value: Any) -> Any:
-    if value is None:
-        return None
     if isinstance(value, BatchRecord):
         return value._map(function)
     if isinstance(value, tuple):
-        return tuple(_apply(function, each) for each in value)
-    return function(value)
+        return tuple(_apply(function, entry) for entry in value)
+    return None if value is None else function(value)

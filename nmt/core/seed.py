@@ -1,4 +1,4 @@
-"""Randomness: one seed, and generator states that a checkpoint can hold."""
+"""Seeds and states of PyTorch's random number generators."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from torch import Tensor
 
 
 def seed_everything(seed: int) -> None:
-    """Starts torch's generators; numpy's are made where they are used, from the same seed."""
+    """Seed PyTorch's generators. Generators of NumPy are made from the same seed where they are used."""
     torch.manual_seed(seed)
 
 
 def seed_update(seed: int, *, rank: int, update: int) -> None:
-    """Starts torch's generators anew, as a function of seed, process and update alone: for the processes whose states
-    no checkpoint holds."""
-    (drawn,) = np.random.SeedSequence([seed, rank, update]).generate_state(1, np.uint64)
-    torch.manual_seed(int(drawn))
+    """Seed PyTorch's generators as a function of seed, process and update, for processes without a saved state."""
+    (combined,) = np.random.SeedSequence([seed, rank, update]).generate_state(1, np.uint64)
+    torch.manual_seed(int(combined))
 
 
 def generator_states(device: torch.device) -> dict[str, Tensor]:
-    """The states of the generators that draws on ``device`` come from, as bytes (uint8)."""
+    """States of the generators of the CPU and of ``device``, as bytes (uint8)."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -28,7 +27,7 @@ def generator_states(device: torch.device) -> dict[str, Tensor]:
 
 
 def restore_generators(states: dict[str, Tensor], device: torch.device) -> None:
-    """Undoes what was drawn since ``generator_states``."""
+    """Set the generators to the result of ``generator_states``."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)

@@ -1,4 +1,4 @@
-"""Which release this is, for whoever may not import ``nmt`` itself."""
+"""The version, for modules that may not import ``nmt`` itself."""
 
 from __future__ import annotations
 

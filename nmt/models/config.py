@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from nmt.attention.config import AttentionConfig
-from nmt.config.schema import DefaultKind
-from nmt.config.structure import BareKind, Structure
+from nmt.config.schema import BareKind, DefaultKind
+from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from nmt.config.structure import BareKind, Structure
+from nmt.config.schema import BareKind
+from nmt.config.structure import Structure
 
 if TYPE_CHECKING:
     from nmt.models.feed import Feed

@@ -12,7 +12,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.config.structure import BareKind, Structure
+from nmt.config.schema import BareKind
+from nmt.config.structure import Structure
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 

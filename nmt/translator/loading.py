@@ -12,7 +12,7 @@ from nmt.config.structure import differences
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.meta_init import only_shapes, to_be_filled
+from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
@@ -59,9 +59,9 @@ def load_trained(
     if state.get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
-    with only_shapes():
+    with on_meta_device():
         checkpoints.check_weights(folder, build_model(experiment, tokenizers))
-    with to_be_filled():
+    with without_init():
         built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # all that is known of a run from before lengths were noted

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
-from nmt.core.memory import give_back
+from nmt.core.memory import malloc_trim
 from nmt.translator.output import (
     OutputFormat,
     aligned,
@@ -97,7 +97,7 @@ def _found(
     translator: Translator, window: Window, *, scored: bool
 ) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
     """The translations of a window, what is to be said of its lines, and how many subwords the translations have."""
-    give_back()
+    malloc_trim()
     first_line = window.lines[0].number
     found = translator.candidates(
         [line.text for line in window.lines],

@@ -7,6 +7,7 @@ process, so that it has work while Python reads and writes the text of other win
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 from collections import deque
@@ -19,7 +20,6 @@ from types import TracebackType
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.memory import keep
 from nmt.translator.translator import Translator, load
 from nmt.translator.windows import Answer, Wanted, Window
 
@@ -139,7 +139,7 @@ def _begin(loading: Loading, wanted: Wanted) -> None:
         ),
         wanted,
     )
-    keep()
+    gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
 
 
 def _answer(window: Window) -> Answer:

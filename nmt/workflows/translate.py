@@ -16,7 +16,7 @@ import torch
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
-from nmt.core.lines import Line, read_lines, windows
+from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import typed
 from nmt.translator.output import OutputFormat
 from nmt.translator.translator import EngineName, Translator, load
@@ -73,7 +73,7 @@ def translate(
     if alignment:
         translator.check_method("attention")
     with ExitStack() as stack:
-        source = read_lines(stack.enter_context(_reading(input, "--input")), limit_bytes=LIMIT_BYTES)
+        source = LineReader(stack.enter_context(_reading(input, "--input")), limit_bytes=LIMIT_BYTES)
         prefixes, phrases = (
             None if path is None else _Beside(option, path, stack.enter_context(_reading(path, option)))
             for option, path in (("--prefix", prefix), ("--constraints", constraints))
@@ -130,7 +130,7 @@ class _Beside:
 
     def __init__(self, option: str, path: Path, stream: BinaryIO) -> None:
         self._name = f"{option} {path}"
-        self._lines = read_lines(stream, limit_bytes=LIMIT_BYTES)
+        self._lines = LineReader(stream, limit_bytes=LIMIT_BYTES)
 
     def of(self, window: Sequence[Line]) -> list[str]:
         """The lines that belong to those of a window, window after window."""

@@ -1,6 +1,6 @@
 """A hand-written German-English grammar that generates a small parallel corpus.
 
-``lexicon`` holds the word tables, ``morphology`` the inflection rules, ``tokens`` the words with
+``lexicon`` reads the word tables in data/de-en-lexicon, ``morphology`` the inflection rules, ``tokens`` the words with
 their alignment anchors, ``phrases`` noun phrases and adverbials, ``clauses`` the realisation of
 one clause in both languages, ``grammar`` the sentence patterns and ``corpus`` the splits.
 """

@@ -42,7 +42,7 @@ class Argument:
 
 @dataclass(eq=False)
 class Clause:
-    """What one clause says.
+    """The content of one clause.
 
     ``tense``: pres, pret, perf, plup, fut, already (perfect with schon), prog (present with
     gerade), since (present with seit), while (preterite after während) or ``modal`` with
@@ -576,7 +576,7 @@ class Chain:
         return self._german_chain(self.first.german_after())
 
     def german_final(self) -> list[Token]:
-        """As a subordinate clause: a shared finite verb comes last, once."""
+        """A subordinate clause: a shared finite verb comes last, once."""
         parts = [self.first.german_final()]
         finite = parts[0][-1:]
         parts += [clause.german_final(("subject",)) for clause in self.others]

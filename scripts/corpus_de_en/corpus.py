@@ -23,11 +23,11 @@ WITHHELD_ONE_IN = {"verb-pattern": 24, "verb-object": 20, "adjective-noun": 16, 
 MIN_TRAIN_COUNT = 8
 MIN_WORDS, MAX_WORDS = 3, 40
 LONG_FROM = (21, 27)
-"""Where long sentences and very long ones begin, in words of the longer side."""
+"""Minimum lengths of long and very long sentences, in words of the longer side."""
 
 
 def withheld(cell: str) -> bool:
-    """Whether a cell is kept out of train, valid and test."""
+    """True if a cell is kept out of train, valid and test."""
     kind = cell.partition(":")[0]
     return zlib.crc32(cell.encode("utf-8")) % WITHHELD_ONE_IN[kind] == 0
 
@@ -89,7 +89,7 @@ def generate(seed: int = SEED) -> Corpus:
 
 
 def _counts(sentences: Iterable[Sentence]) -> tuple[Counter[str], Counter[str]]:
-    """How often each word form, and each lemma or pattern, occurs."""
+    """Counts of word forms, and of lemmas and patterns."""
     words: Counter[str] = Counter()
     units: Counter[str] = Counter()
     for sentence in sentences:
@@ -112,10 +112,10 @@ def _hard(candidates: Iterable[Sentence], train: Sequence[Sentence]) -> list[Sen
     room[0] = SIZES["hard"]
     by_kind: dict[str, list[Sentence]] = {kind: [] for kind in WITHHELD_ONE_IN}
     for sentence in candidates:
-        known = [words["de:" + form] for form in forms(sentence.german)]
-        known += [words["en:" + form] for form in forms(sentence.english)]
-        known += [units[unit] for unit in sentence.lemmas | sentence.patterns]
-        if min(known) < MIN_TRAIN_COUNT:
+        counts = [words["de:" + form] for form in forms(sentence.german)]
+        counts += [words["en:" + form] for form in forms(sentence.english)]
+        counts += [units[unit] for unit in sentence.lemmas | sentence.patterns]
+        if min(counts) < MIN_TRAIN_COUNT:
             continue
         by_kind[withheld_cells(sentence)[0].partition(":")[0]].append(sentence)
     chosen: list[Sentence] = []

@@ -86,12 +86,12 @@ Sides = tuple[list[Token], list[Token]]
 PAST = ("pret", "perf")
 
 FRONT_WEIGHTS = {"time": 3.0, "place": 1.5, "A": 1.2, "D": 6.0}
-"""How readily the parts of a clause go to its front."""
+"""Weights of the parts of a clause for its front position."""
 
 
 @dataclass
 class Record:
-    """What a sentence was made of."""
+    """The parts of a sentence."""
 
     lemmas: set[str] = field(default_factory=set)
     patterns: set[str] = field(default_factory=set)
@@ -741,8 +741,8 @@ class Drawing:
         topics = {topic for topic, lemmas in TOPICS.items() if verb.lemma in lemmas}
         if not topics:
             raise Rejected
-        wanted = {lemma for topic in topics | {"people"} for lemma in TOPICS[topic]}
-        return lambda frame: frame.verb in wanted
+        lemmas = {lemma for topic in topics | {"people"} for lemma in TOPICS[topic]}
+        return lambda frame: frame.verb in lemmas
 
     @staticmethod
     def named(lemmas: frozenset[str]) -> Callable[[Frame], bool]:

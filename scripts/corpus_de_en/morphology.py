@@ -255,7 +255,7 @@ def german_superlative(adjective: str) -> str:
 
 
 def needs_linking_e(stem: str) -> bool:
-    """Whether a verb stem takes -e- before -t and -st (arbeit-e-t, öffn-e-t)."""
+    """True if a verb stem takes -e- before -t and -st (arbeit-e-t, öffn-e-t)."""
     if stem.endswith(("d", "t", "chn")):
         return True
     return stem.endswith(("m", "n")) and len(stem) > 2 and stem[-2] not in "aeiouäöülrhmn"

@@ -58,7 +58,7 @@ class NounPhrase:
     pronoun: bool = False
     animate: bool = False
     holds_first_place: bool = False
-    """Whether nothing may come before it (a phrase that begins with a relative pronoun)."""
+    """True if nothing may come before it (a phrase that begins with a relative pronoun)."""
 
     def german(self, case: str) -> list[Token]:
         """The German words in the given case."""
@@ -75,12 +75,12 @@ class NounPhrase:
 
     @property
     def marks_case(self) -> bool:
-        """Whether nominative and accusative differ, so that word order is free."""
+        """True if nominative and accusative differ, so that word order is free."""
         return [t.text for t in self.german("nom")] != [t.text for t in self.german("acc")]
 
     @property
     def contracts(self) -> bool:
-        """Whether a preposition fuses with the article."""
+        """True if a preposition fuses with the article."""
         return False
 
     @property
@@ -428,7 +428,7 @@ class Demonstrative(NounPhrase):
 
 
 def listed(parts: Sequence[list[Token]], conjunction: list[Token]) -> list[Token]:
-    """One, another and a third, with commas where there is no conjunction."""
+    """An enumeration, with commas where there is no conjunction."""
     result = list(parts[0])
     if len(parts) == 1:
         return result

@@ -1,4 +1,4 @@
-"""Which nouns, adjectives and verb frames may be chosen: the selectional restrictions."""
+"""Selectional restrictions of nouns, adjectives and verb frames."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def accepts(classes: Sequence[str], noun: Noun) -> bool:
 
 
 def is_child(np: NounPhrase) -> bool:
-    """Whether a child is meant, or is among those meant."""
+    """True for a child or a group with one."""
     if isinstance(np, Enumeration):
         return any(is_child(item) for item in np.items)
     return isinstance(np, Nominal) and "kid" in np.noun.classes
@@ -102,12 +102,12 @@ def owns_object(frame: Frame) -> bool:
 
 
 def outdoors(frame: Frame) -> bool:
-    """Whether the frame says something that depends on the weather."""
+    """True if the frame says something that depends on the weather."""
     return frame.verb in OUTDOORS
 
 
 def repeats_word(source: Sequence[Token], target: Sequence[Token]) -> bool:
-    """Whether a content word is used twice, which nobody would write."""
+    """True if a content word is used twice."""
     nouns = [t.text.strip(".,?!") for t in source[1:] if t.text[0].isupper()]
     nouns.append(source[0].text.strip(".,?!"))
     nouns = [noun for noun in nouns if noun not in {"Sie", "Ihnen", "Ihr", "Uhr"}]
@@ -119,5 +119,5 @@ def repeats_word(source: Sequence[Token], target: Sequence[Token]) -> bool:
 
 
 def same_sort(one: Noun, two: Noun) -> bool:
-    """Whether two nouns are things one would compare."""
+    """True if two nouns can be compared."""
     return any(sort in one.classes and sort in two.classes for sort in SORTS)

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.core.lines import CHUNK_BYTES, Line, read_lines, windows
+from nmt.core.lines import CHUNK_BYTES, Line, LineReader, windows
 
 
 def read(data: bytes, limit_bytes: int = 1000) -> list[Line]:
-    return list(read_lines(io.BytesIO(data), limit_bytes=limit_bytes))
+    return list(LineReader(io.BytesIO(data), limit_bytes=limit_bytes))
 
 
 class Trickle(io.RawIOBase):
@@ -38,7 +38,7 @@ class Trickle(io.RawIOBase):
 
 
 def naive(data: bytes) -> list[str]:
-    """What the lines are, said as simply as possible."""
+    """The lines, by a naive splitter."""
     pieces = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if pieces[-1] == b"":
         pieces.pop()
@@ -69,7 +69,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES).map(b"".join), st.lists(st.integers(1, 4)))
 def test_agrees_with_a_naive_splitter_however_the_bytes_arrive(data: bytes, sizes: list[int]) -> None:
-    found = list(read_lines(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=1000))
+    found = list(LineReader(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=1000))
     assert [line.text for line in found] == naive(data)
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert all(line.warning is None for line in found) == is_utf8(data)
@@ -81,7 +81,7 @@ def test_agrees_with_a_naive_splitter_however_the_bytes_arrive(data: bytes, size
 @given(st.text(st.sampled_from("aé€😀"), max_size=30), st.integers(1, 20), st.lists(st.integers(1, 4)), st.booleans())
 def test_a_long_line_is_cut_at_a_character(text: str, limit: int, sizes: list[int], crlf: bool) -> None:
     data = text.encode() + (b"\r\n" if crlf else b"\n") + b"ab"[:limit]
-    first, second = read_lines(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=limit)
+    first, second = LineReader(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=limit)
     assert second == Line(2, "ab"[:limit], ending="")
     if len(text.encode()) <= limit:
         assert first == Line(1, text, ending="\r\n" if crlf else "\n")
@@ -144,7 +144,7 @@ class Endless(io.RawIOBase):
 def test_memory_is_bounded(chunk: bytes) -> None:
     """A long input goes through the reader and its windows in little memory."""
     tracemalloc.start()
-    lines = read_lines(cast(BinaryIO, Endless(chunk, 400)), limit_bytes=10_000)
+    lines = LineReader(cast(BinaryIO, Endless(chunk, 400)), limit_bytes=10_000)
     count = sum(len(window) for window in windows(lines, 100, interactive=False))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -157,13 +157,13 @@ def test_windows_of_a_file_are_full(tmp_path: Path) -> None:
     path.write_text("".join(f"{n}\n" for n in range(10)))
     with path.open("rb") as stream:
         groups = [
-            [line.text for line in group] for group in windows(read_lines(stream, limit_bytes=99), 4, interactive=False)
+            [line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 4, interactive=False)
         ]
     assert groups == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8", "9"]]
 
 
 def test_interactive_windows_are_single_lines() -> None:
-    lines = read_lines(io.BytesIO(b"a\nb\n"), limit_bytes=99)
+    lines = LineReader(io.BytesIO(b"a\nb\n"), limit_bytes=99)
     assert [[line.text for line in group] for group in windows(lines, 4, interactive=True)] == [["a"], ["b"]]
 
 
@@ -184,7 +184,7 @@ def test_a_pause_ends_a_window_but_not_a_line() -> None:
     thread = write_slowly(writer, [(0, b"a\nb\nhalf "), (0.5, b"line\nc\n")])
     with os.fdopen(reader, "rb") as stream:
         groups = [
-            [line.text for line in group] for group in windows(read_lines(stream, limit_bytes=99), 9, interactive=False)
+            [line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 9, interactive=False)
         ]
     thread.join()
     assert groups == [["a", "b"], ["half line", "c"]]
@@ -194,7 +194,7 @@ def test_a_window_does_not_gather_slow_lines_for_ever() -> None:
     reader, writer = os.pipe()
     thread = write_slowly(writer, [(0.01, b"line\n")] * 100)
     with os.fdopen(reader, "rb") as stream:
-        groups = [len(group) for group in windows(read_lines(stream, limit_bytes=99), 1000, interactive=False)]
+        groups = [len(group) for group in windows(LineReader(stream, limit_bytes=99), 1000, interactive=False)]
     thread.join()
     assert sum(groups) == 100
     assert len(groups) >= 2
@@ -205,7 +205,7 @@ def test_a_non_blocking_pipe_is_waited_for() -> None:
     os.set_blocking(reader, False)
     thread = write_slowly(writer, [(0.2, b"a\n"), (0.2, b"b")])
     with os.fdopen(reader, "rb") as stream:
-        assert [line.text for line in read_lines(stream, limit_bytes=99)] == ["a", "b"]
+        assert [line.text for line in LineReader(stream, limit_bytes=99)] == ["a", "b"]
     thread.join()
 
 
@@ -214,7 +214,7 @@ def test_a_terminal_gets_each_line_and_ends_by_control_d() -> None:
     os.write(leader, b"a\nb\n\x04")
     with os.fdopen(follower, "rb") as stream:
         groups = [
-            [line.text for line in group] for group in windows(read_lines(stream, limit_bytes=99), 9, interactive=True)
+            [line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 9, interactive=True)
         ]
     os.close(leader)
     assert groups == [["a"], ["b"]]
@@ -222,8 +222,8 @@ def test_a_terminal_gets_each_line_and_ends_by_control_d() -> None:
 
 ECHO = """
 import sys
-from nmt.core.lines import read_lines, windows
-for window in windows(read_lines(sys.stdin.buffer, limit_bytes=99), 1000, interactive=False):
+from nmt.core.lines import LineReader, windows
+for window in windows(LineReader(sys.stdin.buffer, limit_bytes=99), 1000, interactive=False):
     for line in window:
         print(line.text.upper())
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Modules of no memory or of no beginning, and what it costs to make them."""
+"""Modules on the meta device, or without initial values, and the cost to construct them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmt.core.meta_init import only_shapes, to_be_filled
+from nmt.core.meta_init import on_meta_device, without_init
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from tests.models.variants import TRANSFORMER, make, tree
 
 
-def test_modules_have_their_shapes_and_no_memory() -> None:
+def test_meta_modules_have_shapes_and_take_no_memory() -> None:
     for config in (tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)):
         real = make(config)
-        with only_shapes():
+        with on_meta_device():
             outline = make(config)
-        shapes = {name: (each.shape, each.dtype) for name, each in real.named_parameters()}
-        assert {name: (each.shape, each.dtype) for name, each in outline.named_parameters()} == shapes
-        assert all(each.device.type == "meta" for each in outline.parameters())
+        shapes = {name: (parameter.shape, parameter.dtype) for name, parameter in real.named_parameters()}
+        assert {name: (parameter.shape, parameter.dtype) for name, parameter in outline.named_parameters()} == shapes
+        assert all(parameter.device.type == "meta" for parameter in outline.parameters())
 
 
-def test_what_is_made_afterwards_is_filled() -> None:
-    with only_shapes():
+def test_modules_made_afterwards_are_initialised() -> None:
+    with on_meta_device():
         nn.Linear(3, 3)
     filled = nn.Linear(3, 3)
     assert filled.weight.device.type == "cpu"
@@ -37,7 +37,7 @@ def test_what_is_made_afterwards_is_filled() -> None:
 
 
 class _Called(TorchDispatchMode):
-    """Notes which of PyTorch's operations run."""
+    """Record of the PyTorch operations that run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _Called(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("config", [tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)])
-def test_nothing_is_drawn_for_what_is_to_be_filled(config: dict[str, Any]) -> None:
+def test_without_init_draws_no_random_numbers(config: dict[str, Any]) -> None:
     def made() -> nn.Module:
         return build(ModelConfig.model_validate(config), source_tokens=9, target_tokens=9, pad=0, bos=2)
 
@@ -57,10 +57,10 @@ def test_nothing_is_drawn_for_what_is_to_be_filled(config: dict[str, Any]) -> No
     with _Called() as called:
         real = made()
     assert called.names & drawing  # or this test would see nothing
-    with _Called() as called, to_be_filled():
+    with _Called() as called, without_init():
         filled = made()
     assert not called.names & drawing
-    assert all(each.device.type == "cpu" for each in filled.parameters())
+    assert all(parameter.device.type == "cpu" for parameter in filled.parameters())
     filled.load_state_dict(real.state_dict())
     for kind in (nn.Module.named_parameters, nn.Module.named_buffers):
         expected, found = dict(kind(real)), dict(kind(filled))
@@ -71,11 +71,11 @@ def test_nothing_is_drawn_for_what_is_to_be_filled(config: dict[str, Any]) -> No
 def test_pytorchs_compiler_is_not_imported() -> None:
     program = """
 import sys
-from nmt.core.meta_init import only_shapes
+from nmt.core.meta_init import on_meta_device
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from tests.models.variants import TRANSFORMER, tree
-with only_shapes():
+with on_meta_device():
     for config in (tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)):
         build(ModelConfig.model_validate(config), source_tokens=9, target_tokens=9, pad=0, bos=2)
 print("torch._dynamo" in sys.modules)

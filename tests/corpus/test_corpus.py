@@ -71,7 +71,7 @@ def verb(lemma: str) -> Verb:
 
 
 class TestFiles:
-    """What lies in data/de-en."""
+    """The shipped files."""
 
     @pytest.mark.slow
     def test_generator_writes_the_shipped_bytes(self, corpus: Corpus, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ class TestFiles:
 
 
 class TestSplits:
-    """What is where."""
+    """The splits."""
 
     def test_train_is_large_enough_and_without_repetition(self) -> None:
         sources = lines("train.de")

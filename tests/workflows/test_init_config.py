@@ -234,4 +234,9 @@ def test_a_key_is_explained_with_its_value(trained: Path, config: Command) -> No
     assert "  here      9" in changed.splitlines()
     assert config("--explain", "search.baem").error.endswith("did you mean search.beam or training.validation.beam?")
     assert config("--explain", "run", "--set", "seed=2").error.startswith("--set changes a configuration")
+
+
+def test_the_schema_is_json_and_of_no_model(trained: Path, config: Command) -> None:
+    assert json.loads(config("--schema").stdout)["title"] == "Experiment"
+    assert config(trained / "run", "--schema").error.startswith("--schema describes every configuration")
     assert config(trained / "nothing").error == f"{trained}/nothing: no such run directory, checkpoint or config"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 
 def export(
@@ -35,7 +35,7 @@ def export(
     Translates sentences of the validation corpus with both and says how many are alike."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
-    with importing():
+    with gc_paused():
         from nmt.extras.export import export_model as workflow
 
     workflow.export(model, overrides or [], to=to, output=output)

@@ -17,8 +17,10 @@ import shutil
 from collections.abc import Sequence
 from typing import TextIO
 
+from rich.cells import cell_len
+
 from nmt.alignment.formats import Alignment, AlignmentWriter
-from nmt.core.terminal_width import clusters, cut, isolated, printable, width
+from nmt.core.terminal_width import clusters, cut, isolated, printable
 
 SHADES = " ░▒▓█"
 """Of weights from 0 to 1."""
@@ -36,7 +38,7 @@ def heatmap(alignment: Alignment, *, cells: int) -> str:
     """A picture of at most ``cells`` cells to a line, or as wide as one column needs. Empty sides give no lines."""
     sources, targets = alignment.source_tokens, alignment.target_tokens
     labels = [cut(word, WIDEST) for word in targets]
-    indent = max(map(width, labels), default=0) + 1
+    indent = max(map(cell_len, labels), default=0) + 1
     links = set(alignment.links) if alignment.level == "word" else set()
     band = max(1, (cells - indent) // 2)
     lines: list[str] = []
@@ -48,7 +50,7 @@ def heatmap(alignment: Alignment, *, cells: int) -> str:
             shades = "".join(
                 _cell(float(alignment.weights_TS[row, column]), linked=(column, row) in links) for column in columns
             )
-            lines.append(f"{isolated(label)}{' ' * (indent - width(label))}{shades}".rstrip())
+            lines.append(f"{isolated(label)}{' ' * (indent - cell_len(label))}{shades}".rstrip())
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -69,13 +71,13 @@ def _head(words: Sequence[str]) -> list[str]:
     tallest = max(map(len, letters), default=0)
     standing = [[""] * (tallest - len(each)) + each for each in letters]
     return [
-        "".join(isolated(each[row]) + " " * (2 - width(each[row])) for each in standing).rstrip()
+        "".join(isolated(each[row]) + " " * (2 - cell_len(each[row])) for each in standing).rstrip()
         for row in range(tallest)
     ]
 
 
 def _letters(word: str) -> list[str]:
-    letters = [each if width(each) <= 2 else "?" for each in clusters(printable(word))]
+    letters = [each if cell_len(each) <= 2 else "?" for each in clusters(printable(word))]
     return letters if len(letters) <= TALLEST else [*letters[: TALLEST - 1], "…"]
 
 

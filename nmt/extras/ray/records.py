@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.core.lines import Line, read_lines, windows
+from nmt.core.lines import Line, LineReader, windows
 from nmt.extras.ray.shards import Kind, Shard
 from nmt.translator.translator import Translator
 from nmt.translator.windows import Wanted, Window
@@ -64,7 +64,7 @@ def translate_shard(translator: Translator, wanted: Wanted, shard: Shard, target
 
 def _text(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
-        for window in windows(read_lines(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=False):
+        for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=False):
             answer = wanted.answer(translator, Window(window))
             sink.write(answer.text.encode())
             tally.add(len(window), answer.subwords, answer.warnings)
@@ -73,7 +73,7 @@ def _text(translator: Translator, wanted: Wanted, source: Path, target: Path, fi
 def _jsonl(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
     name = result_name(wanted)
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
-        for window in windows(read_lines(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES, interactive=False):
+        for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES, interactive=False):
             texts = [_bounded(object_text(line, field, name), line, field) for line in window]
             found = wanted.values(translator, texts)
             for line, value in zip(window, found.values, strict=True):

@@ -22,8 +22,8 @@ from nmt.cli.options import (
     with_search,
 )
 from nmt.core.errors import InputError
-from nmt.core.memory import importing
-from nmt.core.onednn_cache import keep_few
+from nmt.core.memory import gc_paused
+from nmt.core.onednn_cache import limit_caches_for_translation
 from nmt.extras.serve import check_installed
 
 
@@ -94,8 +94,8 @@ def serve(
     from nmt.extras.serve.listening import bind
 
     with bind(host, port) as listening:
-        keep_few()
-        with importing():
+        limit_caches_for_translation()
+        with gc_paused():
             from nmt.extras.serve import translation_engine as workflow
             from nmt.extras.serve.batcher import Batching
             from nmt.extras.serve.messages import Limits

@@ -8,7 +8,7 @@ from socket import socket
 from pydantic import ValidationError
 
 from nmt.core.errors import InputError
-from nmt.core.memory import give_back
+from nmt.core.memory import malloc_trim
 from nmt.extras.serve import server
 from nmt.extras.serve.batcher import Batching
 from nmt.extras.serve.engine import Answer, Asked
@@ -76,7 +76,7 @@ class TranslatorEngine:
 
     def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
         """See ``Engine``."""
-        give_back()
+        malloc_trim()
         translator = self._translator.searching(self._search(asked))
         found = translator.candidates(texts)
         alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)

@@ -9,7 +9,7 @@ import typer
 
 from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
 from nmt.core.errors import InputError
-from nmt.core.memory import importing
+from nmt.core.memory import gc_paused
 
 
 def aligner(
@@ -62,7 +62,7 @@ def aligner(
         learn_from_text(source, target, output)
         return
     check_model(model, overrides or [])
-    with importing():
+    with gc_paused():
         from nmt.extras.word_aligner.learn import learn_for_model
 
     learn_for_model(

@@ -34,7 +34,7 @@ from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
-from nmt.core.meta_init import only_shapes
+from nmt.core.meta_init import on_meta_device
 from nmt.data.batching import length_batches, pad
 from nmt.models.seq2seq import Seq2Seq
 
@@ -247,7 +247,7 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
         if not width or width % 2:
             raise ValueError("width")
         sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
-        with only_shapes():  # takes no memory before the shapes are known to fit
+        with on_meta_device():  # takes no memory before the shapes are known to fit
             layer = AlignmentLayer(*sizes, width=width)
         layer.load_state_dict(tensors, assign=True)
         if any(each.dtype != torch.float32 or not each.isfinite().all() for each in tensors.values()):

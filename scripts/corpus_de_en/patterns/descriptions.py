@@ -1,4 +1,4 @@
-"""What things are like, what there is, what somebody has: copula, comparison, es gibt, haben."""
+"""Descriptions: copula, comparison, es gibt, haben."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from corpus_de_en.tokens import anchor, words
 
 
 class Descriptions(Relatives):
-    """What things are like, what there is, what somebody has: copula, comparison, es gibt, haben."""
+    """Descriptions: copula, comparison, es gibt, haben."""
 
     def describable(self) -> tuple[Nominal, Adjective]:
         """A definite noun phrase and an adjective that may be said of it."""

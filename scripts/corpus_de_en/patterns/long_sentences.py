@@ -53,7 +53,7 @@ class LongSentences(Subordination, Relatives):
     # ------------------------------------------------------------------------------- who
 
     def _person(self) -> Nominal:
-        """Somebody known, as a full noun phrase."""
+        """A familiar person, as a full noun phrase."""
         noun, plural = self.noun(FAMILIAR)
         kind = self.rng.choice(("mein", "unser")) if "rel" in noun.classes else "def"
         return Nominal(noun, kind, plural, [] if "kin" in noun.classes else self.modifiers(noun, 0.2))
@@ -112,12 +112,12 @@ class LongSentences(Subordination, Relatives):
 
     @staticmethod
     def _is_vague(np: Nominal) -> bool:
-        """Whether it is left open whose relative is meant."""
+        """True if it is open whose relative is meant."""
         return "kin" in np.noun.classes and np.determiner == "def"
 
     @staticmethod
     def _check_everyday(verb: Verb, np: Nominal, subject: NounPhrase) -> None:
-        """Raise for what is no part of an ordinary day: packing eleven bags, buying a sofa by the way."""
+        """Raise for an unusual act: packing eleven bags, buying a sofa by the way."""
         noun, together = np.noun, subject.person.endswith("p")
         counted = np.determiner.startswith("num:")
         odd = (
@@ -266,8 +266,8 @@ class LongSentences(Subordination, Relatives):
         self._note_clause(reason)
         return self._because(conjunction, reason)
 
-    def _circumstances(self, subject: NounPhrase, scene: str, told: Sequence[Clause]) -> Sides:
-        """Why, or in spite of what, the things just told were done."""
+    def _circumstances(self, subject: NounPhrase, scene: str, acts: Sequence[Clause]) -> Sides:
+        """Why, or in spite of what, the acts were done."""
         kinds = [("obwohl", "state"), ("obwohl", "lack")]
         if scene != "travel":
             kinds.append(("weil", "time"))
@@ -275,7 +275,7 @@ class LongSentences(Subordination, Relatives):
         kinds += [("obwohl", "weather")] if scene in {"garden", "travel"} else []
         kinds += [("weil", "weather"), ("denn", "weather")] if scene == "home" else []
         conjunction, which = self.rng.choice(kinds)
-        if scene == "home" and which == "weather" and any(clause.place for clause in told):
+        if scene == "home" and which == "weather" and any(clause.place for clause in acts):
             raise Rejected  # read in the park because it rained
         if which == "time":
             clause = Clause(HAVE, subject, [Argument(Slot("A", ()), Nominal(NOUN["Zeit"], "zero"))], tense="pret")
@@ -313,14 +313,14 @@ class LongSentences(Subordination, Relatives):
         left: Sides,
         hero: NounPhrase,
         scene: str,
-        told: Sequence[Clause],
+        acts: Sequence[Clause],
         spare: Sequence[frozenset[str]],
     ) -> Sides:
-        """The end of a story in the past: ``told`` is what it told, ``spare`` the stages it left out."""
+        """The end of a story in the past: ``acts`` are its clauses so far, ``spare`` the stages that it left out."""
         kind = self.rng.weighted(
             [
                 ("circumstances", 4.0),
-                ("no-help", 0.0 if told[-1].verb.lemma in PLEASURES else 5.0),
+                ("no-help", 0.0 if acts[-1].verb.lemma in PLEASURES else 5.0),
                 ("while", 1.5),
                 ("before", 2.0 if spare else 0.0),
                 ("none", 3.0),
@@ -344,7 +344,7 @@ class LongSentences(Subordination, Relatives):
             self._remember(clause)
             end = self._because("bevor", clause)
         else:
-            end = self._circumstances(self.same_person(hero), scene, told)
+            end = self._circumstances(self.same_person(hero), scene, acts)
         return [*left[0], *end[0]], [*left[1], *end[1]]
 
     # -------------------------------------------------------------------------- sentences
@@ -382,12 +382,12 @@ class LongSentences(Subordination, Relatives):
         reserve = 1 if self.rng.chance(0.5) else 0
         stages = self._stages(scene, front + count + reserve)
         when = self._when(scene)
-        told: list[Clause] = []
+        acts: list[Clause] = []
         if front:
             before = self._act(hero, stages[0], "plup")
             before.time = when
             self._remember(before)
-            told.append(before)
+            acts.append(before)
             chain = self._chain(self.same_person(hero), stages[1 : 1 + count], "pret")
             self.nest("clause-nachdem", before)
             self.note("front-clause")
@@ -408,8 +408,8 @@ class LongSentences(Subordination, Relatives):
                 english = [*when.english, *chain.english_declarative(without=("time",))]
                 self.nest("front-time", chain.first)
             left = chain.german_main(place), english
-        told += chain.clauses
-        return self._tail(left, hero, scene, told, stages[front + count :])
+        acts += chain.clauses
+        return self._tail(left, hero, scene, acts, stages[front + count :])
 
     def _report(self) -> Sides:
         """Somebody says that somebody did this and that, and so on."""

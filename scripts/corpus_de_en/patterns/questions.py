@@ -156,7 +156,7 @@ class Questions(Drawing):
 
     @staticmethod
     def _asked_object(kind: str, clause: Clause, slot: str) -> Sides:
-        """What, whom, which book, how many books."""
+        """Questions for an object: what, whom, which book, how many books."""
         link = anchor()
         if kind == "whom":
             return words("wen" if slot == "A" else "wem", link), words("whom", link)

@@ -7,10 +7,10 @@ import random
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
-from nmt.core.terminal_width import width
 from nmt.extras.inspect.heatmap import HeatmapWriter, heatmap, shade
 
 
@@ -44,7 +44,7 @@ def test_shades(weight: float, character: str) -> None:
 def test_wide_characters_and_marks_keep_the_columns_straight() -> None:
     drawn = heatmap(alignment("日本 e\u0301 x", "犬 a\u0301b", [[1, 0, 0], [0, 0, 1]]), cells=80).splitlines()
     assert drawn == ["   日", "   本e\u0301 x", "犬 ██", "a\u0301b     ██"]
-    assert width(drawn[1]) == 3 + 2 + 2 + 1
+    assert cell_len(drawn[1]) == 3 + 2 + 2 + 1
 
 
 def test_what_runs_from_right_to_left_is_isolated() -> None:
@@ -59,7 +59,7 @@ def test_lines_fit_and_no_column_is_lost(cells: int) -> None:
     targets = " ".join("x" * draw.randint(1, 40) for _ in range(5))
     weights = [[0.9 if column % 5 == row else 0 for column in range(37)] for row in range(5)]
     drawn = heatmap(alignment(sources, targets, weights), cells=cells)
-    assert all(width(line) <= max(cells, 23) for line in drawn.splitlines())
+    assert all(cell_len(line) <= max(cells, 23) for line in drawn.splitlines())
     assert drawn.count("██") == 37
 
 

@@ -74,10 +74,10 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
 
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
     """Of a model that takes no memory; what is shared counts once, where it comes first."""
-    from nmt.core.meta_init import only_shapes
+    from nmt.core.meta_init import on_meta_device
     from nmt.translator.loading import build_model
 
-    with only_shapes():
+    with on_meta_device():
         model = build_model(experiment, tokenizers)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():

@@ -1,0 +1,79 @@
+"""JSON Schema of configuration classes, with what their docstrings say of each key."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+
+@cache
+def json_schema(cls: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a configuration class: every key with its meaning, type, bounds and default."""
+    return cls.model_json_schema(schema_generator=_Generator)
+
+
+def document(cls: type[BaseModel]) -> str:
+    """The JSON Schema of a configuration as a file for editors."""
+    return json.dumps({"$schema": _Generator.schema_dialect, **json_schema(cls)}, indent=2, ensure_ascii=False)
+
+
+class _Generator(GenerateJsonSchema):
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        result, cls = super().model_schema(schema), schema["cls"]
+        result["description"] = summary(cls) if hasattr(cls, "formula") else class_docstring(cls)
+        for name, field in result.get("properties", {}).items():
+            field["description"] = _meaning(cls, name)
+        return result
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        return value  # the order of the classes
+
+
+def summary(cls: type[BaseModel]) -> str:
+    """A class in one line: formula and source of a mechanism, the first sentence of any other."""
+    formula, source = getattr(cls, "formula", None), getattr(cls, "source", None)
+    if formula is not None and source is not None:
+        return f"{formula}   ({source})"
+    return " ".join(class_docstring(cls).partition("\n\n")[0].split())
+
+
+def class_docstring(cls: type[BaseModel]) -> str:
+    """The docstring of a class in plain text, with a blank line between paragraphs."""
+    return _plain(cls.__doc__ or "")
+
+
+def _meaning(cls: type[BaseModel], name: str) -> str:
+    if description := cls.model_fields[name].description:
+        return _plain(description[0].upper() + description[1:].removesuffix(".") + ".")
+    return "Which of the kinds it is." if name == "kind" else _plain(_attribute_docstrings(cls).get(name, ""))
+
+
+@cache
+def _attribute_docstrings(cls: type[BaseModel]) -> dict[str, str]:
+    """The string literals after fields in the source; those of a class take precedence over those of its bases."""
+    docstrings: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not issubclass(base, BaseModel) or base is BaseModel:
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(definition, ast.ClassDef)
+        for pair in zip(definition.body, definition.body[1:], strict=False):
+            match pair:
+                case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
+                    docstrings[name] = text
+    return docstrings
+
+
+def _plain(text: str) -> str:
+    return inspect.cleandoc(text).replace("`", "")
