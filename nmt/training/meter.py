@@ -8,7 +8,7 @@ import time
 import torch
 
 from nmt.training.more.out_of_memory import peak, reset_peak
-from nmt.training.objective import Losses, Whole
+from nmt.training.objective import BatchTotals, Losses
 
 
 class Meter:
@@ -30,15 +30,15 @@ class Meter:
         self._linked = 0
         self.resume()
 
-    def add(self, losses: Losses, whole: Whole) -> None:
+    def add(self, losses: Losses, totals: BatchTotals) -> None:
         """Counts an update: its losses, summed over what the update has of each, and that."""
         self._objective += losses.objective
         self._cross_entropy += losses.cross_entropy
-        self._tokens += whole.tokens
+        self._tokens += totals.tokens
         self._risk += losses.risk
-        self._sentences += whole.sentences
+        self._sentences += totals.sentences
         self._guidance += losses.guidance
-        self._linked += whole.linked
+        self._linked += totals.linked
 
     def pause(self) -> None:
         """Stops the clock."""

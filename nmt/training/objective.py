@@ -24,7 +24,7 @@ from nmt.training.optimizer import NamedOptimizer
 
 
 @dataclass(frozen=True)
-class Whole:
+class BatchTotals:
     """All that an update learns from, in all processes: what its loss is a mean over."""
 
     tokens: int
@@ -85,7 +85,7 @@ class Objective:
             self._heads_G = torch.tensor(model.decoder.hand_out(heads), device=compute.device)
 
     def backward(
-        self, batch: Batch | None, whole: Whole, *, update: int, summed: RewardSums = lambda own_3: own_3
+        self, batch: Batch | None, totals: BatchTotals, *, update: int, summed: RewardSums = lambda own_3: own_3
     ) -> Losses:
         """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
         say. ``summed`` adds sums of rewards over all processes. Without a batch this process has no rows, and still
@@ -98,11 +98,11 @@ class Objective:
         # not waited for, where the memory is pinned: see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
-        count = whole.tokens if config.normalization == "tokens" else whole.sentences
+        count = totals.tokens if config.normalization == "tokens" else totals.sentences
         if self._risk is not None:
             with recomputing(config.recompute):
                 found = self._risk.loss(source_BS, target_BT)
-            total = found.risk / whole.sentences
+            total = found.risk / totals.sentences
             if (weight := self._risk.config.cross_entropy) > 0.0:
                 total = total + weight * found.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
@@ -116,7 +116,7 @@ class Objective:
                 loss, guidance = guided_loss(*given, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
         total = loss.objective / count
         if config.guided_attention is not None and guidance is not None:
-            total = total + config.guided_attention.weight * guidance / whole.linked
+            total = total + config.guided_attention.weight * guidance / totals.linked
         self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
         return Losses(
             loss.objective.item(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Standing:
+class BestValidation:
     """What the validations so far have shown."""
 
     best: float | None = None
@@ -18,7 +18,7 @@ class Standing:
     since_plateau: int = 0
     """Validations without gain since the last plateau was counted."""
 
-    def after(self, value: float, update: int, *, higher_is_better: bool, patience: int | None) -> Standing:
+    def after(self, value: float, update: int, *, higher_is_better: bool, patience: int | None) -> BestValidation:
         """The standing after one more validation; ``patience`` validations in a row without gain are a plateau."""
         gain = self.best is None or (value > self.best if higher_is_better else value < self.best)
         if gain:

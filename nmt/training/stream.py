@@ -65,7 +65,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Work:
+class PreparedUpdate:
     """What one update learns from."""
 
     pairs: list[Indices]
@@ -100,7 +100,7 @@ class Stream:
     processes: Processes
     compute: Compute
 
-    def after(self, position: Position) -> Iterator[Work]:
+    def after(self, position: Position) -> Iterator[PreparedUpdate]:
         """What follows on ``position``. InputError: there is no pair to train on."""
         while True:
             epoch = position.epoch
@@ -112,7 +112,7 @@ class Stream:
                 pairs = [order[index] for index in range(first, last)]
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
-                yield Work(pairs, [self._share(each, epoch) for each in pairs], position, len(order))
+                yield PreparedUpdate(pairs, [self._share(each, epoch) for each in pairs], position, len(order))
 
     def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
         """What this process has of a batch."""

@@ -28,17 +28,17 @@ from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics, read
 from nmt.training.more.averaging import MovingAverage, average_weights
 from nmt.training.more.distributed import Processes
-from nmt.training.more.out_of_memory import Fitting
-from nmt.training.objective import Losses, Objective, Whole
+from nmt.training.more.out_of_memory import OutOfMemoryRetry
+from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.progress import Validated, line, shown
 from nmt.training.schedule import Plateau
-from nmt.training.stopping import Standing
-from nmt.training.stream import Position, Stream, TrainingData, Work, prefetched
+from nmt.training.stopping import BestValidation
+from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 
 
 @dataclass(frozen=True)
-class Learnt:
+class StepResult:
     """What an update has shown; the same in all processes."""
 
     rate: float
@@ -85,10 +85,10 @@ class Trainer:
         self.processes = processes
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
         self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.decode)
-        self._fitting = Fitting(model, compute.device, lambda batch: self._places([batch.pairs_B]))
-        self.moving = None if config.ema is None else MovingAverage(model, config.ema)
+        self._fitting = OutOfMemoryRetry(model, compute.device, lambda batch: self._places([batch.pairs_B]))
+        self.ema = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()
-        self.standing = Standing()
+        self.standing = BestValidation()
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._validation = validation
         self._snapshot = snapshot
@@ -107,7 +107,7 @@ class Trainer:
         folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
         state = folders.read_state(folder)
         try:
-            position, standing = Position(**state["position"]), Standing(**state["standing"])
+            position, standing = Position(**state["position"]), BestValidation(**state["standing"])
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
             raise folders.Damaged(folder / folders.STATE, error) from None
@@ -120,7 +120,7 @@ class Trainer:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
         checkpoint.load_weights(folder, self.used)
         tensors = checkpoint.read_tensors(folder / folders.TRAINING)
-        if self.moving is not None:
+        if self.ema is not None:
             checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
@@ -133,7 +133,7 @@ class Trainer:
     @property
     def used(self) -> Seq2Seq[Any, Any]:
         """The model to validate and to translate with: the moving average where there is one."""
-        return self.model if self.moving is None else self.moving.model
+        return self.model if self.ema is None else self.ema.model
 
     def save(self) -> Path:
         """Writes a checkpoint of this moment, unless it is there."""
@@ -142,7 +142,7 @@ class Trainer:
             tensors = {f"optimizer/{name}": each for name, each in self.optimizer.tensors().items()}
             states = generator_states(self.compute.device)
             tensors |= {f"generator/{name}": each for name, each in states.items()}
-            if self.moving is not None:
+            if self.ema is not None:
                 tensors |= {f"weights/{name}": each for name, each in checkpoint.named_weights(self.model).items()}
             state = {
                 "position": asdict(self.position),
@@ -170,9 +170,9 @@ class Trainer:
         def seconds() -> float:
             return before + time.monotonic() - started
 
-        self.processes.take_over(list(self.model.parameters()))
-        if self.moving is not None:
-            self.processes.take_over(list(self.moving.model.parameters()))
+        self.processes.broadcast_parameters(list(self.model.parameters()))
+        if self.ema is not None:
+            self.processes.broadcast_parameters(list(self.ema.model.parameters()))
         if self.processes.is_first:
             # training may have stopped between saving a checkpoint and linking it
             if self.position.update > 0:
@@ -202,9 +202,9 @@ class Trainer:
                 )
                 return
             for work in works:
-                tokens, linked = map(round, self.processes.total([work.tokens, work.linked]))
-                whole = Whole(tokens, sum(map(len, work.pairs)), linked)
-                learnt = self._update(work, whole, meter, seconds, interrupted)
+                tokens, linked = map(round, self.processes.all_reduce([work.tokens, work.linked]))
+                totals = BatchTotals(tokens, sum(map(len, work.pairs)), linked)
+                learnt = self._update(work, totals, meter, seconds, interrupted)
                 self.position = dataclasses.replace(
                     work.following, tokens=self.position.tokens + tokens, seconds=learnt.seconds
                 )
@@ -268,19 +268,24 @@ class Trainer:
         )
 
     def _update(
-        self, work: Work, whole: Whole, meter: Meter, seconds: Callable[[], float], interrupted: Interrupted
-    ) -> Learnt:
-        """One step of the optimizer over ``whole``, what all processes have."""
+        self,
+        work: PreparedUpdate,
+        totals: BatchTotals,
+        meter: Meter,
+        seconds: Callable[[], float],
+        interrupted: Interrupted,
+    ) -> StepResult:
+        """One step of the optimizer over ``totals``, what all processes have."""
         self.model.train()
         self.model.at_update(self.position.update)
         if not self.processes.is_first:
             # a checkpoint has the generators of the first process; going on, these too draw what they would have drawn
             seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
         number = self.position.update + 1
-        sums = [self.processes.summing() for _ in work.shares]
+        sums = [self.processes.batch_all_reduce() for _ in work.shares]
 
         def backward(batch: Batch | None, place: int) -> Losses:
-            return self._objective.backward(batch, whole, update=number, summed=sums[place])
+            return self._objective.backward(batch, totals, update=number, summed=sums[place])
 
         losses = self._fitting.learn(work.shares, backward, update=number)
         asked = interrupted.asked()  # once: a signal may come at any time
@@ -288,7 +293,7 @@ class Trainer:
         summed = sum(losses, start=Losses())
         own = [each.objective for each in losses]
         asks = [asked == signal.SIGTERM, asked == signal.SIGINT]
-        cross_entropy, risk, guidance, now, terminates, interrupts, *objectives = self.processes.total(
+        cross_entropy, risk, guidance, now, terminates, interrupts, *objectives = self.processes.all_reduce(
             [summed.cross_entropy, summed.risk, summed.guidance, now, *asks, *own]
         )
         for pairs_B, objective in zip(work.pairs, objectives, strict=True):
@@ -298,7 +303,7 @@ class Trainer:
             raise InputError(self._not_finite("risk", work.pairs))
         if not math.isfinite(guidance):
             raise InputError(self._not_finite("guidance", work.pairs))
-        meter.add(Losses(sum(objectives), cross_entropy, risk, guidance), whole)
+        meter.add(Losses(sum(objectives), cross_entropy, risk, guidance), totals)
         self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()
@@ -306,10 +311,10 @@ class Trainer:
             raise InputError(self._not_finite("gradient", work.pairs))
         factor = self.config.schedule.factor(number, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
         rate = self.optimizer.step(factor)
-        if self.moving is not None:
-            self.moving.follow(number)
+        if self.ema is not None:
+            self.ema.follow(number)
         asked = signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
-        return Learnt(rate, norm, seconds=now, asked=asked)
+        return StepResult(rate, norm, seconds=now, asked=asked)
 
     def _not_finite(self, what: str, batches: Sequence[Indices]) -> str:
         return (
@@ -359,13 +364,13 @@ class Trainer:
             "seconds": seconds(),
             "stopped": interrupted.asked() if stopped else 0,
         }
-        told = self.processes.told(measured)
+        told = self.processes.broadcast(measured)
         self.position = dataclasses.replace(self.position, seconds=told["seconds"])
         self._owes_validation = told["stopped"] != 0
         if self._owes_validation:
             self._keep(metrics)
             self._stop(told["stopped"])
-        self.standing = Standing(**told["standing"])
+        self.standing = BestValidation(**told["standing"])
 
     def _measure(
         self,
@@ -435,7 +440,7 @@ class Trainer:
             averaged = metrics is not None and self._make_average(metrics, interrupted)
         except Stopped:
             stopped = interrupted.asked()
-        if stopped := self.processes.told(stopped):
+        if stopped := self.processes.broadcast(stopped):
             self._stop(stopped)
         return averaged
 

@@ -76,7 +76,7 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
 
 
 def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool) -> None:
-    with processes.first_alone():
+    with processes.main_process_first():
         if skip_damaged and processes.is_first:
             checkpoints.skip_damaged(run)
         origin = _origin(experiment)
@@ -107,7 +107,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         resumed = trainer.resume()
     except folders.Damaged as error:
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
-    processes.agree(
+    processes.check_agreement(
         {
             "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
             "corpus": data.key[:8],

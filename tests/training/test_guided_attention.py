@@ -24,8 +24,8 @@ from nmt.models.likelihood import token_loss
 from nmt.training import metrics
 from nmt.training.checkpoint import read_tensors
 from nmt.training.config import OptimizerConfig, TrainingConfig
-from nmt.training.more.out_of_memory import Fitting
-from nmt.training.objective import Losses, Objective, Whole
+from nmt.training.more.out_of_memory import OutOfMemoryRetry
+from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -53,7 +53,7 @@ def batch_of() -> Batch:
     return Batch(source_BS, source_length_B, target_BT, target_length_B, np.arange(3), links)
 
 
-WHOLE = Whole(tokens=sum(map(len, TARGETS)), sentences=3, linked=len(TOKEN_LINKS))
+WHOLE = BatchTotals(tokens=sum(map(len, TARGETS)), sentences=3, linked=len(TOKEN_LINKS))
 
 
 def objective_of(model: Any, **settings: Any) -> Objective:
@@ -103,7 +103,7 @@ def test_a_batch_that_does_not_fit_is_guided_in_parts() -> None:
         return own.backward(batch, WHOLE, update=1)
 
     model.zero_grad(set_to_none=True)
-    (losses,) = Fitting(model, CPU.device, lambda _: "").learn([batch_of()], backward, update=1)
+    (losses,) = OutOfMemoryRetry(model, CPU.device, lambda _: "").learn([batch_of()], backward, update=1)
     assert losses.guidance == pytest.approx(whole.guidance, rel=1e-5)
     for parameter, other in zip(model.parameters(), expected, strict=True):
         assert parameter.grad is not None

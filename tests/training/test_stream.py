@@ -15,7 +15,7 @@ from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig
 from nmt.data.config import CorpusConfig, DataConfig, SubwordsConfig, TrainingCorpusConfig
 from nmt.training.more.distributed import Processes, shares
-from nmt.training.stream import Position, Stream, TrainingData, Work, prefetched
+from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import write_corpus
 
@@ -48,7 +48,7 @@ def stream(data: TrainingData, *, accumulate: int = 1, rank: int = 0, size: int 
     return Stream(data, batching, accumulate, 7, OneOf(rank, size), compute("cpu", "float32"))
 
 
-def epoch(works: Iterator[Work], number: int = 0) -> list[Work]:
+def epoch(works: Iterator[PreparedUpdate], number: int = 0) -> list[PreparedUpdate]:
     found = []
     for work in works:
         found.append(work)
@@ -57,7 +57,7 @@ def epoch(works: Iterator[Work], number: int = 0) -> list[Work]:
     raise AssertionError("the stream ended")
 
 
-def same(one: Work, other: Work) -> bool:
+def same(one: PreparedUpdate, other: PreparedUpdate) -> bool:
     if one.following != other.following or len(one.shares) != len(other.shares):
         return False
     return all(

@@ -117,7 +117,7 @@ class Processes:
         """The rows of a batch that are this process' own, given what each costs; see ``shares``."""
         return shares(lengths_B, self.size)[self.rank]
 
-    def total(self, values: Sequence[float]) -> list[float]:
+    def all_reduce(self, values: Sequence[float]) -> list[float]:
         """Each of the values summed over all processes, in float64."""
         return list(values)
 
@@ -125,26 +125,26 @@ class Processes:
         """Sums the gradients of parameters over all processes. One that has a gradient in some process then has it in
         all; one that has it in none keeps None, so that the optimizer leaves it alone as in a single process."""
 
-    def summing(self) -> Callable[[Tensor], Tensor]:
+    def batch_all_reduce(self) -> Callable[[Tensor], Tensor]:
         """An all-reduce of sums over one batch, (N,) to (N,). Its first call communicates; later ones, for further
         parts of a batch that memory is not enough for, or for parts made again, add the same sums of the others."""
         return lambda own_N: own_N
 
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast_parameters(self, tensors: Sequence[Tensor]) -> None:
         """Gives tensors the values that they have in the first process."""
 
-    def told(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         """What the first process gives as ``value``, anything that JSON can hold."""
         return value
 
     def wait(self) -> None:
         """Returns when all have come here."""
 
-    def agree(self, facts: Mapping[str, str | int]) -> None:
+    def check_agreement(self, facts: Mapping[str, str | int]) -> None:
         """Raises InputError in each process where the facts, by name, are others than in the first."""
 
     @contextmanager
-    def first_alone(self) -> Iterator[None]:
+    def main_process_first(self) -> Iterator[None]:
         """Has the first process run the body, and then the others, who find what it has made."""
         if not self.is_first:
             self.wait()
@@ -156,14 +156,14 @@ class Processes:
 class Joined(Processes):
     """One of several processes, over torch's process group. Sums are the same bits in all of them."""
 
-    def total(self, values: Sequence[float]) -> list[float]:
+    def all_reduce(self, values: Sequence[float]) -> list[float]:
         values_N = torch.tensor(values, dtype=torch.float64)
         with self._in_touch():
             distributed.all_reduce(values_N)
         return [float(value) for value in values_N.tolist()]
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        holders = self.total([float(each.grad is not None) for each in parameters])
+        holders = self.all_reduce([float(each.grad is not None) for each in parameters])
         learning = [each for each, count in zip(parameters, holders, strict=True) if count > 0]
         with self._in_touch():
             sent = []
@@ -177,23 +177,23 @@ class Joined(Processes):
                 for parameter, part_N in zip(bucket, parts, strict=True):
                     parameter.grad = part_N.view_as(parameter)
 
-    def summing(self) -> Callable[[Tensor], Tensor]:
+    def batch_all_reduce(self) -> Callable[[Tensor], Tensor]:
         others: list[float] = []
 
         def summed(own_N: Tensor) -> Tensor:
             if not others:
                 own = own_N.tolist()
-                others.extend(total - value for total, value in zip(self.total(own), own, strict=True))
+                others.extend(total - value for total, value in zip(self.all_reduce(own), own, strict=True))
             return own_N + own_N.new_tensor(others)
 
         return summed
 
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast_parameters(self, tensors: Sequence[Tensor]) -> None:
         with self._in_touch():
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
 
-    def told(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         # not broadcast_object_list, which unpickles
         text = bytearray(json.dumps(value).encode()) if self.is_first else bytearray()
         size_1 = torch.tensor([len(text)])
@@ -205,12 +205,12 @@ class Joined(Processes):
         return heard
 
     def wait(self) -> None:
-        self.total([0.0])  # not barrier, which on CUDA takes a device to itself
+        self.all_reduce([0.0])  # not barrier, which on CUDA takes a device to itself
 
-    def agree(self, facts: Mapping[str, str | int]) -> None:
-        wanted = self.told(dict(facts))
+    def check_agreement(self, facts: Mapping[str, str | int]) -> None:
+        wanted = self.broadcast(dict(facts))
         other = next((name for name, value in facts.items() if wanted[name] != value), None)
-        differing = self.total([float(other is not None)])[0]
+        differing = self.all_reduce([float(other is not None)])[0]
         if other is not None:
             raise InputError(
                 f"process {self.rank} of {self.size}: its {other} is not that of process 0 ({facts[other]}, not "

@@ -59,7 +59,7 @@ Backward = Callable[[Batch | None, int], Losses]
 process has no rows of it; its number among those of the update, from 0."""
 
 
-class Fitting:
+class OutOfMemoryRetry:
     """Learns from batches, from each in as many parts as memory needs.
 
     A batch for which memory is not enough is halved, and all of the update begins again: what a backward pass had added

@@ -21,7 +21,7 @@ from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.more import out_of_memory as memory
-from nmt.training.more.out_of_memory import Fitting
+from nmt.training.more.out_of_memory import OutOfMemoryRetry
 from nmt.training.objective import Losses
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -80,7 +80,7 @@ class Small:
 
 def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
     small = Small(limit=20)
-    fitting = Fitting(small.weight, CPU, lambda _: "somewhere")
+    fitting = OutOfMemoryRetry(small.weight, CPU, lambda _: "somewhere")
     batches = [batch_of((2, 2)), batch_of(*[(4, 4)] * 4), None]
     losses = fitting.learn(batches, small.backward, update=7)
     assert losses == [Losses(100.0, 1.0), Losses(406.0, 4.0), Losses()]
@@ -98,7 +98,9 @@ def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFix
 
 def test_parts_of_parts_down_to_single_pairs() -> None:
     small = Small(limit=12)
-    losses = Fitting(small.weight, CPU, lambda _: "").learn([batch_of(*[(4, 4)] * 5)], small.backward, update=1)
+    losses = OutOfMemoryRetry(small.weight, CPU, lambda _: "").learn(
+        [batch_of(*[(4, 4)] * 5)], small.backward, update=1
+    )
     assert losses == [Losses(510.0, 5.0)]
     assert sorted(small.tried[-5:]) == [[100], [101], [102], [103], [104]]
 
@@ -117,7 +119,9 @@ def test_parts_of_parts_down_to_single_pairs() -> None:
 )
 def test_lack_of_memory_has_many_names(error: Exception) -> None:
     small = Small(limit=12, error=error)
-    losses = Fitting(small.weight, CPU, lambda _: "").learn([batch_of(*[(4, 4)] * 2)], small.backward, update=1)
+    losses = OutOfMemoryRetry(small.weight, CPU, lambda _: "").learn(
+        [batch_of(*[(4, 4)] * 2)], small.backward, update=1
+    )
     assert losses == [Losses(201.0, 2.0)]
 
 
@@ -132,7 +136,7 @@ def test_what_failed_has_drawn_nothing() -> None:
             raise MemoryError
         return Losses()
 
-    fitting = Fitting(torch.nn.Linear(1, 1), CPU, lambda _: "")
+    fitting = OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: "")
     for seed in (0, 0):  # the second time it is known
         torch.manual_seed(seed)
         fitting.learn([batch_of((2, 2)), batch_of((2, 2), (2, 2))], backward, update=1)
@@ -143,7 +147,7 @@ def test_what_failed_has_drawn_nothing() -> None:
 
 def test_a_pair_that_does_not_fit_is_named() -> None:
     small = Small(limit=12)
-    fitting = Fitting(small.weight, CPU, lambda batch: f"pair {batch.pairs_B.tolist()}")
+    fitting = OutOfMemoryRetry(small.weight, CPU, lambda batch: f"pair {batch.pairs_B.tolist()}")
     with pytest.raises(InputError, match=r"update 3: memory is not enough for a single pair of 7 and 6 .*pair \[101\]"):
         fitting.learn([batch_of((2, 2), (6, 5))], small.backward, update=3)
 
@@ -154,7 +158,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(text: str) -> None:
         raise RuntimeError(text)
 
     with pytest.raises(RuntimeError, match=text):
-        Fitting(torch.nn.Linear(1, 1), CPU, lambda _: "").learn([batch_of((2, 2))], fails, update=1)
+        OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: "").learn([batch_of((2, 2))], fails, update=1)
 
 
 def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
