@@ -46,8 +46,7 @@ from nmt.models.transformer.encoder import EncoderLayer
 from nmt.nn import native
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
-from nmt.training import metrics
-from nmt.training.more import out_of_memory as memory
+from nmt.training import meter, metrics
 from nmt.training.optimizer import NamedOptimizer
 from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
@@ -127,7 +126,7 @@ def main() -> None:
     report("training_tokens_per_cpu_second", statistics.median(cpu_speeds), "target tokens/CPU s", chosen)
     report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
-    report("peak_memory", memory.peak(torch.device("cpu")), "GiB", chosen)
+    report("peak_memory", meter.peak(torch.device("cpu")), "GiB", chosen)
     print_table()
 
 

@@ -8,7 +8,7 @@ import typer
 
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
 from nmt.core.memory import importing
-from nmt.training.launch import together
+from nmt.training.more.launch import together
 
 Processes = Annotated[
     int,

@@ -28,9 +28,6 @@ class Interrupted:
         """By which signal; 0 for none."""
         return self._signal
 
-    def __bool__(self) -> bool:
-        return self.asked() != 0
-
     def note(self, number: int) -> None:
         """Hears a signal. Raises Stopped within ``at_once``."""
         self._signal = number
@@ -42,7 +39,7 @@ class Interrupted:
         """Gives up the body, which must leave nothing half done, by Stopped: when a signal comes, or one has come."""
         self._raises = True
         try:
-            if self:
+            if self.asked():
                 raise Stopped
             yield
         finally:
@@ -66,7 +63,7 @@ def interruptible() -> Iterator[Interrupted]:
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        if interrupted:
+        if interrupted.asked():
             end(number)
         if not log.is_silent():  # but not through the log: its lock may be held at this very moment
             os.write(2, b"\nstopping after this update; once more to stop at once\n")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Generic, TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from nmt.data.batching import (
 )
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
-from nmt.training.more.distributed import Processes
+from nmt.training.processes import Processes
 
 T = TypeVar("T")
 N = TypeVar("N", bound=np.generic)
@@ -140,50 +140,20 @@ def _pinned(array: npt.NDArray[N]) -> npt.NDArray[N]:
     return pinned
 
 
-class _End(Generic[T]):
-    """What comes last: why there is no more."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-
 @contextmanager
 def prefetched(items: Iterable[T], ahead: int = AHEAD) -> Iterator[Iterator[T]]:
-    """The same items in the same order, up to ``ahead`` of them taken in advance by a thread of its own, which ends
-    with the context. What taking an item raises is raised where that item would have come.
-    """
-    ready: queue.Queue[T | _End[T]] = queue.Queue(maxsize=ahead)
-    unwanted = threading.Event()
+    """The same items in the same order, up to ``ahead`` of them taken in advance by a thread, which ends with the
+    context. An error in taking an item is raised where that item would have come."""
+    iterator, end = iter(items), object()
 
-    def offer(item: T | _End[T]) -> None:
-        while not unwanted.is_set():
-            with suppress(queue.Full):
-                ready.put(item, timeout=0.1)
-                break
+    def taken(pool: Executor) -> Iterator[T]:
+        ready = deque(pool.submit(next, iterator, end) for _ in range(ahead))
+        while (item := ready.popleft().result()) is not end:
+            ready.append(pool.submit(next, iterator, end))
+            yield cast(T, item)
 
-    def take() -> None:
-        error = None
-        try:
-            for item in items:
-                offer(item)
-                if unwanted.is_set():
-                    return
-        except BaseException as raised:  # whatever it is, it is for the thread that asks
-            error = raised
-        offer(_End(error))
-
-    thread = threading.Thread(target=take, name="prefetch", daemon=True)
-
-    def given() -> Iterator[T]:
-        thread.start()
-        while not isinstance(item := ready.get(), _End):
-            yield item
-        if item.error is not None:
-            raise item.error
-
+    pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     try:
-        yield given()
+        yield taken(pool)
     finally:
-        unwanted.set()
-        if thread.ident is not None:
-            thread.join()
+        pool.shutdown(cancel_futures=True)

@@ -14,7 +14,8 @@ from nmt.core.device import compute
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig
 from nmt.data.config import CorpusConfig, DataConfig, SubwordsConfig, TrainingCorpusConfig
-from nmt.training.more.distributed import Processes, shares
+from nmt.training.more.distributed import shares
+from nmt.training.processes import Processes
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import write_corpus
@@ -128,7 +129,7 @@ def test_items_come_in_order_and_only_so_many_in_advance() -> None:
             assert len(taken) <= number + 1 + 2 + 2  # given, waiting, and one at the door
         time.sleep(0.3)
         assert len(taken) <= 100 + 2 + 1
-    assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
 
 
 def test_items_are_made_while_others_are_used() -> None:
@@ -172,4 +173,4 @@ def test_leaving_early_ends_the_thread() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]

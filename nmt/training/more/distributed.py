@@ -28,6 +28,7 @@ from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 
 from nmt.core.errors import InputError
+from nmt.training.processes import Processes
 
 T = TypeVar("T")
 
@@ -96,65 +97,34 @@ class Launch:
         return f"cuda:{self.local_rank}"
 
 
-class Processes:
-    """All that train together, as one of them sees them. This is the one that trains by itself, with nobody to wait for
-    or to hear from; ``Joined`` is one of several.
-
-    What changes a tensor or returns what others have sent must be called by all, in the same order. Raises InputError
-    where another process is gone.
-    """
-
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank = rank
-        self.size = size
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this is the process that writes, measures and talks to people."""
-        return self.rank == 0
-
-    def share(self, lengths_B: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """The rows of a batch that are this process' own, given what each costs; see ``shares``."""
-        return shares(lengths_B, self.size)[self.rank]
-
-    def all_reduce(self, values: Sequence[float]) -> list[float]:
-        """Each of the values summed over all processes, in float64."""
-        return list(values)
-
-    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Sums the gradients of parameters over all processes. One that has a gradient in some process then has it in
-        all; one that has it in none keeps None, so that the optimizer leaves it alone as in a single process."""
-
-    def batch_all_reduce(self) -> Callable[[Tensor], Tensor]:
-        """An all-reduce of sums over one batch, (N,) to (N,). Its first call communicates; later ones, for further
-        parts of a batch that memory is not enough for, or for parts made again, add the same sums of the others."""
-        return lambda own_N: own_N
-
-    def broadcast_parameters(self, tensors: Sequence[Tensor]) -> None:
-        """Gives tensors the values that they have in the first process."""
-
-    def broadcast(self, value: T) -> T:
-        """What the first process gives as ``value``, anything that JSON can hold."""
-        return value
-
-    def wait(self) -> None:
-        """Returns when all have come here."""
-
-    def check_agreement(self, facts: Mapping[str, str | int]) -> None:
-        """Raises InputError in each process where the facts, by name, are others than in the first."""
-
-    @contextmanager
-    def main_process_first(self) -> Iterator[None]:
-        """Has the first process run the body, and then the others, who find what it has made."""
-        if not self.is_first:
-            self.wait()
-        yield
-        if self.is_first:
-            self.wait()
-
-
 class Joined(Processes):
     """One of several processes, over torch's process group. Sums are the same bits in all of them."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.rank, self.size = launch.rank, launch.size
+        self._launch = launch
+
+    def device(self, name: str) -> str:
+        return self._launch.device(name)
+
+    @contextmanager
+    def connected(self, device: torch.device) -> Iterator[None]:
+        # they meet where MASTER_ADDR and MASTER_PORT say, and talk by gloo, about what lives on a CUDA device by NCCL
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # NCCL's buffers go to the current one
+        _gather(self._launch, device)
+        try:
+            yield
+        except LostTouch:
+            raise  # taking leave of a process that is gone may wait for it
+        except BaseException:
+            distributed.destroy_process_group()
+            raise
+        else:
+            distributed.destroy_process_group()
+
+    def share(self, lengths_B: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        return shares(lengths_B, self.size)[self.rank]
 
     def all_reduce(self, values: Sequence[float]) -> list[float]:
         values_N = torch.tensor(values, dtype=torch.float64)
@@ -234,28 +204,6 @@ class LostTouch(InputError):
     """Another process has ended or cannot be reached."""
 
 
-@contextmanager
-def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
-    """Joins the processes that were started together, and leaves them. They meet where MASTER_ADDR and MASTER_PORT say,
-    and talk by gloo, about what lives on a CUDA device by NCCL. Raises InputError where some do not come or compute on
-    another kind of device."""
-    if launch.size == 1:
-        yield Processes()
-        return
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # NCCL's buffers go to the current one
-    _gather(launch, device)
-    try:
-        yield Joined(launch.rank, launch.size)
-    except LostTouch:
-        raise  # taking leave of a process that is gone may wait for it
-    except BaseException:
-        distributed.destroy_process_group()
-        raise
-    else:
-        distributed.destroy_process_group()
-
-
 def _gather(launch: Launch, device: torch.device) -> None:
     job = os.environ.get("TORCHELASTIC_RUN_ID", "")
     names = [f"nmt/{job}/{rank}" for rank in range(launch.size)]
@@ -302,9 +250,9 @@ def _wait_for(store: Any, names: Sequence[str]) -> None:
 
 
 def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:
-    """The rows of a batch for each of ``size`` processes: each row once, a process' own in the order of the batch. Rows
-    are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where there
-    are fewer rows than processes, some have none."""
+    """The rows of a batch for each of ``size`` processes: each row once, those of a process in the order of the batch.
+    Rows are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where
+    there are fewer rows than processes, some have none."""
     order_B = np.argsort(-lengths_B.astype(np.int64), kind="stable")
     turn_B, place_B = np.divmod(np.arange(len(order_B)), size)
     owner_B = np.where(turn_B % 2 == 0, place_B, size - 1 - place_B)

@@ -351,7 +351,7 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
         return [value + 10.0 for value in values]
 
     monkeypatch.setattr(distributed.Joined, "all_reduce", total)
-    summed = distributed.Joined(0, 2).batch_all_reduce()
+    summed = distributed.Joined(Launch(0, 2)).batch_all_reduce()
     assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
     assert asked == [[1.0, 2.0]]
 
@@ -534,7 +534,7 @@ def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, s
 
 
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training import launch
+    from nmt.training.more import launch
 
     monkeypatch.setattr(launch, "_cores", lambda: 7)
     monkeypatch.setattr(launch, "_Other", _Ended)
@@ -562,7 +562,7 @@ class _Ended:
 
 
 def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training import launch
+    from nmt.training.more import launch
 
     killed: list[int] = []
 

@@ -98,7 +98,7 @@ class _Other:
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
         self._said = said
         # the same code as this process runs, whatever lies in the folder that it runs in
-        path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "nmt", *arguments],
             env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
