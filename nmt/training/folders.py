@@ -102,7 +102,7 @@ def point(run: Path, name: str, checkpoint: Path) -> None:
     beside.unlink(missing_ok=True)
     beside.symlink_to(checkpoint.relative_to(run))
     beside.replace(run / name)
-    sync(run)
+    sync_entry(run)
 
 
 def put(beside: Path, final: Path) -> None:
@@ -113,7 +113,7 @@ def put(beside: Path, final: Path) -> None:
         shutil.rmtree(replaced, ignore_errors=True)
         final.rename(replaced)
     beside.rename(final)
-    sync(final.parent)
+    sync_entry(final.parent)
     shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -133,15 +133,6 @@ def recover(run: Path) -> None:
             shutil.rmtree(replaced)
         else:
             replaced.rename(final)
-
-
-def set_aside(checkpoint: Path) -> Path:
-    """Gives a damaged checkpoint a name that no one takes for a checkpoint's; returns it."""
-    place, count = checkpoint.with_name(f"damaged-{checkpoint.name}"), 1
-    while place.exists():
-        count += 1
-        place = checkpoint.with_name(f"damaged-{checkpoint.name}-{count}")
-    return checkpoint.rename(place)
 
 
 def latest(run: Path) -> Path | None:
@@ -231,7 +222,7 @@ def write_lengths(run: Path, lengths: Lengths) -> None:
     beside = run / f".{LENGTHS}.unfinished"
     with naming(beside):
         beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
-    sync(beside)
+    sync_entry(beside)
     beside.replace(run / LENGTHS)
 
 
@@ -248,8 +239,3 @@ def read_lengths(run: Path) -> Lengths | None:
         return Lengths(usual=usual, longest=longest)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None
-
-
-def sync(path: Path) -> None:
-    """Has the system write a file or folder to disk before anything after this call."""
-    sync_entry(path)

@@ -30,10 +30,9 @@ from nmt.training.more.out_of_memory import OutOfMemoryRetry
 from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.processes import Processes
-from nmt.training.progress import Validated, line
 from nmt.training.schedule import Plateau
-from nmt.training.stopping import BestValidation
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
+from nmt.training.validation import BestValidation, Validated, line
 
 if TYPE_CHECKING:
     from nmt.training.more.averaging import MovingAverage

@@ -16,9 +16,9 @@ from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training.progress import Example, Table
 
 if TYPE_CHECKING:
+    from nmt.training.more.table import Table
     from nmt.translator.loading import Trained
 
 
@@ -64,6 +64,8 @@ class Validation:
             bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
             figures |= {"bleu": bleu.value, "chrf": chrf.value}
             if self.table is not None:
+                from nmt.training.more.table import Example
+
                 middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
                 self.table.example = Example(sources[middle], references[middle], hypotheses[middle])
         if snapshot is not None and self.experiment.training.snapshots:

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt import experiment as experiments
 from nmt.config.structure import differences, dump
@@ -29,14 +29,16 @@ from nmt.models.build import build
 from nmt.models.parts import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
+from nmt.training import folders, validation
 from nmt.training.processes import Processes, launched
-from nmt.training.progress import Table, line
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import PreparedData, prepare
+
+if TYPE_CHECKING:
+    from nmt.training.more.table import Table
 
 LOCK = ".lock"
 """Held in a run directory by the process that trains in it; holds who that is."""
@@ -77,7 +79,9 @@ def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip
     run = experiment.folder
     with processes.main_process_first():
         if skip_damaged and processes.is_first:
-            checkpoints.skip_damaged(run)
+            from nmt.training.more import damaged
+
+            damaged.skip_damaged(run)
         origin = _origin(experiment)
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
@@ -93,7 +97,11 @@ def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip
         _start_from(origin, model, data)
     found = data.report.source.lengths
     lengths = Lengths(usual=found["99%"], longest=found["most"])
-    table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour()) if log.is_watched() else None
+    table: Table | None = None
+    if log.is_watched():
+        from nmt.training.more.table import Table
+
+        table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
     validate = None
     if data.valid is not None:
         validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
@@ -106,7 +114,7 @@ def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip
         seed=experiment.seed,
         processes=processes,
         validate=validate,
-        announce=table or line,
+        announce=table or validation.line,
     )
     try:
         resumed = trainer.resume()

@@ -10,7 +10,7 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.training.config import StoppingConfig, TrainingConfig
 from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
-from nmt.training.stopping import BestValidation
+from nmt.training.validation import BestValidation
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from nmt.training import checkpoint, folders
 from nmt.training.config import TrainingConfig
 from nmt.training.folders import MODEL, Damaged, verify
 from nmt.training.metrics import Metrics, read
-from nmt.training.progress import shown
+from nmt.training.validation import shown
 
 if TYPE_CHECKING:
     from nmt.training.trainer import Trainer

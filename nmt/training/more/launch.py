@@ -43,9 +43,6 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
     launcher has started this process already, and where another process ends before all have met; typer.Exit with 1
     for a fault of ours in another one.
     """
-    if count == 1:
-        yield
-        return
     if there := [name for name in ("RANK", "WORLD_SIZE") if name in os.environ]:
         raise InputError(f"--processes {count}: {there[0]} is set, as by torchrun; use one of the two")
     shared = {

@@ -1,9 +1,23 @@
-"""How validation goes: the best so far, patience, plateaus."""
+"""Results of validations: the figures of one, and the best of all so far."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A validation and where training stood."""
+
+    update: int
+    epoch: int
+    minutes: float
+    """Of training."""
+    figures: Mapping[str, float]
+    is_best: bool
+    """Whether none before was better."""
 
 
 @dataclass(frozen=True)
@@ -31,3 +45,15 @@ class BestValidation:
             plateaus=self.plateaus + reached,
             since_plateau=0 if reached else waited,
         )
+
+
+def line(validated: Validated) -> str:
+    """All on one line, which needs no line before it."""
+    best = " (best)" if validated.is_best else ""
+    where = f"update {validated.update}, epoch {validated.epoch}, {validated.minutes:.1f} min"
+    return f"{where}: valid {shown(validated.figures)}{best}"
+
+
+def shown(figures: Mapping[str, float]) -> str:
+    """Figures with their names."""
+    return ", ".join(f"{name} {each:.2f}" for name, each in figures.items())
