@@ -48,7 +48,7 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
         sync_entry(beside)
         put(beside, final)
     except OSError as error:
-        shutil.rmtree(beside, ignore_errors=True)  # a half of it would take room that is needed
+        shutil.rmtree(beside, ignore_errors=True)  # half a checkpoint would take room that is needed
         raise InputError(
             f"{final}: cannot be written: {error.strerror}; what was saved before is as it was, and the same command "
             "goes on from there"
@@ -57,12 +57,12 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     try:
-        safetensors.torch.save_file({key: each.contiguous() for key, each in tensors.items()}, path)
+        safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     except safetensors.SafetensorError as error:
         if refused := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(refused[1]), os.strerror(int(refused[1])), str(path)) from None
         raise
-    path.chmod(0o666 & ~umask())  # it lets nobody else read
+    path.chmod(0o666 & ~umask())  # safetensors lets nobody else read
 
 
 def load_weights(checkpoint: Path, model: nn.Module) -> None:
@@ -99,11 +99,11 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _check_shapes(model: nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
-    wanted = named_weights(model)
-    for name in sorted(shapes.keys() ^ wanted.keys()):
-        what = "misses" if name in wanted else "has"
-        raise InputError(f"{path}: {what} {name}: it is of another model than its config.yaml describes")
-    for name, parameter in wanted.items():
+    weights = named_weights(model)
+    for name in sorted(shapes.keys() ^ weights.keys()):
+        verb = "misses" if name in weights else "has"
+        raise InputError(f"{path}: {verb} {name}: it is of another model than its config.yaml describes")
+    for name, parameter in weights.items():
         if shapes[name] != parameter.shape:
             raise InputError(
                 f"{path}: {name} is {tuple(shapes[name])}, but config.yaml and vocabulary make it "

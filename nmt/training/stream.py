@@ -1,4 +1,4 @@
-"""What training learns from, update by update, made ready while the update before is computed."""
+"""The batches of training, update by update, prepared while the update before is computed."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ T = TypeVar("T")
 N = TypeVar("N", bound=np.generic)
 
 AHEAD = 2
-"""Updates that are made ready in advance."""
+"""Updates that are prepared in advance."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What is learnt from."""
+    """The corpus of a training."""
 
     train: Store
     tokenizers: TokenizerPair
@@ -47,12 +47,12 @@ class TrainingData:
     fingerprint: str
     """Changes with the prepared corpus; a checkpoint goes on with its own only."""
     linked: bool = False
-    """Whether the links of pairs are wanted."""
+    """Batches come with the links of their pairs."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where training stands: all that decides what comes next, beside weights, optimizer and generators."""
+    """Position of training: all that decides what comes next, beside weights, optimizer and generators."""
 
     update: int = 0
     epoch: int = 0
@@ -66,16 +66,16 @@ class Position:
 
 @dataclass(frozen=True)
 class PreparedUpdate:
-    """What one update learns from."""
+    """The batches of one update."""
 
     pairs: list[Indices]
-    """Of each batch, all of it."""
+    """The pairs of each batch, those of all processes."""
     shares: list[Batch | None]
-    """What this process has of each batch; None: nothing."""
+    """The share of this process in each batch; None: no row."""
     following: Position
-    """Afterwards, but for tokens and seconds."""
+    """Position after the update, but for tokens and seconds."""
     epoch_batches: int
-    """How many batches its epoch has."""
+    """Number of batches of its epoch."""
 
     @property
     def tokens(self) -> int:
@@ -90,7 +90,7 @@ class PreparedUpdate:
 
 @dataclass(frozen=True)
 class Stream:
-    """The updates of a training, for ever: a function of data, seed and position alone."""
+    """The updates of a training, without end: a function of data, seed and position only."""
 
     data: TrainingData
     batching: BatchingConfig
@@ -101,7 +101,7 @@ class Stream:
     compute: Compute
 
     def after(self, position: Position) -> Iterator[PreparedUpdate]:
-        """What follows on ``position``. InputError: there is no pair to train on."""
+        """The updates after ``position``. Raises InputError where no pair is left to train on."""
         while True:
             epoch = position.epoch
             order = epoch_batches(self.data.train, self.batching, seed=self.seed, epoch=epoch)
@@ -112,10 +112,10 @@ class Stream:
                 pairs = [order[index] for index in range(first, last)]
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
-                yield PreparedUpdate(pairs, [self._share(each, epoch) for each in pairs], position, len(order))
+                yield PreparedUpdate(pairs, [self._share(pairs_B, epoch) for pairs_B in pairs], position, len(order))
 
     def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
-        """What this process has of a batch."""
+        """The share of this process in a batch."""
         store, sampling = self.data.train, None
         lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
         own_B = pairs_B[self.processes.share(lengths_B)]
@@ -135,7 +135,7 @@ class Stream:
 
 
 def _pinned(array: npt.NDArray[N]) -> npt.NDArray[N]:
-    """The same in memory that a GPU copies from by itself, so that nothing waits for it."""
+    """A copy in memory that a GPU reads by itself, so that nothing waits for it."""
     pinned: npt.NDArray[N] = torch.from_numpy(array).pin_memory().numpy()
     return pinned
 

@@ -164,12 +164,12 @@ class Trainer:
                 checkpoint.save(self.run_folder, update, self.used, tensors, state)
             if self.standing.best_update == update:
                 self.point_best()
-            wanted: list[Path] = []
+            retain: list[Path] = []
             if self.config.average is not None:
                 from nmt.training.more.averaging import to_average
 
-                wanted = to_average(self.run_folder, self.config, update)
-            folders.prune(self.run_folder, keep=self.config.keep, wanted=wanted)
+                retain = to_average(self.run_folder, self.config, update)
+            folders.prune(self.run_folder, keep=self.config.keep, retain=retain)
         self._saved_at = update
 
     def point_best(self) -> None:

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Validated:
-    """A validation and where training stood."""
+    """A validation, and the position of training."""
 
     update: int
     epoch: int
     minutes: float
-    """Of training."""
+    """Minutes of training."""
     figures: Mapping[str, float]
     is_best: bool
-    """Whether none before was better."""
+    """True where none before was better."""
 
 
 @dataclass(frozen=True)
 class BestValidation:
-    """What the validations so far have shown."""
+    """The best of the validations so far, and those since."""
 
     best: float | None = None
     best_update: int = 0
@@ -33,7 +33,7 @@ class BestValidation:
     """Validations without gain since the last plateau was counted."""
 
     def after(self, value: float, update: int, *, higher_is_better: bool, patience: int | None) -> BestValidation:
-        """The standing after one more validation; ``patience`` validations in a row without gain are a plateau."""
+        """The best after one more validation; ``patience`` validations in a row without gain are a plateau."""
         gain = self.best is None or (value > self.best if higher_is_better else value < self.best)
         if gain:
             return dataclasses.replace(self, best=value, best_update=update, without_gain=0, since_plateau=0)
@@ -48,7 +48,7 @@ class BestValidation:
 
 
 def line(validated: Validated) -> str:
-    """All on one line, which needs no line before it."""
+    """A validation on one line."""
     best = " (best)" if validated.is_best else ""
     where = f"update {validated.update}, epoch {validated.epoch}, {validated.minutes:.1f} min"
     return f"{where}: valid {shown(validated.figures)}{best}"
@@ -56,4 +56,4 @@ def line(validated: Validated) -> str:
 
 def shown(figures: Mapping[str, float]) -> str:
     """Figures with their names."""
-    return ", ".join(f"{name} {each:.2f}" for name, each in figures.items())
+    return ", ".join(f"{name} {value:.2f}" for name, value in figures.items())

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nmt.training.more.table import Table
 
 LOCK = ".lock"
-"""Held in a run directory by the process that trains in it; holds who that is."""
+"""File in a run directory, locked by the process that trains in it, which writes its name there."""
 
 
 def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto", skip_damaged: bool = False) -> Path:
@@ -95,8 +95,8 @@ def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip
     model = model.to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
-    found = data.report.source.lengths
-    lengths = Lengths(usual=found["99%"], longest=found["most"])
+    percentiles = data.report.source.lengths
+    lengths = Lengths(usual=percentiles["99%"], longest=percentiles["most"])
     table: Table | None = None
     if log.is_watched():
         from nmt.training.more.table import Table
@@ -177,7 +177,7 @@ def _refuse_conflicts(run: Path, experiment: Experiment) -> None:
 
 
 def _data(experiment: Experiment) -> DataConfig:
-    """What to prepare. A run that has begun keeps its own copy of a subword model that it was given."""
+    """The corpus to prepare. A run that has begun keeps its own copy of a configured subword model."""
     data = experiment.data
     if data.subwords.model is None or folders.latest(experiment.folder) is None:
         return data
@@ -217,7 +217,7 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 def _summary(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
 ) -> str:
-    """What is about to be trained, for the person who started it."""
+    """A summary of the training, for the person who started it."""
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     config = experiment.training
     order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)

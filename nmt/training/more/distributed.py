@@ -35,10 +35,10 @@ T = TypeVar("T")
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 GATHERING = timedelta(minutes=5)
-"""How long a process waits at the start until all are there: nodes of a cluster do not start at once."""
+"""Time that a process waits at the start until all are there: nodes of a cluster do not start at once."""
 
 PATIENCE = timedelta(hours=2)
-"""How long a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
+"""Time that a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
 writes checkpoints while the others wait, however large they are; torch's own half hour (ten minutes on CUDA) may be too
 short for that. Nobody waits so long for a process that has ended: its connections close at once."""
 
@@ -48,20 +48,20 @@ _BUCKET = 1 << 23
 
 @dataclass(frozen=True)
 class Launch:
-    """How this process was started: by itself, or by a launcher such as torchrun as one of several."""
+    """The start of this process: by itself, or by a launcher such as torchrun as one of several."""
 
     rank: int = 0
     """Its number among all, from 0."""
     size: int = 1
-    """How many there are."""
+    """Number of processes."""
     local_rank: int = 0
     """Its number on its machine, from 0."""
     local_size: int = 1
-    """How many there are on its machine, as far as is known."""
+    """Number of processes on its machine, as far as is known."""
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Launch:
-        """What the environment says: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none of the first
+        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none of the first
         two for a process by itself. Raises InputError where some are missing or make no sense."""
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
             return Launch()
@@ -133,8 +133,8 @@ class Joined(Processes):
         return [float(value) for value in values_N.tolist()]
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        holders = self.all_reduce([float(each.grad is not None) for each in parameters])
-        learning = [each for each, count in zip(parameters, holders, strict=True) if count > 0]
+        holders = self.all_reduce([float(parameter.grad is not None) for parameter in parameters])
+        learning = [parameter for parameter, count in zip(parameters, holders, strict=True) if count > 0]
         with self._in_touch():
             sent = []
             for bucket in _buckets(learning):
@@ -171,20 +171,20 @@ class Joined(Processes):
             distributed.broadcast(size_1, src=0)
             text_N = torch.frombuffer(text or bytearray(int(size_1)), dtype=torch.uint8)
             distributed.broadcast(text_N, src=0)
-        heard: T = json.loads(text_N.numpy().tobytes())
-        return heard
+        received: T = json.loads(text_N.numpy().tobytes())
+        return received
 
     def wait(self) -> None:
         self.all_reduce([0.0])  # not barrier, which on CUDA takes a device to itself
 
     def check_agreement(self, facts: Mapping[str, str | int]) -> None:
-        wanted = self.broadcast(dict(facts))
-        other = next((name for name, value in facts.items() if wanted[name] != value), None)
+        expected = self.broadcast(dict(facts))
+        other = next((name for name, value in facts.items() if expected[name] != value), None)
         differing = self.all_reduce([float(other is not None)])[0]
         if other is not None:
             raise InputError(
                 f"process {self.rank} of {self.size}: its {other} is not that of process 0 ({facts[other]}, not "
-                f"{wanted[other]}); start all with the same command, on the same files (a file system that all share)"
+                f"{expected[other]}); start all with the same command, on the same files (a file system that all share)"
             )
         if differing:
             raise InputError(f"process {self.rank} of {self.size}: another process disagrees, its message says in what")
@@ -227,7 +227,7 @@ def _gather(launch: Launch, device: torch.device) -> None:
 
 
 def _store(launch: Launch) -> Any:
-    """Where processes leave notes for each other: torchrun's own, or one in the first process."""
+    """The store of notes between processes: torchrun's own, or one in the first process."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return next(rendezvous("env://", timeout=GATHERING))[0]
     return distributed.TCPStore(  # type: ignore[attr-defined]
@@ -260,7 +260,7 @@ def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one goes alone."""
+    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one is a group by itself."""
     bucket: list[nn.Parameter] = []
     elements = 0
     for parameter in parameters:
@@ -274,7 +274,7 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def _reason(error: Exception) -> str:
-    """What torch says, without the place in its source and its advice."""
+    """The message of torch, without the place in its source and its advice."""
     text = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split()))
     return text.split(". ")[0][:200] or type(error).__name__
 

@@ -8,7 +8,7 @@ from nmt.core.terminal_width import cut
 from nmt.training.validation import Validated
 
 BOLD, FAINT, GREEN, YELLOW = 1, 2, 32, 33
-"""What a terminal calls them (SGR)."""
+"""Codes of a terminal (SGR)."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,15 @@ class Table:
 
     def _row(self, validated: Validated) -> str:
         numbers = f"{validated.update:>8,} {validated.epoch:>6} {validated.minutes:>7.1f}"
-        numbers += "".join(f" {each:>11.2f}" for each in validated.figures.values())
+        numbers += "".join(f" {figure:>11.2f}" for figure in validated.figures.values())
         return f"{self._painted(numbers, BOLD)}  {self._painted('best', GREEN)}" if validated.is_best else numbers
 
     def _sentences(self, example: Example) -> list[str]:
         """A sentence, its reference and its translation; words of it that the reference has too are green."""
-        known = set(example.reference.split())
+        reference = set(example.reference.split())
         words = [
-            self._painted(word, GREEN if word in known else YELLOW) for word in self._cut(example.translation).split()
+            self._painted(word, GREEN if word in reference else YELLOW)
+            for word in self._cut(example.translation).split()
         ]
         return [
             self._painted(f"  source       {self._cut(example.source)}", FAINT),
