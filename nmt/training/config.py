@@ -82,7 +82,8 @@ class ValidationConfig(Structure):
 
 
 class RiskConfig(Structure):
-    """Minimum risk training (Shen et al. 2016): minimises the expected cost of hypotheses that the model itself makes. See ``nmt.training.more.risk``."""
+    """Minimum risk training (Shen et al. 2016): minimises the expected cost of hypotheses that the model itself makes.
+    See ``nmt.training.more.risk``."""
 
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""
@@ -98,8 +99,9 @@ class RiskConfig(Structure):
     max_length_ratio: Positive = 2.0
     """A hypothesis has at most this many tokens for each source token, and ten more, as in translation."""
     cross_entropy: Annotated[float, Field(ge=0.0)] = 0.0
-    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). It is 0 by default: the reference among the hypotheses already holds the model to it; and since the risk's gradient has the size of alpha,
-    a weight that is not as small leaves little of the risk."""
+    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). It is 0 by default: the reference
+    among the hypotheses already holds the model to it; and since the risk's gradient has the size of alpha, a weight
+    that is not as small leaves little of the risk."""
 
 
 class GuidedAttentionConfig(Structure):

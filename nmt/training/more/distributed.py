@@ -61,8 +61,8 @@ class Launch:
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Launch:
-        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none of the first
-        two for a process by itself. Raises InputError where some are missing or make no sense."""
+        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none
+        of the first two for a process by itself. Raises InputError where some are missing or make no sense."""
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
             return Launch()
         if missing := [name for name in _VARIABLES if not environment.get(name)]:

@@ -11,8 +11,8 @@ The draws count as constants. With cost(y) = 1 - reward(y, y*) the gradient is
 
     alpha x sum over y in S(x) of Q(y | x) (cost(y) - risk(x)) grad log p(y | x)
 
-so that a hypothesis that costs less than the mean becomes more probable. Hypotheses are drawn without dropout, as the model
-translates; p(y | x) is that of a pass with dropout, as the model learns otherwise.
+so that a hypothesis that costs less than the mean becomes more probable. Hypotheses are drawn without dropout, as the
+model translates; p(y | x) is that of a pass with dropout, as the model learns otherwise.
 
 Shapes: B sentences, K hypotheses drawn for each, N = B x K rows (the rows of a sentence side by side), C = 1 + K cells
 for the hypotheses of a sentence, the reference in the first; M all distinct hypotheses, P some of them, W all their
@@ -100,17 +100,13 @@ class MinimumRisk:
                 samples=config.samples,
                 temperature=config.temperature,
             )
-        distinct = candidates(
-            target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference
-        )
+        pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
         with self._compute.autocast():
-            tokens = _forced(model, source_BS, distinct, cells=PART * target_BT.numel())
+            tokens = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
             log_p_W = model.output.likelihood(tokens.readout_WR, tokens.token_W).smoothed_N
-            log_p_M = log_p_W.new_zeros(len(distinct.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
-            log_p_BC = log_p_M.new_full((distinct.counts_BC.numel(),), -torch.inf).index_copy(
-                0, distinct.cell_M, log_p_M
-            )
-            risk_B = expected_cost(log_p_BC.view(distinct.counts_BC.shape), distinct, alpha=config.alpha)
+            log_p_M = log_p_W.new_zeros(len(pool.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
+            log_p_BC = log_p_M.new_full((pool.counts_BC.numel(),), -torch.inf).index_copy(0, pool.cell_M, log_p_M)
+            risk_B = expected_cost(log_p_BC.view(pool.counts_BC.shape), pool, alpha=config.alpha)
             of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero()[:, 0]
             with torch.set_grad_enabled(config.cross_entropy > 0.0):
                 gold = model.output.loss(
@@ -119,10 +115,10 @@ class MinimumRisk:
         return RiskLoss(risk_B.sum(), gold)
 
 
-def expected_cost(log_p_BC: Tensor, distinct: Candidates, *, alpha: float) -> Tensor:
+def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor:
     """sum over y in S(x) of Q(y | x) cost(y), (B,), from log p(y | x), which may be anything outside S(x)."""
-    q_BC = (alpha * log_p_BC).masked_fill(~distinct.counts_BC, -torch.inf).softmax(dim=1)
-    return (q_BC * distinct.cost_BC).sum(dim=1)
+    q_BC = (alpha * log_p_BC).masked_fill(~pool.counts_BC, -torch.inf).softmax(dim=1)
+    return (q_BC * pool.cost_BC).sum(dim=1)
 
 
 def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
@@ -227,16 +223,16 @@ class _Tokens:
     """The row of ``Candidates.target_MT`` that it is from."""
 
 
-def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, distinct: Candidates, *, cells: int) -> _Tokens:
+def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, cells: int) -> _Tokens:
     """Each sentence goes through the encoder once, hypotheses of like length go through the decoder together, at most
     ``cells`` tokens at a time, padding included: what was drawn may be twice as long as the rest."""
     memory = model.encode(source_BS)
-    sentence_M = distinct.cell_M // distinct.counts_BC.shape[1]
-    length_M = (distinct.target_MT != model.pad).sum(dim=1)
+    sentence_M = pool.cell_M // pool.counts_BC.shape[1]
+    length_M = (pool.target_MT != model.pad).sum(dim=1)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for rows in length_batches(length_M.tolist(), cells):
         row_P = torch.tensor(rows, device=length_M.device)
-        target_PT = distinct.target_MT[row_P, : int(length_M[rows[0]])]
+        target_PT = pool.target_MT[row_P, : int(length_M[rows[0]])]
         decoded = model.forced(target_PT, memory.select(sentence_M[row_P]))
         assert decoded.branches is None, "a sum over all positions has no single readout"
         assert not decoded.choices, "attention that draws positions learns from gold words only"

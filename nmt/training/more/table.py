@@ -44,10 +44,9 @@ class Table:
 
     def _sentences(self, example: Example) -> list[str]:
         """A sentence, its reference and its translation; words of it that the reference has too are green."""
-        reference = set(example.reference.split())
+        gold = set(example.reference.split())
         words = [
-            self._painted(word, GREEN if word in reference else YELLOW)
-            for word in self._cut(example.translation).split()
+            self._painted(word, GREEN if word in gold else YELLOW) for word in self._cut(example.translation).split()
         ]
         return [
             self._painted(f"  source       {self._cut(example.source)}", FAINT),
