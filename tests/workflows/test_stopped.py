@@ -29,6 +29,7 @@ from nmt.training import checkpoint, folders
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
 from nmt.training.more import damaged
+from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -91,21 +92,15 @@ def told(line: dict[str, Any]) -> dict[str, Any]:
 
 def slow_validations(monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM, *, first: int = 1) -> None:
     """Has the ``first`` validation of this process, and those after it, take ten minutes after a signal has come."""
-    real, count = workflow._validation, itertools.count(1)
+    real, count = Validation.__call__, itertools.count(1)
 
-    def validation(*arguments: Any) -> Any:
-        measure = real(*arguments)
-        assert measure is not None
+    def held(self: Validation, model: Any, snapshot: Path | None) -> Any:
+        if next(count) >= first:
+            os.kill(os.getpid(), number)
+            wait_long()
+        return real(self, model, snapshot)
 
-        def held(model: Any) -> Any:
-            if next(count) >= first:
-                os.kill(os.getpid(), number)
-                wait_long()
-            return measure(model)
-
-        return held
-
-    monkeypatch.setattr(workflow, "_validation", validation)
+    monkeypatch.setattr(Validation, "__call__", held)
 
 
 def wait_long() -> None:
