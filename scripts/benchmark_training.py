@@ -9,10 +9,9 @@ products with weight matrices only, forward once and backward twice. Seconds of 
 they do not grow while other programs run.
 
 ``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
-own by ``torch.compile``, before and after, and what making them takes. ``--kernels`` measures each update with our own
-kernels and without, in turn. ``--profile`` prints what one update spends its time on. ``--until-bleu 39.5`` trains the
-configuration in a temporary run directory until a validation reaches that BLEU, and reports after how many minutes of
-wall time it did.
+own by ``torch.compile``, before and after, and what making them takes. ``--profile`` prints what one update spends its
+time on. ``--until-bleu 39.5`` trains the configuration in a temporary run directory until a validation reaches that
+BLEU, and reports after how many minutes of wall time it did.
 """
 
 from __future__ import annotations
@@ -43,11 +42,9 @@ from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.encoder import EncoderLayer
-from nmt.nn import native
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
-from nmt.training import metrics
-from nmt.training.more import out_of_memory as memory
+from nmt.training import meter, metrics
 from nmt.training.optimizer import NamedOptimizer
 from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
@@ -65,7 +62,6 @@ def main() -> None:
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--updates", type=int, default=5, help="updates in each of the five runs")
     parser.add_argument("--compile", action="store_true", help="with torch.compile as well")
-    parser.add_argument("--kernels", action="store_true", help="without nmt's own kernels as well")
     parser.add_argument("--profile", action="store_true", help="where one update spends its time")
     parser.add_argument("--until-bleu", type=float, metavar="BLEU", help="minutes of training to a validation BLEU")
     arguments = parser.parse_args()
@@ -108,9 +104,6 @@ def main() -> None:
     if arguments.compile:
         compare_compiled(model, update, arguments.updates, chosen)
         return
-    if arguments.kernels:
-        compare_kernels(update, RUNS * arguments.updates, chosen)
-        return
     speeds, rates, shares, cpu_speeds = [], [], [], []
     source_work, target_work = work_per_token(model)
     for run in range(RUNS):
@@ -127,7 +120,7 @@ def main() -> None:
     report("training_tokens_per_cpu_second", statistics.median(cpu_speeds), "target tokens/CPU s", chosen)
     report("matrix_product_rate", statistics.median(rates) / 1e9, "GFLOP/s", chosen)
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
-    report("peak_memory", memory.peak(torch.device("cpu")), "GiB", chosen)
+    report("peak_memory", meter.peak(torch.device("cpu")), "GiB", chosen)
     print_table()
 
 
@@ -167,27 +160,6 @@ def compare_compiled(
     report("training_tokens_per_cpu_second_compiled", compiled, "target tokens/CPU s", chosen)
     report("compiled_over_plain", compiled / plain, "", chosen)
     report("first_compiled_updates", making, "CPU s", chosen)
-    print_table()
-
-
-def compare_kernels(update: Callable[[int], tuple[int, int]], updates: int, chosen: Compute) -> None:
-    """Target tokens per second with nmt's kernels and without; the ratio is the median of those of neighbouring updates
-    on the same batch."""
-    really = native.kernels
-    seconds: dict[bool, list[float]] = {True: [], False: []}
-    tokens = 0
-    for index in range(WARM_UP, WARM_UP + updates):
-        for has_kernels in (True, False):
-            native.kernels = really if has_kernels else lambda x: None
-            started = time.perf_counter()
-            count = update(index)[1]
-            seconds[has_kernels].append(time.perf_counter() - started)
-        tokens += count
-    native.kernels = really
-    report("training_tokens_per_second", tokens / sum(seconds[True]), "target tokens/s", chosen)
-    report("training_tokens_per_second_without_kernels", tokens / sum(seconds[False]), "target tokens/s", chosen)
-    ratios = [without / own for own, without in zip(seconds[True], seconds[False], strict=True)]
-    report("with_kernels_over_without", statistics.median(ratios), "", chosen)
     print_table()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
 import typer
 
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
 from nmt.core.memory import gc_paused
-from nmt.training.launch import together
 
 Processes = Annotated[
     int,
@@ -54,7 +54,12 @@ def train(
     choices = [part for override in overrides or [] for part in ("--set", override)]
     options = [*choices, "--device", device, "--precision", precision, "--quiet"]
     options += ["--skip-damaged"] if skip_damaged else []
-    with together(processes, ["train", *options, "--", str(config)]):
+    others: AbstractContextManager[None] = nullcontext()
+    if processes > 1:
+        from nmt.training.more.launch import together
+
+        others = together(processes, ["train", *options, "--", str(config)])
+    with others:
         with gc_paused():
             from nmt.workflows import train as workflow
 

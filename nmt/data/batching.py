@@ -23,7 +23,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class BatchingConfig(Structure):
-    """How pairs are put together."""
+    """The batches that pairs form."""
 
     batch_tokens: int = Field(
         4096, ge=1, description="target tokens per batch, end tokens and padding included; a longer pair goes alone"
@@ -89,7 +89,7 @@ class PaddingWaste(NamedTuple):
 
 @dataclass(frozen=True)
 class SubwordSampling:
-    """Draws the segmentation of a pair anew each epoch: a function of seed, epoch and pair alone.
+    """Draws the segmentation of a pair anew each epoch: a function of seed, epoch and pair only.
 
     Attributes:
         tokenizers: Of the store.
@@ -111,7 +111,7 @@ class SubwordSampling:
         )
 
     def draw_words(self, store: Store, index: int) -> tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]]:
-        """As `draw`, each side with the word that each of its tokens lies in."""
+        """Draws as `draw` does, each side with the word that each of its tokens lies in."""
         text, seeds = store.text(index), self._seeds(index)
         source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
         target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
@@ -151,7 +151,7 @@ def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int
 
     Args:
         store: The training pairs.
-        config: The limits. One pair longer than `batch_tokens` is a batch alone.
+        config: The limits. One pair longer than `batch_tokens` is a batch by itself.
         seed: Of the run.
         epoch: From 0. To resume in an epoch, make it again and go on at the position.
     """
@@ -181,11 +181,11 @@ def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None 
 
 
 def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
-    """As `collate`, the same tokens, with the links that the pairs have. Only where the store has links."""
+    """Collates the same tokens as `collate`, with the links of the pairs. Only where the store has links."""
     nothing: npt.ArrayLike = ()
     sources: list[npt.ArrayLike] = []
     targets: list[npt.ArrayLike] = []
-    words: list[tuple[npt.ArrayLike, npt.ArrayLike]] = []  # of the tokens; of a pair without links nobody asks
+    words: list[tuple[npt.ArrayLike, npt.ArrayLike]] = []  # of the tokens; empty for a pair without links
     links = [store.links(index) for index in pairs_B.tolist()]
     for index, own in zip(pairs_B.tolist(), links, strict=True):
         source: npt.ArrayLike
@@ -204,7 +204,7 @@ def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling 
         words.append(of_each)
     source_BS, source_length_B = pad(sources)
     target_BT, target_length_B = pad(targets)
-    found = token_links(links, [each for each, _ in words], [each for _, each in words])
+    found = token_links(links, [source for source, _ in words], [target for _, target in words])
     return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B, found)
 
 
@@ -216,7 +216,7 @@ def token_links(
     """Links between the tokens of sentence pairs, from links between their words, [links, 2] with the source first and
     none twice, and the word of each token, which never falls along a sentence: each token of the one word with each of
     the other. A word without a token has none."""
-    sentence_L = np.repeat(np.arange(len(links)), [len(each) for each in links])
+    sentence_L = np.repeat(np.arange(len(links)), [len(links_of_pair) for links_of_pair in links])
     word_L2 = np.concatenate([np.zeros((0, 2), np.int64), *links]).astype(np.int64)
     source_begin_L, source_count_L = _tokens_of(sentence_L, word_L2[:, 0], source_words)
     target_begin_L, target_count_L = _tokens_of(sentence_L, word_L2[:, 1], target_words)
@@ -234,7 +234,7 @@ def _tokens_of(
     sentence_L: npt.NDArray[np.int64], word_L: npt.NDArray[np.int64], words: Sequence[npt.ArrayLike]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For words of sentences, where in the sentence their tokens begin, and how many they are."""
-    rows = Ragged.of([np.asarray(each, dtype=np.int64) for each in words])
+    rows = Ragged.of([np.asarray(word_of_token, dtype=np.int64) for word_of_token in words])
     begin_B = np.cumsum(rows.lengths) - rows.lengths
     key_N = _keys(np.repeat(np.arange(len(words)), rows.lengths), rows.values.astype(np.int64))
     begin_L, end_L = (np.searchsorted(key_N, _keys(sentence_L, word_L), side=side) for side in ("left", "right"))
@@ -276,7 +276,7 @@ def _rows(batch: Batch, rows_B: npt.NDArray[np.intp]) -> Batch:
 
 
 def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Rows by falling length, in batches of at most `tokens` tokens, padding included; a longer row goes alone.
+    """Rows by falling length, in batches of at most `tokens` tokens, padding included, or of one longer row.
 
     So what needs the most memory comes first. For work whose order does not matter: search, scoring.
     """
@@ -336,7 +336,7 @@ def _by_length(
 
 
 def _cuts(lengths: npt.NDArray[np.integer], config: BatchingConfig) -> Indices:
-    """Where batches of pairs with these target lengths, end tokens included, end: each as large as the limits allow."""
+    """Ends of batches of pairs with these target lengths, end tokens included; each is as large as the limits allow."""
     most = config.max_sentences or len(lengths)
     ends: list[int] = []
     begin = 0

@@ -17,7 +17,7 @@ _SHORT = 3
 
 
 def case_of(text: str, kept: Sequence[Span] = ()) -> Case:
-    """How a line is written, apart from the spans ``kept``: all capitals, in two words or more; with a capital in each
+    """The case of a line, apart from the spans ``kept``: all capitals, in two words or more; with a capital in each
     of three words or more, or in each but short ones; or neither, which is ordinary case."""
     words = [match.group() for match in _words(text, kept)]
     words = [word for word in words if word.lower() != word.upper()]
@@ -48,9 +48,9 @@ def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()
 
 
 def is_usual(text: str, ordinary: str) -> bool:
-    """Whether a line is what its ordinary case is for a vocabulary, or nearly: at most half of its capitals after the
-    first word are not. A German line of nouns is no headline."""
-    words, usual = (list(_WORD.finditer(each))[1:] for each in (text, ordinary))
+    """True where a line is as its ordinary case is for a vocabulary, or nearly: at most half of its capitals after the
+    first word differ. A German line of nouns is not a headline."""
+    words, usual = (list(_WORD.finditer(line))[1:] for line in (text, ordinary))
     changed = [
         word.group() != other.group() for word, other in zip(words, usual, strict=True) if word.group()[0].isupper()
     ]
@@ -66,8 +66,8 @@ def put_back(text: str, case: Case) -> str:
         return _upper(text)
     words = list(_WORD.finditer(text))
     changed = list(text)
-    for place, match in enumerate(words):
-        if case == "title" or place == 0 or len(match.group()) > _SHORT:
+    for index, match in enumerate(words):
+        if case == "title" or index == 0 or len(match.group()) > _SHORT:
             changed[match.start()] = _upper(changed[match.start()])
     return "".join(changed)
 

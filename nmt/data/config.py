@@ -70,12 +70,12 @@ class CorpusConfig(Structure):
 
     @property
     def name(self) -> str:
-        """How messages and reports call the corpus: its files."""
+        """The name of the corpus in messages and reports: its files."""
         return " + ".join(str(file) for file in self.files)
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """As the names of two files end, `train.de.gz` and `train.en.gz`; None where they tell none."""
+        """Languages by the names of two files, such as `train.de.gz` and `train.en.gz`; None where these name none."""
         if len(self.files) == 1:
             return None
         ends = [[part for part in file.suffixes if part not in (".gz", ".xz", ".txt")][-1:] for file in self.files]
@@ -95,7 +95,7 @@ class TrainingCorpusConfig(CorpusConfig):
 
 
 class SubwordsConfig(Structure):
-    """How text is cut into tokens. SentencePiece, learned from the training corpora, or a model that is there."""
+    """The tokenizer. SentencePiece, learned from the training corpora, or a model that is there."""
 
     model: FilePath | None = Field(
         None, description="run directory, prepared folder or .model file whose subwords to take; default: learn them"
@@ -139,7 +139,7 @@ class SubwordsConfig(Structure):
 
 
 class FiltersConfig(Structure):
-    """Which training pairs are left out. Blank sides always are; validation pairs never are."""
+    """The training pairs to leave out. Blank sides always are; validation pairs never are."""
 
     max_length: int = Field(200, ge=1, description="most subwords on either side")
     max_ratio: float = Field(9.0, ge=1, description="longer over shorter side, in subwords, at most")
@@ -152,7 +152,7 @@ class FiltersConfig(Structure):
 
 
 def _one_or_list(value: object) -> str:
-    """Which of the two forms a value has, so that errors are about that one alone."""
+    """The form of a value, one or a list, so that errors are about that form only."""
     return "list" if isinstance(value, list | tuple) else "corpus"
 
 
@@ -187,10 +187,10 @@ class DataConfig(Structure):
 
     @property
     def train_corpora(self) -> tuple[TrainingCorpusConfig, ...]:
-        """The training corpora, also where there is one alone."""
+        """The training corpora, one or more."""
         return self.train if isinstance(self.train, tuple) else (self.train,)
 
     @property
     def test_corpora(self) -> tuple[CorpusConfig, ...]:
-        """The test corpora, also where there is one alone or none."""
+        """The test corpora, any number."""
         return self.test if isinstance(self.test, tuple) else (self.test,)

@@ -1,7 +1,7 @@
 """Reading parallel text, line by line in constant memory.
 
 A line ends at LF or CRLF and nowhere else: a form feed, a lone CR, U+0085 or U+2028 are characters of the line. So line
-n here is line n of `sed`, `wc` and the editor. A byte order mark before the first line is no part of it.
+n here is line n of `sed`, `wc` and the editor. A byte order mark before the first line does not belong to it.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairB
 
 
 def read_linked_blocks(corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
-    """As `read_blocks`, with the lines of `corpus.links` where there is such a file. Raises InputError also where it
-    has more or fewer lines than the corpus has pairs (found at the end)."""
+    """Reads blocks as `read_blocks` does, with the lines of `corpus.links` if there is such a file. Raises InputError
+    also where it has more or fewer lines than the corpus has pairs (found at the end)."""
     if corpus.links is None:
         yield from read_blocks(corpus, size)
         return
@@ -93,7 +93,7 @@ def read_lines(path: Path) -> Iterator[str]:
 def open_bytes(path: Path) -> BinaryIO:
     """Open a plain, gzip or xz file to read what it holds. Its first bytes tell which it is, not its name.
 
-    Raises InputError where there is no such file or it is not a regular file.
+    Raises InputError where the file is missing or not a regular file.
     """
     try:
         if path.exists() and not path.is_file():
@@ -219,7 +219,7 @@ def _line_groups(path: Path) -> Iterator[list[str]]:
         if ended:
             lines.pop()
         if b"\r" in data:
-            last = None if ended else lines.pop()  # without LF, its CR is no line end
+            last = None if ended else lines.pop()  # without LF, its CR does not end a line
             lines = [line[:-1] if line.endswith("\r") else line for line in lines]
             if last is not None:
                 lines.append(last)

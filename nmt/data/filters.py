@@ -1,7 +1,7 @@
-"""Which training pairs are left out, and why.
+"""Filters of training pairs.
 
 The filters apply in the order of `Verdict`; a pair is counted under the first that drops it. All but the last two read
-text, before tokenisation. What text is compared is without white space at either end.
+text, before tokenisation. Texts are compared without white space at either end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHUNK = 1 << 18
 
 
 class Verdict(enum.IntEnum):
-    """What became of a training pair. The value is one byte in the file that prepare keeps meanwhile."""
+    """The fate of a training pair: kept, or dropped by a filter. The value is one byte in a file of prepare."""
 
     KEPT = 0
     EMPTY = 1

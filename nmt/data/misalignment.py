@@ -1,4 +1,4 @@
-"""Where do two files of different line counts part? An estimate from the lengths of their lines.
+"""Estimates the line where two files of different line counts part, from the lengths of their lines.
 
 The lengths of a sentence and its translation correlate (Gale and Church 1993, "A Program for Aligning Sentences in
 Bilingual Corpora"). A line too many on one side shifts all that follows, and the correlation is gone from there on,
@@ -20,7 +20,7 @@ def locate_misalignment(sources: Iterable[str], targets: Iterable[str]) -> int:
 
     Let r_i(k) be the difference of log lengths of source line i + k and target line i, less its mean. With d the
     difference of the line counts, the lines are cut into three runs at p <= q: until p they correspond, from q they
-    correspond when shifted by d, between them not at all (empty where there is one fault alone). Each run is normal:
+    correspond when shifted by d, between them not at all (empty where there is only one fault). Each run is normal:
 
         cost(p, q) = sum_{i<p} f(r_i(0), a) + sum_{p<=i<q} f(r_i(0), u) + sum_{i>=q} f(r_i(d), a)
         f(r, v) = r^2 / v + ln v

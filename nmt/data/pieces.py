@@ -13,15 +13,15 @@ _BREAKS = (
     re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"),
     re.compile(r"(?=\s)"),
 )
-"""Where to split what is no sentence end, the best places first: a piece ends where a match does."""
+"""Breaks within a sentence, the best first: a piece ends where a match does."""
 
 _MARGIN = 0.2
-"""Of a text's length: punctuation nearer to its ends than that splits it only where there is no other way."""
+"""Share of a text's length: punctuation nearer to its ends splits it only where there is no other way."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the source sentences are that a model was trained on, in subwords."""
+    """Lengths of the source sentences that a model was trained on, in subwords."""
 
     usual: int
     """99 of 100 are not longer."""
@@ -51,11 +51,11 @@ def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> 
     waiting = [span]
     while waiting:
         begin, end = waiting.pop()
-        if count(text[begin:end]) <= longest or (place := _middle_break(text, begin, end)) is None:
+        if count(text[begin:end]) <= longest or (split := _middle_break(text, begin, end)) is None:
             pieces.append((begin, end))
             continue
-        first = begin + len(text[begin:place].rstrip())
-        second = end - len(text[place:end].lstrip())
+        first = begin + len(text[begin:split].rstrip())
+        second = end - len(text[split:end].lstrip())
         waiting += [(second, end), (begin, first)]
     return pieces
 
@@ -66,8 +66,8 @@ def _middle_break(text: str, begin: int, end: int) -> int | None:
     for margin in (_MARGIN, 0.0):
         least, most = begin + margin * (end - begin), end - margin * (end - begin)
         for breaks in _BREAKS:
-            places = [match.end() for match in breaks.finditer(text, begin, end) if begin < match.end() < end]
-            places = [place for place in places if least <= place <= most]
-            if places:
-                return min(places, key=lambda place: (abs(place - middle), -place))
+            ends = [match.end() for match in breaks.finditer(text, begin, end) if begin < match.end() < end]
+            ends = [offset for offset in ends if least <= offset <= most]
+            if ends:
+                return min(ends, key=lambda offset: (abs(offset - middle), -offset))
     return None

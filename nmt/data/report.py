@@ -1,4 +1,4 @@
-"""What prepare found and did: `report.json`, and the same as a table to read."""
+"""The report of prepare: `report.json`, and the same as a table to read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PERCENTILES = (0, 25, 50, 75, 95, 99, 100)
 
 
 class LineCount(Structure):
-    """How many pairs, and the first few of them."""
+    """Number of pairs, and the lines of the first few."""
 
     pairs: int = 0
     first_lines: tuple[int, ...] = Field((), description="line numbers of the first 10")
@@ -120,11 +120,11 @@ class CorpusTally:
             here = np.flatnonzero(verdicts == verdict)
             self._counts[verdict] += len(here)
             if verdict is not Verdict.KEPT:
-                wanted = FIRST_LINES - len(self._first[verdict])
-                self._first[verdict] += [first_line + int(place) for place in here[:wanted]]
+                room = FIRST_LINES - len(self._first[verdict])
+                self._first[verdict] += [first_line + int(row) for row in here[:room]]
 
     def report(self) -> CorpusReport:
-        """What was counted."""
+        """The counts so far."""
         return CorpusReport(
             name=self._name, weight=self._weight, pairs=sum(self._counts.values()), kept=self._counts[Verdict.KEPT],
             dropped={
@@ -157,7 +157,7 @@ class SideTally:
         return self._unknown / max(self._tokens, 1)
 
     def report(self) -> SideReport:
-        """What was counted."""
+        """The counts so far."""
         return SideReport(
             vocabulary=self._vocabulary, tokens=self._tokens, words=self._words, unknown=self.unknown,
             tokens_per_word=self._tokens / max(self._words, 1), lengths=_percentiles(self._lengths),
@@ -165,7 +165,7 @@ class SideTally:
 
 
 def _percentiles(counts: npt.NDArray[np.int64]) -> dict[str, int]:
-    """Of a histogram: the least value that so many percent of all do not exceed."""
+    """Percentiles of a histogram: the least value that so many percent of all do not exceed."""
     sums = np.cumsum(counts)
     total = int(sums[-1]) if len(sums) else 0
     names = {0: "least", 50: "median", 100: "most"}

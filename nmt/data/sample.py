@@ -9,7 +9,7 @@ import numpy.typing as npt
 class PairSample:
     """The `limit` different pairs of smallest hash: a uniform sample without replacement of the different pairs seen.
 
-    It depends on the pairs and on the hash's seed alone: not on their order, nor on how often each one occurs (bottom-k
+    It depends only on the pairs and on the hash's seed: not on their order, nor on how often each one occurs (bottom-k
     sampling: Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"). Memory holds at most twice `limit`.
     """
 

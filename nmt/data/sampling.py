@@ -70,8 +70,8 @@ class SegmentationSampler(ABC):
 
     @final
     def sample_spans(self, normalized: str, *, strength: float, seed: int) -> tuple[list[int], list[Span]]:
-        """As `sample`, with the begin and end of each subword in the normalised text. Where a character is several
-        bytes, the last one has it, and the others are of no width, as with SentencePiece.
+        """Samples as `sample` does, with the begin and end of each subword in the normalised text. Where a character
+        is several bytes, the last one has it, and the others have no width, as with SentencePiece.
         """
         uniform = random.Random(seed).random
         ids: list[int] = []
@@ -155,7 +155,7 @@ class UnigramSampler(SegmentationSampler):
                     starts.append(start)
                     tokens.append(self._tokens[word[start:end]])
                     weights.append(log_sums[start] + strength * score)
-            if not starts or starts[-1] < end - 1:  # no piece spells the last character alone
+            if not starts or starts[-1] < end - 1:  # no piece spells the last character
                 starts.append(end - 1)
                 tokens.append(self._spell(word[end - 1]))
                 weights.append(log_sums[end - 1] + strength * self._unknown_score)
@@ -248,5 +248,6 @@ def make_sampler(model: SubwordModel) -> SegmentationSampler | None:
 
 
 def _log_probability(piece: Piece) -> float:
-    """Of a unigram piece. User-defined ones, which have none, SentencePiece counts so that they nearly always win."""
+    """Log-probability of a unigram piece. SentencePiece scores user-defined pieces, which have none, so that they
+    nearly always win."""
     return 0.1 * (len(piece.text) - 1) if piece.type == PieceType.USER_DEFINED else piece.score

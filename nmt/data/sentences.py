@@ -1,8 +1,8 @@
-"""Where sentences end in running text, in any language that writes full stops.
+"""Sentence ends in running text, in any language that writes full stops.
 
-A rule by hand, for a corpus's language need not be known: what ends a sentence in most scripts, with the abbreviations,
-ordinals and initials of German and English. Where it is in doubt it does not split: two sentences in one are translated
-better than half a sentence.
+A rule by hand, since the language of a corpus may be unknown: the stops that end a sentence in most scripts, with the
+abbreviations, ordinals and initials of German and English. In doubt it does not split: two sentences in one are
+translated better than half a sentence.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _ORDERED = _words(
     jahrtausend jh jhd jhdt klasse stock platz etage
     """
 )
-"""What an ordinal counts, where no article comes before it: `Mittwoch, 3. Mai`, `Anfang 20. Jahrhundert`."""
+"""Nouns that an ordinal counts, where no article comes before it: `Mittwoch, 3. Mai`, `Anfang 20. Jahrhundert`."""
 
 _LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _ALONE = "。！？｡।॥။។፧።"
@@ -109,7 +109,7 @@ def _append(spans: list[Span], text: str, begin: int, end: int) -> None:
 
 
 def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bool:
-    """Whether a stop ends the sentence that began at ``begin``."""
+    """True where a stop ends the sentence that began at ``begin``."""
     end = match.end()
     if match["alone"]:
         inside = any(first < match.start() < last - 1 for first, last in quoted)
@@ -131,8 +131,8 @@ def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bo
 
 
 def _goes_on(text: str, begin: int, stop: int, following: str) -> bool:
-    """Whether the full stop at ``stop`` belongs to an abbreviation or a number, in a sentence that began at ``begin``,
-    with the next word ``following``."""
+    """True where the full stop at ``stop`` belongs to an abbreviation or a number, in a sentence that began at
+    ``begin``, with the next word ``following``."""
     match = _WORD_BEFORE.search(text[max(begin, stop - _LONGEST_LOOK) : stop])
     if match is None:
         return False

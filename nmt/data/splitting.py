@@ -26,11 +26,11 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Survey:
-    """A corpus as it is found."""
+    """Counts over a corpus."""
 
     pairs: int
     target_bytes: int
-    """Of UTF-8."""
+    """Bytes of UTF-8."""
     characters: int
     """Different ones, of both sides."""
     words: int
@@ -38,12 +38,12 @@ class Survey:
     candidates: tuple[bytes, ...]
     """Hashes of pairs that may be held out, each once, in the order in which they are taken."""
     others: bool
-    """Whether there are more pairs that may be."""
+    """True where more pairs may be held out."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What became of a corpus: each pair is in one of these."""
+    """The parts of a corpus: each pair is in one of these."""
 
     train: int
     held_out: Mapping[str, int]

@@ -41,14 +41,14 @@ _DTYPES = {
     "line": ("<i8",),
     "links": ("<u2",),
 }
-"""What the columns that there can be are made of."""
+"""The data types of the possible columns."""
 
 WORDS = (1 << 16) - 1
 """So many words of a sentence, its first ones, may have links."""
 
 
 class Line(NamedTuple):
-    """Where a pair came from. `number` counts from 1."""
+    """The line that a pair came from. `number` counts from 1."""
 
     corpus: str
     number: int
@@ -96,7 +96,7 @@ class Store:
     """Sentence pairs, read-only, by number from 0.
 
     Raises:
-        InputError: From `open`: the folder is no store, or is damaged.
+        InputError: From `open`: the folder is not a store, or is damaged.
     """
 
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
@@ -172,7 +172,7 @@ class Store:
 
     @property
     def linked_pairs(self) -> int:
-        """How many pairs have links."""
+        """Number of pairs with links."""
         return int(np.count_nonzero(np.diff(self._columns["links.offsets"]))) if self.has_links else 0
 
     def words(self, index: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
@@ -225,7 +225,7 @@ class Store:
 
 
 class StoreWriter:
-    """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` there is no store.
+    """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` the store does not exist.
 
     Args:
         folder: Where to write; its parent exists, itself does not.
@@ -252,7 +252,7 @@ class StoreWriter:
         self._keep_text = keep_text
         self._keep_links = keep_links
         self.keep_words = keep_links and not keep_text
-        """Whether the store keeps the word of each token."""
+        """True where the store keeps the word of each token."""
         self._columns: dict[str, _Column] = {}
         for side, size in zip(_SIDES, vocabulary_sizes, strict=True):
             self._add(side, "<u2" if size < 1 << 16 else "<u4")
@@ -362,14 +362,14 @@ def _damaged(folder: Path) -> InputError:
 
 
 def _corpus(name: str, weight: float) -> StoredCorpus:
-    """Raises ValueError or TypeError for what is no name and no weight."""
+    """Raises ValueError or TypeError for an invalid name or weight."""
     if not isinstance(name, str) or isinstance(weight, bool) or not 0 < weight <= 1000:
         raise ValueError("corpora")
     return StoredCorpus(name, float(weight))
 
 
 def _count(value: object) -> int:
-    """Raises ValueError for what is no count."""
+    """Raises ValueError for an invalid count."""
     if type(value) is not int or not 0 <= value < 1 << 62:
         raise ValueError(f"{value!r} is no count")
     return value

@@ -1,4 +1,4 @@
-"""What a SentencePiece model file says of its pieces.
+"""The pieces of a SentencePiece model file.
 
 The file is a protobuf message (`sentencepiece_model.proto`). SentencePieceProcessor tells neither the kind of model nor
 which pieces are user-defined; the generated classes need the protobuf package, which five fields are not worth.

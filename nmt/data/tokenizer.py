@@ -67,8 +67,8 @@ class EncodedWords(NamedTuple):
 
 
 def _sound(method: Callable[Concatenate[Tokenizer, P], T]) -> Callable[Concatenate[Tokenizer, P], T]:
-    """A method of a tokenizer, with InputError where its model writes what is no UTF-8: a damaged one may normalise or
-    spell a text so, and no look at the model alone tells."""
+    """A method of a tokenizer, with InputError where its model writes invalid UTF-8: a damaged one may normalise or
+    spell a text so, and the model file does not show it."""
 
     @functools.wraps(method)
     def checked(self: Tokenizer, *arguments: P.args, **named: P.kwargs) -> T:
@@ -88,7 +88,7 @@ class Tokenizer:
         name: How errors call it.
 
     Raises:
-        InputError: It is no SentencePiece model, or one with other special ids than pad 0, unk 1, bos 2, eos 3.
+        InputError: It is not a SentencePiece model, or one with other special ids than pad 0, unk 1, bos 2, eos 3.
     """
 
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
@@ -131,7 +131,7 @@ class Tokenizer:
 
     @_sound
     def encode_batch(self, texts: Sequence[str], *, threads: int = 1) -> list[list[int]]:
-        """As `encode`, for many. `threads` run outside Python's lock."""
+        """Encodes many texts, as `encode` does one. `threads` run outside Python's lock."""
         if self._whole_words:
             return [self.encode(text) for text in texts]
         cleaned = [_clean(text) for text in texts]
@@ -139,7 +139,7 @@ class Tokenizer:
 
     @_sound
     def encode_arrays(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-        """As `encode_batch`, in less memory."""
+        """Encodes many texts in less memory than `encode_batch`."""
         if self._whole_words:
             return [np.array(self.encode(text), dtype=np.int32) for text in texts]
         encoded = self._processor.encode([_clean(text) for text in texts], return_type="numpy", num_threads=1)
@@ -147,7 +147,7 @@ class Tokenizer:
 
     @_sound
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
-        """A random segmentation, a function of model and arguments alone, in any process.
+        """A random segmentation, a function of model and arguments only, in any process.
 
         For char and word models it is the only one there is.
 
@@ -163,8 +163,8 @@ class Tokenizer:
 
     @_sound
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """As `encode`, with the part of the text that each subword stands for, by begin and end; white space that it
-        covers counts."""
+        """Encodes a text, with the part of it that each subword stands for, by begin and end; white space
+        that it covers counts."""
         cleaned = _clean(text)
         if self._whole_words:
             pieces = self._words(cleaned)
@@ -174,11 +174,11 @@ class Tokenizer:
 
     @_sound
     def encode_words(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
-        """As `encode`, with the word that each subword lies in: of the words that are given, in order, or of the
-        white-space words.
+        """Encodes a text, with the word that each subword lies in: one of `word_spans`, in order, or of the white-space
+        words.
 
-        A piece belongs to the word that it covers most of, by its place in the text as written; a piece of no width,
-        which normalisation has added, or one that covers white space alone, to the word there or the next one.
+        A piece belongs to the word that it covers most of, by its position in the text as written; a piece of no width,
+        which normalisation has added, or one that covers only white space, to the word there or the next one.
         """
         return self._in_words(text, *self.encode_spans(text), word_spans)
 
@@ -186,7 +186,7 @@ class Tokenizer:
     def sample_words(
         self, text: str, *, alpha: float, seed: int, word_spans: Sequence[Span] | None = None
     ) -> EncodedWords:
-        """As `sample`, with the word that each subword lies in, as `encode_words` has it."""
+        """Samples as `sample` does, with the word that each subword lies in, as in `encode_words`."""
         if self._sampler is None:
             return self.encode_words(text, word_spans)
         normalized, offsets = self._processor.normalize(_clean(text), with_offsets=True)
@@ -251,7 +251,7 @@ class Tokenizer:
 
     @_sound
     def decode_batch(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        """As `decode`, for many, and quicker."""
+        """Decodes many sentences, quicker than `decode` does."""
         return [_as_line(text) for text in self._processor.decode([list(ids) for ids in sentences], num_threads=1)]
 
     @_sound
@@ -266,7 +266,7 @@ class Tokenizer:
 
     @property
     def samples(self) -> bool:
-        """Whether a text has more than one segmentation, so that `sample` draws."""
+        """True where a text has more than one segmentation, so that `sample` draws."""
         return self._sampler is not None
 
     @cached_property
@@ -300,7 +300,7 @@ class TokenizerPair:
 
     @property
     def joint(self) -> bool:
-        """Whether both sides have one vocabulary."""
+        """True where both sides have one vocabulary."""
         return self.source is self.target
 
     @property

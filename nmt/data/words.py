@@ -64,8 +64,8 @@ class _Sorts(dict[int, str]):
     """The sort of each code point, found when it first occurs."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = found = _sort(chr(code))
-        return found
+        self[code] = kind = _sort(chr(code))
+        return kind
 
 
 _SORTS = _Sorts()
@@ -83,17 +83,17 @@ def text_words(text: str) -> list[Span]:
 
 
 _KEPT = frozenset("#%&@§‰")
-"""What Unicode counts as punctuation, but belongs to the word that it stands at."""
+"""Characters that Unicode counts as punctuation, but that belong to the word beside them."""
 
 
 @cache
 def is_punctuation_mark(character: str) -> bool:
-    """Whether a character is punctuation, and none that stands for a word, as % does."""
+    """True for punctuation, but not for a character that stands for a word, such as %."""
     return unicodedata.category(character).startswith("P") and character not in _KEPT
 
 
 def is_punctuation(text: str) -> bool:
-    """Whether a text is punctuation marks alone, one or more."""
+    """True where a text is one or more punctuation marks and nothing else."""
     return bool(text) and all(map(is_punctuation_mark, text))
 
 

@@ -1,1 +1,1 @@
-"""How good translations are."""
+"""Quality of translations."""

@@ -1,9 +1,9 @@
-"""How far a corpus-level score is to be trusted: the paired and the plain bootstrap over sentences (Koehn 2004).
+"""Confidence of corpus-level scores: the paired and the plain bootstrap over sentences (Koehn 2004).
 
-A resample draws N sentences with replacement from the N of the corpus. How a score varies over many resamples is how
-it would vary over other test sets of that kind and size. BLEU, chrF and TER are functions of sums over the sentences
-(n-gram matches, lengths, edits), so all resamples together take one matrix product, times_RN @ counts_NK: how often
-each resample has each sentence, by what sacreBLEU counts in it. Counts, formula, draws and default seed are
+A resample draws N sentences with replacement from the N of the corpus. A score varies over many resamples as it
+would vary over other test sets of that kind and size. BLEU, chrF and TER are functions of sums over the sentences
+(n-gram matches, lengths, edits), so all resamples together take one matrix product, times_RN @ counts_NK: the times
+that each resample has each sentence, by the counts of sacreBLEU in it. Counts, formula, draws and default seed are
 sacreBLEU's own, so the figures are those of `sacrebleu --confidence` and `sacrebleu --paired-bs`, but in a fraction of
 their time; only the interval is another one (see `interval`). Any other rate that is a function of such sums, as the
 alignment error rate is, takes `resampled_sums` and `percentile_interval`.
@@ -29,8 +29,8 @@ RESAMPLES = 1000
 SEED = 12345
 """sacreBLEU's."""
 
-_CELLS = 1 << 21
-"""Of times_RN in memory at a time."""
+_MAX_ELEMENTS = 1 << 21
+"""Elements of times_RN in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class PairedComparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval leaves 0 out: a two-sided test at 5 %."""
+        """True where the interval leaves 0 out: a two-sided test at 5 %."""
         return self.low > 0.0 or self.high < 0.0
 
 
@@ -100,7 +100,7 @@ def sentence_counts(
     lowercase: bool = False,
     tokenize: str = "13a",
 ) -> SentenceCounts:
-    """What sacreBLEU counts in each sentence. Arguments and errors are those of `translation.scores`."""
+    """The counts of sacreBLEU in each sentence. Arguments and errors are those of `translation.scores`."""
     lines = prepare(hypotheses, references)
     counter = sacrebleu_metric(metric, lowercase=lowercase, tokenize=tokenize)
     counts_NK = counter._extract_corpus_statistics(lines.hypotheses, lines.references)
@@ -168,9 +168,9 @@ def percentile_interval(values_R: npt.NDArray[np.float64]) -> tuple[float, float
 
 
 def _draws(sentences: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.int64]]:
-    """How often each resample has each sentence, (R, N), some resamples at a time."""
+    """The times that each resample has each sentence, (R, N), some resamples at a time."""
     random = np.random.default_rng(seed)
-    most = max(_CELLS // sentences, 1)
+    most = max(_MAX_ELEMENTS // sentences, 1)
     for begin in range(0, resamples, most):
         rows = min(most, resamples - begin)
         drawn_RN = random.choice(sentences, size=(rows, sentences))

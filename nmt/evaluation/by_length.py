@@ -39,12 +39,12 @@ class LengthScores:
 
     @property
     def is_few(self) -> bool:
-        """Whether there are fewer than `FEW` sentences."""
+        """True for fewer than `FEW` sentences."""
         return self.sentences < FEW
 
 
 def length_label(first: int, last: int | None) -> str:
-    """How a bucket of lengths is named: "0", "6-10", "31+"."""
+    """The name of a bucket of lengths: "0", "6-10", "31+"."""
     if last is None:
         return f"{first}+"
     return str(first) if first == last else f"{first}-{last}"
@@ -80,7 +80,7 @@ def by_length(
     for first, last in _limits(edges):
         rows = np.flatnonzero((length_N >= first) & (length_N <= (length_N.max() if last is None else last)))
         if len(rows):
-            estimates = [interval(each.select(rows), resamples=resamples, seed=seed) for each in (bleu, chrf)]
+            estimates = [interval(counts.select(rows), resamples=resamples, seed=seed) for counts in (bleu, chrf)]
             scores.append(LengthScores(first, last, len(rows), *estimates))
     return tuple(scores)
 
@@ -88,7 +88,7 @@ def by_length(
 def parse_edges(text: str) -> tuple[int, ...]:
     """Edges from the words of --length-edges. Raises InputError unless they are rising whole numbers from 1."""
     try:
-        edges = tuple(int(each) for each in text.split(","))
+        edges = tuple(int(edge) for edge in text.split(","))
     except ValueError:
         edges = ()
     if not _rise(edges):
@@ -101,25 +101,25 @@ def as_tree(scores: Sequence[LengthScores]) -> list[dict[str, Any]]:
     `value`, `low` and `high`, not rounded."""
     return [
         {
-            "first_words": each.first,
-            "last_words": each.last,
-            "sentences": each.sentences,
-            "BLEU": asdict(each.bleu),
-            "chrF2": asdict(each.chrf),
+            "first_words": bucket.first,
+            "last_words": bucket.last,
+            "sentences": bucket.sentences,
+            "BLEU": asdict(bucket.bleu),
+            "chrF2": asdict(bucket.chrf),
         }
-        for each in scores
+        for bucket in scores
     ]
 
 
 def table(scores: Sequence[LengthScores]) -> list[str]:
     """The lines of an aligned table for people."""
     rows = [("source words", "sentences", "", "BLEU", "95% interval", "chrF2", "95% interval")]
-    for each in scores:
-        estimates = [text for estimate in (each.bleu, each.chrf) for text in _columns(estimate)]
-        rows.append((each.label, str(each.sentences), "*" * each.is_few, *estimates))  # type: ignore[arg-type]
+    for bucket in scores:
+        estimates = [text for estimate in (bucket.bleu, bucket.chrf) for text in _columns(estimate)]
+        rows.append((bucket.label, str(bucket.sentences), "*" * bucket.is_few, *estimates))  # type: ignore[arg-type]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_aligned(row, widths) for row in rows]
-    if any(each.is_few for each in scores):
+    if any(bucket.is_few for bucket in scores):
         lines.append(f"* fewer than {FEW} sentences: too few to rely on")
     return lines
 

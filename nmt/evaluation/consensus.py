@@ -25,15 +25,15 @@ _BETA_SQUARED = 4.0
 
 
 def consensus(texts: Sequence[str], utility: Utility) -> list[tuple[int, float]]:
-    """The first place of each different text, with its utility from 0 to 1, the best first; of equal ones, the one that
+    """The first index of each different text, with its utility from 0 to 1, the best first; of equal ones, the one that
     comes first."""
     counts = Counter(texts)
     different = list(counts)
     share_C = np.array([counts[text] for text in different]) / len(texts)
     matrix_CC = chrf_matrix(different) if utility == "chrf" else bleu_matrix(different)
     utility_C = matrix_CC @ share_C
-    places = [texts.index(text) for text in different]
-    return [(places[index], float(utility_C[index])) for index in np.argsort(-utility_C, kind="stable").tolist()]
+    first = [texts.index(text) for text in different]
+    return [(first[index], float(utility_C[index])) for index in np.argsort(-utility_C, kind="stable").tolist()]
 
 
 def chrf_matrix(texts: Sequence[str]) -> Matrix:
@@ -46,7 +46,7 @@ def chrf_matrix(texts: Sequence[str]) -> Matrix:
         precision_CC += matches_CC / np.maximum(total_C, 1)[:, None]
         recall_CC += matches_CC / np.maximum(total_C, 1)[None]
         orders_CC += is_counted_CC
-    precision_CC, recall_CC = (each / np.maximum(orders_CC, 1) for each in (precision_CC, recall_CC))
+    precision_CC, recall_CC = (sum_CC / np.maximum(orders_CC, 1) for sum_CC in (precision_CC, recall_CC))
     weighted_CC = _BETA_SQUARED * precision_CC + recall_CC
     return (1 + _BETA_SQUARED) * precision_CC * recall_CC / np.where(weighted_CC > 0, weighted_CC, 1.0)
 
@@ -57,7 +57,7 @@ def bleu_matrix(texts: Sequence[str]) -> Matrix:
 
     tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]
     words = [tokenizer(text.rstrip()).split() for text in texts]
-    length_C = np.array([len(each) for each in words], dtype=np.float64)
+    length_C = np.array([len(sentence) for sentence in words], dtype=np.float64)
     log_sum_CC, orders_CC, smoothing_CC = (np.zeros((len(texts), len(texts))) for _ in range(3))
     smoothing_CC += 1.0
     any_match_CC = np.zeros((len(texts), len(texts)), dtype=bool)
@@ -78,16 +78,16 @@ def bleu_matrix(texts: Sequence[str]) -> Matrix:
 
 
 def _matches(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matrix, Matrix]:
-    """How many n-grams each two have in common, each as often as the one has it that has it less often, (C, C), and how
-    many each has, (C,)."""
+    """The number of n-grams that each two sequences have in common, (C, C), repeated ones as often as in both, and the
+    number that each has, (C,)."""
     grams = [
-        Counter(tuple(sequence[place : place + order]) for place in range(len(sequence) - order + 1))
+        Counter(tuple(sequence[begin : begin + order]) for begin in range(len(sequence) - order + 1))
         for sequence in sequences
     ]
-    column = {gram: index for index, gram in enumerate(dict.fromkeys(gram for each in grams for gram in each))}
+    column = {gram: index for index, gram in enumerate(dict.fromkeys(gram for counter in grams for gram in counter))}
     counts_CG = np.zeros((len(sequences), len(column)))
-    for row, each in enumerate(grams):
-        for gram, count in each.items():
+    for row, counter in enumerate(grams):
+        for gram, count in counter.items():
             counts_CG[row, column[gram]] = count
     matches_CC = np.stack([np.minimum(counts_CG, row_G).sum(axis=1) for row_G in counts_CG])
     return matches_CC, counts_CG.sum(axis=1)

@@ -1,5 +1,4 @@
-"""How well a model predicts reference translations, by what it reads as it goes: the reference, its own guesses, or now
-the one and now the other."""
+"""Perplexity of reference translations, while the model reads the reference, its own guesses, or a mixture."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ FEEDS: dict[str, Feed] = {
     "free_running": FreeRunning(),
     "scheduled_sampling": ScheduledSampling(0.5, unit="token", guess="argmax"),
 }
-"""What is reported, by its name in JSON. The last reads each word of the reference or the guess by a fair coin."""
+"""The feeds that are reported, by their names in JSON. The last tosses a fair coin for each word."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def predict(
                 feed,
             )
         cross_entropy += loss.cross_entropy.item()
-        assert loss.correct is not None, "there is no gradient here"
+        assert loss.correct is not None, "inference counts correct tokens"
         correct += int(loss.correct.item())
         tokens += int(length_B.sum())
     return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)

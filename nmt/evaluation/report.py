@@ -20,13 +20,13 @@ class Evaluation:
 
     scores: tuple[Score, ...]
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
-    """Of the references, by the name of the feed, as in ``perplexity.FEEDS``; empty where there is no model."""
+    """Predictions of the references, by the name of the feed, as in ``perplexity.FEEDS``; empty without a model."""
     lengths: Sequence[LengthScores] | None = None
-    """By source length; None where it was not asked for."""
+    """Scores by source length; None unless requested."""
 
     @property
     def exposure_bias(self) -> float | None:
-        """Free-running over teacher-forced perplexity; None where there is no model."""
+        """Free-running over teacher-forced perplexity; None without a model."""
         if not self.predictions:
             return None
         return self.predictions["free_running"].perplexity / self.predictions["teacher_forcing"].perplexity
@@ -35,9 +35,9 @@ class Evaluation:
         """For people."""
         lines = [score.line() for score in self.scores]
         lines += [
-            f"{name.replace('_', ' ')}: perplexity {each.perplexity:.3f}, "
-            f"token accuracy {each.accuracy:.1f}% of {each.tokens:,} tokens"
-            for name, each in self.predictions.items()
+            f"{name.replace('_', ' ')}: perplexity {prediction.perplexity:.3f}, "
+            f"token accuracy {prediction.accuracy:.1f}% of {prediction.tokens:,} tokens"
+            for name, prediction in self.predictions.items()
         ]
         if self.exposure_bias is not None:
             lines.append(f"exposure bias: {self.exposure_bias:.2f} (free-running over teacher-forced perplexity)")
@@ -48,11 +48,11 @@ class Evaluation:
     def tree(self) -> dict[str, Any]:
         """For JSON, not rounded, with stable keys."""
         tree: dict[str, Any] = dict(translation.as_tree(self.scores))
-        for name, each in self.predictions.items():
+        for name, prediction in self.predictions.items():
             tree[name] = {
-                "perplexity": each.perplexity,
-                "token_accuracy": each.accuracy,
-                "tokens": each.tokens,
+                "perplexity": prediction.perplexity,
+                "token_accuracy": prediction.accuracy,
+                "tokens": prediction.tokens,
             }
         if self.exposure_bias is not None:
             tree["exposure_bias"] = self.exposure_bias

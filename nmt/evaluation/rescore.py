@@ -26,12 +26,12 @@ def token_log_probs(
     *,
     batch_tokens: int,
 ) -> list[NDArray[np.float32]]:
-    """For each pair of token ids (without end-of-sentence) log p of each target token given those before it, the last
+    """Log p of each target token given those before it, for each pair of token ids (without end-of-sentence), the last
     that of end-of-sentence: (T,) each, natural logarithms, in the order of the pairs. The model must be in eval mode.
     """
     assert not model.training
     assert len(sources) == len(targets)
-    found: list[NDArray[np.float32] | None] = [None] * len(sources)
+    log_p: dict[int, NDArray[np.float32]] = {}
     lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
     for rows in length_batches(lengths, batch_tokens):
         source_BS, _ = pad([sources[row] for row in rows])
@@ -40,11 +40,10 @@ def token_log_probs(
         with compute.autocast():
             memory = model.encode(torch.from_numpy(source_BS).to(compute.device))
             readout_BTR = model.teacher_forced(target_BT, memory).readout_BTR
-            place_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
+            token_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
             likelihood = model.output.likelihood(
-                readout_BTR.flatten(0, 1).index_select(0, place_N), target_BT.flatten()[place_N]
+                readout_BTR.flatten(0, 1).index_select(0, token_N), target_BT.flatten()[token_N]
             )
         log_p_N = likelihood.log_p_N.float().cpu().numpy()
-        for row, log_p_T in zip(rows, np.split(log_p_N, np.cumsum(length_B)[:-1]), strict=True):
-            found[row] = log_p_T
-    return [each for each in found if each is not None]
+        log_p |= zip(rows, np.split(log_p_N, np.cumsum(length_B)[:-1]), strict=True)
+    return [log_p[row] for row in range(len(sources))]

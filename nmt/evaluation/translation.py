@@ -1,4 +1,4 @@
-"""How good a translation is: BLEU, chrF and TER as sacreBLEU computes them, each with the signature that reproduces it.
+"""Scores of a translation: BLEU, chrF and TER as sacreBLEU computes them, each with the signature that reproduces it.
 
 The figures are those of the `sacrebleu` command with its own defaults (Post 2018, "A Call for Clarity in Reporting BLEU
 Scores"): same preparation of the lines, same settings, same signature. Nothing is computed here.
@@ -59,7 +59,7 @@ def scores(
     its reference implementation does. `tokenize` is BLEU's tokenizer; the other metrics do not use it. The scores come
     in the order of `metrics`.
 
-    Raises InputError when the numbers of lines differ, when there is no line, or when a metric or tokenizer is unknown
+    Raises InputError when the numbers of lines differ or are 0, or when a metric or tokenizer is unknown
     or cannot be used here.
     """
     lines = prepare(hypotheses, references)
@@ -68,7 +68,9 @@ def scores(
 
 def as_tree(results: Sequence[Score]) -> dict[str, dict[str, float | str]]:
     """For JSON: for each metric name its `value` (not rounded), `signature` and `detail`."""
-    return {each.name: {"value": each.value, "signature": each.signature, "detail": each.detail} for each in results}
+    return {
+        score.name: {"value": score.value, "signature": score.signature, "detail": score.detail} for score in results
+    }
 
 
 def as_json(results: Sequence[Score]) -> str:
@@ -87,7 +89,7 @@ class Lines(NamedTuple):
 def prepare(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]) -> Lines:
     """The lines that `scores` scores: without white space at their ends.
 
-    Raises InputError when the numbers of lines differ and when there is no line.
+    Raises InputError when the numbers of lines differ or are 0.
     """
     single = not references or isinstance(references[0], str)
     streams: list[Sequence[str]] = [references] if single else list(references)  # type: ignore[list-item]
@@ -114,8 +116,8 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
     match name:
         case "bleu":
             if tokenize not in BLEU.TOKENIZERS:
-                known = ", ".join(sorted(BLEU.TOKENIZERS))
-                raise InputError(f"--tokenize {tokenize}: is no tokenizer for BLEU; choose one of {known}")
+                names = ", ".join(sorted(BLEU.TOKENIZERS))
+                raise InputError(f"--tokenize {tokenize}: is no tokenizer for BLEU; choose one of {names}")
             try:
                 return BLEU(lowercase=lowercase, tokenize=tokenize)
             except (ImportError, RuntimeError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a checkpoint holds: tensors and numbers, nothing that can be executed. ``folders`` tells where it stands."""
+"""The contents of checkpoints: tensors and numbers, nothing that can be executed. ``folders`` has their places."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special, umask
+from nmt.core.files import refuse_special, sync_entry, umask
 from nmt.core.version import VERSION
 from nmt.training import folders
-from nmt.training.folders import CHECKSUMS, FORMAT, MODEL, STATE, TRAINING, Damaged, point, put, step, sync, verify
+from nmt.training.folders import CHECKSUMS, FORMAT, MODEL, STATE, TRAINING, Damaged, point, put, step
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
@@ -45,11 +44,11 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
         (beside / STATE).write_text(json.dumps(marked, indent=1) + "\n", encoding="utf-8")
         folders.write_checksums(beside, (*files, STATE))
         for name in (*files, STATE, CHECKSUMS):
-            sync(beside / name)
-        sync(beside)
+            sync_entry(beside / name)
+        sync_entry(beside)
         put(beside, final)
     except OSError as error:
-        shutil.rmtree(beside, ignore_errors=True)  # a half of it would take room that is needed
+        shutil.rmtree(beside, ignore_errors=True)  # half a checkpoint would take room that is needed
         raise InputError(
             f"{final}: cannot be written: {error.strerror}; what was saved before is as it was, and the same command "
             "goes on from there"
@@ -58,12 +57,12 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     try:
-        safetensors.torch.save_file({key: each.contiguous() for key, each in tensors.items()}, path)
+        safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     except safetensors.SafetensorError as error:
         if refused := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(refused[1]), os.strerror(int(refused[1])), str(path)) from None
         raise
-    path.chmod(0o666 & ~umask())  # it lets nobody else read
+    path.chmod(0o666 & ~umask())  # safetensors lets nobody else read
 
 
 def load_weights(checkpoint: Path, model: nn.Module) -> None:
@@ -100,11 +99,11 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _check_shapes(model: nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
-    wanted = named_weights(model)
-    for name in sorted(shapes.keys() ^ wanted.keys()):
-        what = "misses" if name in wanted else "has"
-        raise InputError(f"{path}: {what} {name}: it is of another model than its config.yaml describes")
-    for name, parameter in wanted.items():
+    weights = named_weights(model)
+    for name in sorted(shapes.keys() ^ weights.keys()):
+        verb = "misses" if name in weights else "has"
+        raise InputError(f"{path}: {verb} {name}: it is of another model than its config.yaml describes")
+    for name, parameter in weights.items():
         if shapes[name] != parameter.shape:
             raise InputError(
                 f"{path}: {name} is {tuple(shapes[name])}, but config.yaml and vocabulary make it "
@@ -119,35 +118,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise Damaged(path, error) from None
-
-
-def check(checkpoint: Path) -> None:
-    """Raises Damaged where training cannot go on from a checkpoint: by its checksums, or where it has none, by what can
-    be seen of its files."""
-    verify(checkpoint, (MODEL, TRAINING, STATE))
-    folders.read_state(checkpoint)
-    for name in (MODEL, TRAINING):
-        if not (checkpoint / name).exists():
-            raise Damaged(checkpoint / name, "no such file")
-        read_tensors(checkpoint / name)
-
-
-def skip_damaged(run: Path) -> None:
-    """Sets aside the checkpoints that are newer than the newest whole one. Raises InputError where none is whole."""
-    damaged: list[tuple[Path, Damaged]] = []
-    for folder in reversed(folders.steps(run)):
-        try:
-            check(folder)
-        except Damaged as error:
-            damaged.append((folder, error))
-            continue
-        for each, fault in damaged:
-            log.warning(f"{fault}; set aside as {folders.set_aside(each).name}")
-        if damaged:
-            point(run, "latest", folder)
-        return
-    if damaged:
-        raise InputError(f"{run}: holds no checkpoint that is whole; {damaged[0][1]}")
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf")
-"""Of what a validation measures; the rest is better the lower it is."""
+"""Metrics of a validation for which higher is better; for the others lower is."""
 
 
 class OptimizerConfig(Structure):
@@ -31,23 +31,23 @@ class OptimizerConfig(Structure):
     beta2: Momentum = 0.98
     """Decay of the squared gradient's moving average; 0.98 as in Vaswani et al. 2017, section 5.3."""
     epsilon: Positive = 1e-9
-    """Is added to the root of the squared gradient's average, which an update is divided by."""
+    """Added to the root of the squared gradient's average, which an update is divided by."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
-    """On matrices; biases and other vectors have none."""
+    """Weight decay of matrices; biases and other vectors have none."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """The rate of a layer is that of the layer above it times this (discriminative fine-tuning, Howard & Ruder 2018,
     section 3.2, who take 1 / 2.6), encoder and decoder each from its top; embeddings are below the bottom layer."""
 
 
 class StoppingConfig(Structure):
-    """When training ends: at the first of these that is reached."""
+    """The end of training: the first of these that is reached."""
 
     updates: Count | None = None
     """Steps of the optimizer; null: no limit."""
     epochs: Count | None = None
     """Passes over the training corpora; null: no limit."""
     minutes: Positive | None = None
-    """Of training, all starts and validations together."""
+    """Minutes of training, all starts and validations together."""
     patience: Count | None = None
     """Validations in a row without a better ``training.validation.metric``."""
 
@@ -59,14 +59,14 @@ class StoppingConfig(Structure):
 
 
 class ValidationConfig(Structure):
-    """What is measured on the valid corpus."""
+    """Measurements on the valid corpus."""
 
     every: Count = 500
     """Updates between validations; the last update has one too."""
     metric: Literal["loss", "bleu"] = "bleu"
-    """What decides which checkpoint is the best: the lowest loss, or the highest BLEU."""
+    """The metric of the best checkpoint: the lowest loss, or the highest BLEU."""
     bleu: bool = True
-    """Whether to translate the valid corpus."""
+    """Translate the valid corpus."""
     beam: Count = 1
     """Beam of that translation."""
 
@@ -77,69 +77,69 @@ class ValidationConfig(Structure):
         return self
 
     def is_better(self, value: float, than: float) -> bool:
-        """Whether one value of the metric is better than another."""
+        """True where one value of the metric is better than another."""
         return value > than if self.metric in HIGHER_IS_BETTER else value < than
 
 
 class RiskConfig(Structure):
-    """Minimum risk training (Shen et al. 2016): what is minimised is the expected cost of hypotheses that the model
-    itself makes. See ``nmt.training.more.risk``."""
+    """Minimum risk training (Shen et al. 2016): minimises the expected cost of hypotheses that the model itself makes.
+    See ``nmt.training.more.risk``."""
 
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""
     temperature: Positive = 1.0
-    """Of the draws: logits are divided by it. Below 1 hypotheses are nearer to the most probable one and more alike."""
+    """Divides the logits of the draws. Below 1 hypotheses are nearer to the most probable one and more alike."""
     alpha: Positive = 0.005
-    """How sharply Q prefers the more probable of the hypotheses; the paper's value. The gradient is in proportion to
+    """Sharpness with which Q prefers the more probable hypotheses; the paper's value. The gradient is in proportion to
     it."""
     reward: Literal["bleu", "chrf"] = "bleu"
-    """What a hypothesis earns against the reference, from 0 to 1: smoothed sentence BLEU, or chrF."""
+    """The reward of a hypothesis against the reference, from 0 to 1: smoothed sentence BLEU, or chrF."""
     include_reference: bool = True
-    """Whether the reference is one of the hypotheses, as in the paper."""
+    """Count the reference among the hypotheses, as in the paper."""
     max_length_ratio: Positive = 2.0
     """A hypothesis has at most this many tokens for each source token, and ten more, as in translation."""
     cross_entropy: Annotated[float, Field(ge=0.0)] = 0.0
-    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). None unless it is asked for: the
-    reference among the hypotheses already holds the model to it; and since the risk's gradient has the size of alpha,
-    a weight that is not as small leaves little of the risk."""
+    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). It is 0 by default: the reference
+    among the hypotheses already holds the model to it; and since the risk's gradient has the size of alpha, a weight
+    that is not as small leaves little of the risk."""
 
 
 class GuidedAttentionConfig(Structure):
     """Attention that learns from given links as well (Garg et al. 2019). See ``nmt.models.guidance``."""
 
     weight: Positive = 0.05
-    """Of its loss, the mean over the target subwords that have links; the paper's lambda."""
+    """Weight of its loss, which is the mean over the target subwords that have links; the paper's lambda."""
     heads: str = "*"
     """The heads that learn, a shell pattern over their names, as in ``alignment``; their mean is what the links say."""
 
 
 class TrainingConfig(Structure):
-    """How a model is trained."""
+    """The training of a model."""
 
     start_from: FilePath | None = None
     """Fine-tuning: a run directory, checkpoint folder or config whose weights a new run begins with; null: random ones.
     The optimizer begins afresh."""
     batching: BatchingConfig = BatchingConfig()
-    """How pairs are put together."""
+    """The batches that pairs form."""
     accumulate: Count = 1
-    """Batches for each update, whose gradients are added up."""
+    """Batches of an update, whose gradients are added up."""
     normalization: Literal["tokens", "sentences"] = "tokens"
-    """What the loss of an update is the mean over: all its target tokens, or all its sentences, of which each then
-    counts with the sum over its tokens."""
+    """The mean that the loss of an update is: over all its target tokens, or over all its sentences, each with the sum
+    over its tokens."""
     optimizer: OptimizerConfig = OptimizerConfig()
-    """What makes a step of a gradient."""
+    """The optimizer, which makes a step of a gradient."""
     schedule: AnySchedule = Constant()
-    """What the peak learning rate is multiplied by at each update."""
+    """The factor of the peak learning rate at each update."""
     clip_norm: Positive | None = 1.0
     """The gradient's norm is at most this (Pascanu et al. 2013); null: no limit."""
     feed: AnyFeed = TeacherForcingConfig()
-    """What the decoder reads as the last word."""
+    """The last word that the decoder reads."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    """Share of the probability that is asked for all subwords alike instead of the gold one (Szegedy et al. 2016,
+    """Share of the target probability that goes to all subwords alike instead of the gold one (Szegedy et al. 2016,
     section 7)."""
     recompute: bool = False
-    """Gradient checkpointing: what a layer holds inside is computed anew in the backward pass, which takes less memory
-    and more time."""
+    """Gradient checkpointing: the activations inside a layer are computed anew in the backward pass, which takes less
+    memory and more time."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take
     5); 0: one pass. See ``nmt.models.likelihood``."""
@@ -150,9 +150,9 @@ class TrainingConfig(Structure):
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)
-    """When training ends."""
+    """The end of training."""
     validation: ValidationConfig = ValidationConfig()
-    """How the model is measured while it is trained."""
+    """Measurements of the model while it is trained."""
     average: Annotated[int, Field(ge=2)] | None = None
     """At the end, the checkpoints of this many last validations are averaged, and the average becomes the best if its
     metric is; null: none."""
@@ -163,10 +163,10 @@ class TrainingConfig(Structure):
     log_every: Count = 20
     """Updates between lines of metrics.jsonl."""
     snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
-    """Pairs of the valid corpus, its first ones, of which each validation notes the attention; 0: none. See
+    """First pairs of the valid corpus whose attention each validation writes; 0: none. See
     ``nmt.training.folders``."""
     tensorboard: bool = False
-    """Whether to write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
+    """Write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
 
     @model_validator(mode="after")
     def _keys_agree(self) -> TrainingConfig:

@@ -1,4 +1,4 @@
-"""What the decoder reads in training: gold words, its own, or a mixture that shifts from the ones to the others.
+"""The decoder's inputs in training: gold words, its own, or a mixture that shifts from the ones to the others.
 
 Like the learning rate's, a schedule is a pure function of the update's number: a resumed run needs no state of it.
 """
@@ -48,9 +48,9 @@ class LinearDecay(GoldSchedule):
     start: Probability = 1.0
     """The probability of a gold word at first."""
     end: Probability = 0.5
-    """Is kept once it is reached."""
+    """The final probability, kept once it is reached."""
     updates: Annotated[int, Field(gt=0)] = 5000
-    """From ``start`` to ``end``."""
+    """Updates from ``start`` to ``end``."""
 
     @model_validator(mode="after")
     def _falls(self) -> LinearDecay:
@@ -63,18 +63,18 @@ class LinearDecay(GoldSchedule):
 
 
 class ExponentialDecay(GoldSchedule):
-    """k^i: down to a half after ln 2 / (1 - k) updates, nearly, which are 3,500 for the k given here."""
+    """k^i: down to a half after ln 2 / (1 - k) updates, nearly, which are 3,500 for the default k."""
 
     kind: Literal["exponential"] = "exponential"
     k: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9998
-    """What the probability is multiplied by at each update."""
+    """The factor of the probability at each update."""
 
     def _after_warmup(self, i: int) -> float:
         return float(self.k**i)
 
 
 class InverseSigmoidDecay(GoldSchedule):
-    """k / (k + exp(i / k)): near 1 at first, a half after k ln k updates (3,100 for the k given here), then soon 0."""
+    """k / (k + exp(i / k)): near 1 at first, a half after k ln k updates (3,100 for the default k), then soon 0."""
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
     k: Annotated[float, Field(ge=1.0)] = 500.0
@@ -92,7 +92,7 @@ AnyGoldSchedule = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay
 
 
 class FeedConfig(Structure, ABC):
-    """How training chooses the decoder's inputs."""
+    """The choice of the decoder's inputs in training."""
 
     kind: str
 
@@ -102,7 +102,7 @@ class FeedConfig(Structure, ABC):
 
     @abstractmethod
     def at(self, update: int) -> Feed:
-        """What feeds the decoder at ``update``, counted from 1."""
+        """The decoder's feed at ``update``, counted from 1."""
 
 
 class TeacherForcingConfig(FeedConfig):
@@ -142,9 +142,10 @@ class ScheduledSamplingConfig(FeedConfig):
 
     kind: Literal["scheduled_sampling"] = "scheduled_sampling"
     schedule: AnyGoldSchedule = LinearDecay()
-    """How the probability of a gold word falls."""
+    """The fall of the probability of a gold word."""
     unit: Literal["token", "sentence"] = "token"
-    """What a coin is tossed for. The paper tosses for each token and reports that once a sentence is much worse."""
+    """The unit that a coin is tossed for. The paper tosses for each token and reports that once a sentence is much
+    worse."""
     guess: Literal["argmax", "sample"] = "argmax"
     """The model's own word: its most probable one, or one drawn from its distribution."""
 

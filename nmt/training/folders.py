@@ -1,13 +1,13 @@
-"""Where checkpoints stand: folders that are whole or not there. Free of torch, so that a wrong name is told at once.
+"""Folders of checkpoints, each whole or not there. Free of torch, so that a wrong name is reported at once.
 
 checkpoints/step-00012000/model.safetensors     the weights to use
                           training.safetensors  optimizer state, generator states, weights in training where they differ
-                          state.json            where training stood; the format, and which nmt wrote it
+                          state.json            position of training; the format, and the nmt that wrote it
                           SHA256SUMS            of the other files, as sha256sum -c reads it
             average-00012000-of-3-1f0c9a4e/     the mean of the weights of some; no training.safetensors
-            damaged-step-00011500/              what training was told to skip
+            damaged-step-00011500/              skipped by training on request
 snapshots/00012000.jsonl                        attention to the first valid pairs at that update's validation
-lengths.json                                    how long the sentences are that it is trained on
+lengths.json                                    lengths of the training sentences
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
 Training goes on from a ``step-`` folder only, and deletes no others.
@@ -31,8 +31,8 @@ from nmt.core.version import VERSION
 from nmt.data.pieces import Lengths
 
 FORMAT = 1
-"""Of checkpoints and the run directory round them. It is raised when releases before could not read what is written, or
-would take it for something else; ``state.json`` has it, and where it does not, being from before, it is 1."""
+"""Version of checkpoints and the run directory round them. It is raised when earlier releases could not read what is
+written, or would misread it. ``state.json`` has it; an older one without it has version 1."""
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
 CHECKSUMS = "SHA256SUMS"
@@ -43,7 +43,7 @@ _SNAPSHOT = re.compile(r"(\d{8,})\.jsonl")
 
 
 class Damaged(InputError):
-    """A checkpoint, or a part of it, is not what was written."""
+    """A checkpoint, or a part of it, differs from what was written."""
 
     def __init__(self, path: Path, why: object) -> None:
         super().__init__(
@@ -52,30 +52,30 @@ class Damaged(InputError):
 
 
 def step(run: Path, update: int) -> Path:
-    """The checkpoint of an update, whether or not it is there."""
+    """The path of an update's checkpoint, which need not exist."""
     return run / "checkpoints" / f"step-{update:08d}"
 
 
 def steps(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    found = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
-    return [path for _, path in sorted((int(match[1]), path) for match, path in found if match)]
+    matches = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
+    return [path for _, path in sorted((int(match[1]), path) for match, path in matches if match)]
 
 
 def snapshot(run: Path, update: int) -> Path:
-    """Where the attention at a validation stands, whether or not it is there."""
+    """The path of the attention at a validation, which need not exist."""
     return run / "snapshots" / f"{update:08d}.jsonl"
 
 
 def snapshots(run: Path) -> list[tuple[int, Path]]:
-    """Those that are there with their updates, oldest first."""
-    found = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
-    return sorted((int(match[1]), path) for match, path in found if match)
+    """The existing snapshots with their updates, oldest first."""
+    matches = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
+    return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
-    """Removes those of updates that will be made again, ``again`` also that of update ``after`` itself, and what was
-    left half-written."""
+    """Removes snapshots of updates after ``after``, with ``again`` also that of ``after`` itself, and half-written
+    files."""
     for update, path in snapshots(run):
         if update > after or (again and update == after):
             path.unlink()
@@ -84,36 +84,36 @@ def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
 
 
 def average(run: Path, members: Sequence[str]) -> Path:
-    """Where the average of some checkpoints stands, whether or not it is there; ``members`` are their names, the newest
-    last. Other checkpoints, another place."""
+    """The path of the average of some checkpoints, which need not exist; ``members`` are their names, the newest last.
+    Other members give another path."""
     digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:8]
     newest = Path(members[-1]).name.removeprefix("step-")
     return run / "checkpoints" / f"average-{newest}-of-{len(members)}-{digest}"
 
 
 def averages(run: Path) -> list[Path]:
-    """The averages that are there."""
+    """The existing averages."""
     return sorted((run / "checkpoints").glob("average-*"))
 
 
 def point(run: Path, name: str, checkpoint: Path) -> None:
-    """Makes the link ``name`` of a run lead to a checkpoint, in one step."""
+    """Points the link ``name`` of a run at a checkpoint, in one step."""
     beside = run / f".{name}.unfinished"
     beside.unlink(missing_ok=True)
     beside.symlink_to(checkpoint.relative_to(run))
     beside.replace(run / name)
-    sync(run)
+    sync_entry(run)
 
 
 def put(beside: Path, final: Path) -> None:
-    """Gives a whole folder its name. What had that name is removed; should the process be killed before the new one has
-    it, ``recover`` gives it back."""
+    """Gives a whole folder its name. A folder of that name is removed; if the process is killed in between,
+    ``recover`` gives it its name back."""
     replaced = final.with_name(f".{final.name}.replaced")
     if final.exists():
         shutil.rmtree(replaced, ignore_errors=True)
         final.rename(replaced)
     beside.rename(final)
-    sync(final.parent)
+    sync_entry(final.parent)
     shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -126,7 +126,7 @@ def remove(folder: Path) -> None:
 
 
 def recover(run: Path) -> None:
-    """Brings in order what a killed process left in the middle of ``put``. Nobody else may be training here."""
+    """Repairs what a killed process left in the middle of ``put``. Nobody else may be training here."""
     for replaced in (run / "checkpoints").glob(".*.replaced"):
         final = replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced"))
         if final.exists():
@@ -135,35 +135,25 @@ def recover(run: Path) -> None:
             replaced.rename(final)
 
 
-def set_aside(checkpoint: Path) -> Path:
-    """Gives a damaged checkpoint a name that no one takes for a checkpoint's; returns it."""
-    place, count = checkpoint.with_name(f"damaged-{checkpoint.name}"), 1
-    while place.exists():
-        count += 1
-        place = checkpoint.with_name(f"damaged-{checkpoint.name}-{count}")
-    return checkpoint.rename(place)
-
-
 def latest(run: Path) -> Path | None:
     """The newest whole checkpoint, whatever ``latest`` says: a run may have stopped between writing and linking."""
-    found = steps(run)
-    return found[-1] if found else None
+    return next(reversed(steps(run)), None)
 
 
-def prune(run: Path, *, keep: int, wanted: Collection[Path] = ()) -> None:
-    """Deletes all checkpoints but the newest ``keep``, those ``wanted`` and the one that ``best`` leads to, and
+def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
+    """Deletes all checkpoints but the newest ``keep``, those to ``retain`` and the one that ``best`` links to, and
     unfinished ones. Averages stay."""
     folder = run / "checkpoints"
     best = (run / "best").resolve() if (run / "best").exists() else None
     for old in steps(run)[:-keep]:
-        if old.resolve() != best and old not in wanted:
+        if old.resolve() != best and old not in retain:
             remove(old)
     for unfinished in folder.glob(".step-*.unfinished"):
         shutil.rmtree(unfinished)
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint tells of itself. Raises InputError where it is missing, damaged or of a newer format."""
+    """The state that a checkpoint describes. Raises InputError where it is missing, damaged or of a newer format."""
     path = checkpoint / STATE
     try:
         state = read_json(path)
@@ -198,14 +188,14 @@ def _check_format(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def write_checksums(folder: Path, names: Sequence[str]) -> None:
-    """Notes what files of a new checkpoint hold."""
+    """Writes the checksums of the files of a new checkpoint."""
     lines = [f"{content_hash(folder / name).hex()}  {name}\n" for name in names]
     (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
 
 
 def verify(checkpoint: Path, names: Sequence[str]) -> None:
-    """Raises Damaged where a file of a checkpoint is missing or not what was written. One from before checksums were
-    written is taken as it is."""
+    """Raises Damaged where a file of a checkpoint is missing or changed. A checkpoint without checksums, from an older
+    release, is accepted."""
     path = checkpoint / CHECKSUMS
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -227,29 +217,24 @@ def verify(checkpoint: Path, names: Sequence[str]) -> None:
 
 
 def write_lengths(run: Path, lengths: Lengths) -> None:
-    """Notes in a run directory how long its training sentences are."""
+    """Writes the lengths of the training sentences to a run directory."""
     beside = run / f".{LENGTHS}.unfinished"
     with naming(beside):
         beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
-    sync(beside)
+    sync_entry(beside)
     beside.replace(run / LENGTHS)
 
 
 def read_lengths(run: Path) -> Lengths | None:
-    """What ``write_lengths`` wrote; None where nothing was. Raises InputError where it is damaged."""
+    """Reads the file of ``write_lengths``; None where there is none. Raises InputError where it is damaged."""
     path = run / LENGTHS
     if not path.exists():
         return None
     try:
-        found = read_json(path)
-        usual, longest = found["usual"], found["longest"]
+        lengths = read_json(path)
+        usual, longest = lengths["usual"], lengths["longest"]
         if not (isinstance(usual, int) and isinstance(longest, int) and 0 < usual <= longest < 1 << 31):
             raise ValueError("no lengths")
         return Lengths(usual=usual, longest=longest)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None
-
-
-def sync(path: Path) -> None:
-    """Has the system write a file or folder to disk before anything after this call."""
-    sync_entry(path)

@@ -14,35 +14,32 @@ from nmt.core import log
 
 
 class Stopped(BaseException):
-    """What was under way has been given up, for a signal has asked to stop."""
+    """A signal has stopped the work in progress."""
 
 
 class Interrupted:
-    """True once a signal has asked to stop."""
+    """A request to stop, once a signal has come."""
 
     def __init__(self) -> None:
         self._signal = 0
         self._raises = False
 
     def asked(self) -> int:
-        """By which signal; 0 for none."""
+        """The signal that has come; 0 for none."""
         return self._signal
 
-    def __bool__(self) -> bool:
-        return self.asked() != 0
-
     def note(self, number: int) -> None:
-        """Hears a signal. Raises Stopped within ``at_once``."""
+        """Notes a signal. Raises Stopped within ``at_once``."""
         self._signal = number
         if self._raises:
             raise Stopped
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Gives up the body, which must leave nothing half done, by Stopped: when a signal comes, or one has come."""
+        """Ends the body, which must leave nothing half done, by Stopped: when a signal comes, or one has come."""
         self._raises = True
         try:
-            if self:
+            if self.asked():
                 raise Stopped
             yield
         finally:
@@ -62,11 +59,11 @@ def interruptible() -> Iterator[Interrupted]:
     """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one ends at once."""
     interrupted = Interrupted()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # signals reach the main thread alone
+        yield interrupted  # signals reach only the main thread
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        if interrupted:
+        if interrupted.asked():
             end(number)
         if not log.is_silent():  # but not through the log: its lock may be held at this very moment
             os.write(2, b"\nstopping after this update; once more to stop at once\n")
@@ -82,8 +79,7 @@ def interruptible() -> Iterator[Interrupted]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Has SIGTERM raise KeyboardInterrupt, so that no other process is left behind; training has a way of its own with
-    it."""
+    """Has SIGTERM raise KeyboardInterrupt, so that no other process is left behind; training handles it otherwise."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import math
+import resource
+import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import torch
 
-from nmt.training.more.out_of_memory import peak, reset_peak
-from nmt.training.objective import Losses, Whole
+from nmt.training.objective import BatchTotals, Losses
+
+_KIBI, _GIBI = 1 << 10, 1 << 30
 
 
 class Meter:
-    """Loss, speed and memory since it was last read. Validations and checkpoints do not count as training."""
+    """Loss, speed and memory since the last reading. Validations and checkpoints do not count as training."""
 
     def __init__(self, device: torch.device, *, has_risk: bool = False) -> None:
-        """``has_risk``: whether a risk is trained by, and so is one of the figures. Guidance is one where there has
-        been any."""
+        """``has_risk``: training minimises a risk, which is then one of the figures."""
         self._device = device
         self._has_risk = has_risk
-        self._peak_memory = 0.0
-        self._seconds = 0.0
-        self._objective = 0.0
-        self._cross_entropy = 0.0
-        self._tokens = 0
-        self._risk = 0.0
-        self._sentences = 0
-        self._guidance = 0.0
-        self._linked = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._losses = Losses()
+        self._totals = BatchTotals(tokens=0, sentences=0)
+        self._seconds = self._peak_memory = 0.0
         self.resume()
 
-    def add(self, losses: Losses, whole: Whole) -> None:
-        """Counts an update: its losses, summed over what the update has of each, and that."""
-        self._objective += losses.objective
-        self._cross_entropy += losses.cross_entropy
-        self._tokens += whole.tokens
-        self._risk += losses.risk
-        self._sentences += whole.sentences
-        self._guidance += losses.guidance
-        self._linked += whole.linked
+    def add(self, losses: Losses, totals: BatchTotals) -> None:
+        """Counts an update: its summed losses, and what they are sums over."""
+        self._losses += losses
+        self._totals += totals
 
     def pause(self) -> None:
         """Stops the clock."""
@@ -46,27 +42,53 @@ class Meter:
         self._peak_memory = max(self._peak_memory, peak(self._device))
 
     def resume(self) -> None:
-        """Starts it again."""
+        """Starts the clock again."""
         reset_peak(self._device)
         self._since = time.monotonic()
 
     def take(self) -> dict[str, float]:
-        """The figures of metrics.jsonl since the last time: loss of a token, perplexity, risk of a sentence and
-        guidance of a linked token where there are such, tokens per second, and the most memory held in GiB."""
+        """The figures of metrics.jsonl since the last reading: loss of a token, perplexity, tokens per second, the
+        most memory held in GiB, and where there are such, risk of a sentence and guidance of a linked token."""
         self.pause()
-        taken = {
-            "loss": self._objective / self._tokens,
-            "perplexity": math.exp(min(self._cross_entropy / self._tokens, 700.0)),
-            "tokens_per_second": self._tokens / max(self._seconds, 1e-9),
+        losses, totals = self._losses, self._totals
+        figures = {
+            "loss": losses.objective / totals.tokens,
+            "perplexity": math.exp(min(losses.cross_entropy / totals.tokens, 700.0)),
+            "tokens_per_second": totals.tokens / max(self._seconds, 1e-9),
             "peak_memory": self._peak_memory,
         }
         if self._has_risk:
-            taken["risk"] = self._risk / self._sentences
-        self._seconds, self._objective, self._cross_entropy, self._tokens = 0.0, 0.0, 0.0, 0
-        if self._linked:
-            taken["guidance"] = self._guidance / self._linked
-        self._risk, self._sentences = 0.0, 0
-        self._guidance, self._linked = 0.0, 0
-        self._peak_memory = 0.0
-        self.resume()
-        return taken
+            figures["risk"] = losses.risk / totals.sentences
+        if totals.linked:
+            figures["guidance"] = losses.guidance / totals.linked
+        self._begin()
+        return figures
+
+
+def peak(device: torch.device) -> float:
+    """The most memory held since ``reset_peak``, in GiB: a device's tensors on CUDA, else all of this process.
+
+    Where the system cannot start a count anew (elsewhere than on Linux) it is the most since the process began.
+    """
+    held = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else _resident_peak()
+    return held / _GIBI
+
+
+def reset_peak(device: torch.device) -> None:
+    """Starts the count of ``peak`` anew."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets the high-water mark of resident memory
+
+
+def _resident_peak() -> int:
+    """The high-water mark of the process, in bytes."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * _KIBI
+    except (OSError, ValueError):
+        unit = 1 if sys.platform == "darwin" else _KIBI
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line for each log step and each validation; TensorBoard events beside it where wanted."""
+"""metrics.jsonl: one line for each log step and each validation; TensorBoard events beside it where configured."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FILE = "metrics.jsonl"
 
 
 class Metrics:
-    """Writes a run's measurements. Lines beyond the update that training goes on from are dropped first: they tell of
-    updates that will be made again."""
+    """Writes a run's measurements. Lines beyond the update that training goes on from are dropped first: they
+    belong to updates that will be made again."""
 
     def __init__(self, run: Path, *, after: int, tensorboard: bool, again: bool = False) -> None:
-        """``again``: update ``after`` will be validated once more, and what its validation has shown is dropped too."""
+        """``again``: update ``after`` will be validated once more, and the line of its validation is dropped too."""
         self._path = run / FILE
         _keep_until(self._path, after, again)
         self._file = self._path.open("a", encoding="utf-8")

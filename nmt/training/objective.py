@@ -1,10 +1,10 @@
-"""What is minimised: the loss of a batch, and its gradients."""
+"""The loss of a batch, and its gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,13 +19,15 @@ from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
-from nmt.training.more.risk import MinimumRisk
 from nmt.training.optimizer import NamedOptimizer
+
+if TYPE_CHECKING:
+    from nmt.training.more.risk import MinimumRisk
 
 
 @dataclass(frozen=True)
-class Whole:
-    """All that an update learns from, in all processes: what its loss is a mean over."""
+class BatchTotals:
+    """Counts over some batches, in all processes: the losses of an update are means over them."""
 
     tokens: int
     """Target tokens, end-of-sentence included."""
@@ -33,19 +35,22 @@ class Whole:
     linked: int = 0
     """Target tokens that have links."""
 
+    def __add__(self, other: BatchTotals) -> BatchTotals:
+        return BatchTotals(self.tokens + other.tokens, self.sentences + other.sentences, self.linked + other.linked)
+
 
 @dataclass(frozen=True)
 class Losses:
-    """Of some batches; the first two are summed over target tokens."""
+    """Losses of some batches, each a sum."""
 
     objective: float = 0.0
-    """What is minimised, guidance left out; with ``training.risk`` what would be without."""
+    """The minimised loss over target tokens, without guidance; with ``training.risk`` the usual loss."""
     cross_entropy: float = 0.0
-    """-log p(gold), without smoothing."""
+    """-log p(gold) over target tokens, without smoothing."""
     risk: float = 0.0
-    """Summed over sentences; 0 without ``training.risk``."""
+    """Over sentences; 0 without ``training.risk``."""
     guidance: float = 0.0
-    """Summed over the target tokens that have links; 0 without ``training.guided_attention``."""
+    """Over the target tokens that have links; 0 without ``training.guided_attention``."""
 
     def __add__(self, other: Losses) -> Losses:
         return Losses(
@@ -74,10 +79,14 @@ class Objective:
         self._compute = compute
         self._risk: MinimumRisk | None = None
         if config.risk is not None:
+            from nmt.training.more.risk import MinimumRisk
+
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
         self._learns_from_rewards = any(
-            isinstance(each, Attention) and isinstance(each.normalizer, Sampled) and not each.normalizer.marginalizes
-            for each in model.modules()
+            isinstance(module, Attention)
+            and isinstance(module.normalizer, Sampled)
+            and not module.normalizer.marginalizes
+            for module in model.modules()
         )
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
@@ -85,52 +94,52 @@ class Objective:
             self._heads_G = torch.tensor(model.decoder.return_weights_of(heads), device=compute.device)
 
     def backward(
-        self, batch: Batch | None, whole: Whole, *, update: int, summed: RewardSums = lambda own_3: own_3
+        self, batch: Batch | None, totals: BatchTotals, *, update: int, all_reduce: RewardSums = lambda own_3: own_3
     ) -> Losses:
-        """Adds to the gradients what a batch, all or part of what ``update`` (counted from 1) learns from, has to
-        say. ``summed`` adds sums of rewards over all processes. Without a batch this process has no rows, and still
-        joins in that sum."""
+        """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from.
+
+        ``totals`` are those of the whole update. ``all_reduce`` adds sums of rewards over all processes. Without a
+        batch this process has no rows, and still joins in that sum.
+        """
         config, device = self._config, self._compute.device
         if batch is None:
             if self._learns_from_rewards:
-                summed(torch.zeros(3))
+                all_reduce(torch.zeros(3))
             return Losses()
-        # not waited for, where the memory is pinned: see stream.py
+        # non_blocking: the memory is pinned, see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
-        count = whole.tokens if config.normalization == "tokens" else whole.sentences
+        count = totals.tokens if config.normalization == "tokens" else totals.sentences
         if self._risk is not None:
             with recomputing(config.recompute):
-                found = self._risk.loss(source_BS, target_BT)
-            total = found.risk / whole.sentences
+                loss = self._risk.loss(source_BS, target_BT)
+            total = loss.risk / totals.sentences
             if (weight := self._risk.config.cross_entropy) > 0.0:
-                total = total + weight * found.gold.objective / count
+                total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-            return Losses(found.gold.objective.item(), found.gold.cross_entropy.item(), found.risk.item())
-        given = (self._model, source_BS, target_BT, config.feed.at(update))
+            return Losses(loss.gold.objective.item(), loss.gold.cross_entropy.item(), loss.risk.item())
+        inputs = (self._model, source_BS, target_BT, config.feed.at(update))
         guide, guidance = self._guide(batch), None
         with self._compute.autocast(), recomputing(config.recompute):
             if guide is None:
-                loss = token_loss(*given, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=summed)
+                gold = token_loss(*inputs, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=all_reduce)
             else:
-                loss, guidance = guided_loss(*given, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
-        total = loss.objective / count
+                gold, guidance = guided_loss(*inputs, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
+        total = gold.objective / count
         if config.guided_attention is not None and guidance is not None:
-            total = total + config.guided_attention.weight * guidance / whole.linked
+            total = total + config.guided_attention.weight * guidance / totals.linked
         self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
         return Losses(
-            loss.objective.item(),
-            loss.cross_entropy.item(),
-            guidance=0.0 if guidance is None else guidance.item(),
+            gold.objective.item(), gold.cross_entropy.item(), guidance=0.0 if guidance is None else guidance.item()
         )
 
     def _guide(self, batch: Batch) -> Guide | None:
-        """Where the guided heads are to look; None where the batch has no links."""
+        """The positions that the guided heads are to attend to; None where the batch has no links."""
         links = batch.links
         if self._heads_G is None or links is None or links.targets == 0:
             return None
         sentence_E, target_E, source_E, share_E = (
-            torch.from_numpy(each).to(self._compute.device, non_blocking=True)
-            for each in (links.sentence_E, links.target_E, links.source_E, links.share_E)
+            torch.from_numpy(array).to(self._compute.device, non_blocking=True)
+            for array in (links.sentence_E, links.target_E, links.source_E, links.share_E)
         )
         return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)

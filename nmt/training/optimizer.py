@@ -16,16 +16,16 @@ _ENTRANCE = re.compile(r"(encoder|decoder)\.(?:embedding|entrance)\.")
 
 
 def layers_above(names: Iterable[str]) -> dict[str, int]:
-    """Of each of a model's parameters, how many layers of its side, encoder or decoder, are above it; 0 for what
-    belongs to none, such as the output layer."""
+    """The number of layers above each of a model's parameters, on its side, encoder or decoder; 0 for a parameter
+    of no layer, such as the output layer's."""
     names = list(names)
-    layer = {name: (found[1], int(found[2])) for name in names if (found := _LAYER.match(name))}
+    layer = {name: (match[1], int(match[2])) for name in names if (match := _LAYER.match(name))}
     counts = {
         side: 1 + max((n for of, n in layer.values() if of == side), default=-1) for side in ("encoder", "decoder")
     }
     above = dict.fromkeys(names, 0)
     above |= {name: counts[side] - 1 - number for name, (side, number) in layer.items()}
-    return above | {name: counts[found[1]] for name in names if (found := _ENTRANCE.match(name))}
+    return above | {name: counts[match[1]] for name in names if (match := _ENTRANCE.match(name))}
 
 
 class NamedOptimizer:
@@ -84,11 +84,11 @@ class NamedOptimizer:
         }
 
     def restore(self, tensors: Mapping[str, Tensor], loss_scale: dict[str, float]) -> None:
-        """Takes over a state that ``tensors`` and ``loss_scale`` gave for a model of the same shape."""
+        """Restores a state from ``tensors`` and ``loss_scale`` of a model of the same shape."""
         if self.skips_overflow and loss_scale:
             self._scaler.load_state_dict(loss_scale)
         for group in self._torch.param_groups:
             for parameter in group["params"]:
                 prefix = self._names[id(parameter)] + "/"
-                state = {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
-                self._torch.state[parameter] = {name: each.to(parameter.device) for name, each in state.items()}
+                state = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+                self._torch.state[parameter] = {name: value.to(parameter.device) for name, value in state.items()}

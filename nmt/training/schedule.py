@@ -1,7 +1,7 @@
-"""Learning-rate schedules: what the peak rate is multiplied by at each update.
+"""Learning-rate schedules: the factor of the peak rate at each update.
 
-Each is a pure function of the update's number (from 1), of the number of the last update, and of how often the
-validation metric has reached a plateau; so a resumed run needs no state of its own.
+Each is a pure function of the update's number (from 1), of the number of the last update, and of the plateaus
+of the validation metric so far; so a resumed run needs no state of its own.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Schedule(Structure, ABC):
-    """Linear warm-up from 0, then what the kind says."""
+    """Linear warm-up from 0, then the formula of the kind."""
 
     needs_horizon: ClassVar[bool] = False
-    """Whether it depends on the last update's number."""
+    """True where it depends on the last update's number."""
 
     kind: str
     warmup: Annotated[int, Field(ge=0)] = 0
     """Updates until the peak."""
 
     def factor(self, update: int, *, last: int | None, plateaus: int) -> float:
-        """What the peak rate is multiplied by at ``update``, from 1 to ``last``."""
+        """The factor of the peak rate at ``update``, from 1 to ``last``."""
         if update <= self.warmup:
             return update / self.warmup
         return self._after_warmup(update, last, plateaus)
@@ -42,7 +42,7 @@ class _ToTheEnd(Schedule):
     needs_horizon: ClassVar[bool] = True
 
     final: Share = 0.0
-    """What is left at the last update."""
+    """The factor at the last update."""
 
     def _progress(self, update: int, last: int | None, start: int) -> float:
         assert last is not None
@@ -96,7 +96,7 @@ class Plateau(Schedule):
 
     kind: Literal["plateau"] = "plateau"
     decay: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.5
-    """What the rate is multiplied by at each plateau."""
+    """The factor of the rate at each plateau."""
     patience: Annotated[int, Field(gt=0)] = 2
     """Validations in a row without a better metric that make a plateau."""
 

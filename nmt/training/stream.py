@@ -1,13 +1,13 @@
-"""What training learns from, update by update, made ready while the update before is computed."""
+"""The batches of training, update by update, prepared while the update before is computed."""
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Generic, TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,18 +27,18 @@ from nmt.data.batching import (
 )
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
-from nmt.training.more.distributed import Processes
+from nmt.training.processes import Processes
 
 T = TypeVar("T")
 N = TypeVar("N", bound=np.generic)
 
 AHEAD = 2
-"""Updates that are made ready in advance."""
+"""Updates that are prepared in advance."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What is learnt from."""
+    """The corpus of a training."""
 
     train: Store
     tokenizers: TokenizerPair
@@ -47,12 +47,12 @@ class TrainingData:
     fingerprint: str
     """Changes with the prepared corpus; a checkpoint goes on with its own only."""
     linked: bool = False
-    """Whether the links of pairs are wanted."""
+    """Batches come with the links of their pairs."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where training stands: all that decides what comes next, beside weights, optimizer and generators."""
+    """Position of training: all that decides what comes next, beside weights, optimizer and generators."""
 
     update: int = 0
     epoch: int = 0
@@ -65,17 +65,17 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What one update learns from."""
+class PreparedUpdate:
+    """The batches of one update."""
 
     pairs: list[Indices]
-    """Of each batch, all of it."""
+    """The pairs of each batch, those of all processes."""
     shares: list[Batch | None]
-    """What this process has of each batch; None: nothing."""
+    """The share of this process in each batch; None: no row."""
     following: Position
-    """Afterwards, but for tokens and seconds."""
+    """Position after the update, but for tokens and seconds."""
     epoch_batches: int
-    """How many batches its epoch has."""
+    """Number of batches of its epoch."""
 
     @property
     def tokens(self) -> int:
@@ -90,7 +90,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Stream:
-    """The updates of a training, for ever: a function of data, seed and position alone."""
+    """The updates of a training, without end: a function of data, seed and position only."""
 
     data: TrainingData
     batching: BatchingConfig
@@ -100,8 +100,8 @@ class Stream:
     processes: Processes
     compute: Compute
 
-    def after(self, position: Position) -> Iterator[Work]:
-        """What follows on ``position``. InputError: there is no pair to train on."""
+    def after(self, position: Position) -> Iterator[PreparedUpdate]:
+        """The updates after ``position``. Raises InputError where no pair is left to train on."""
         while True:
             epoch = position.epoch
             order = epoch_batches(self.data.train, self.batching, seed=self.seed, epoch=epoch)
@@ -112,10 +112,10 @@ class Stream:
                 pairs = [order[index] for index in range(first, last)]
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
-                yield Work(pairs, [self._share(each, epoch) for each in pairs], position, len(order))
+                yield PreparedUpdate(pairs, [self._share(pairs_B, epoch) for pairs_B in pairs], position, len(order))
 
     def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
-        """What this process has of a batch."""
+        """The share of this process in a batch."""
         store, sampling = self.data.train, None
         lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
         own_B = pairs_B[self.processes.share(lengths_B)]
@@ -135,55 +135,25 @@ class Stream:
 
 
 def _pinned(array: npt.NDArray[N]) -> npt.NDArray[N]:
-    """The same in memory that a GPU copies from by itself, so that nothing waits for it."""
+    """A copy in memory that a GPU reads by itself, so that nothing waits for it."""
     pinned: npt.NDArray[N] = torch.from_numpy(array).pin_memory().numpy()
     return pinned
 
 
-class _End(Generic[T]):
-    """What comes last: why there is no more."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-
 @contextmanager
 def prefetched(items: Iterable[T], ahead: int = AHEAD) -> Iterator[Iterator[T]]:
-    """The same items in the same order, up to ``ahead`` of them taken in advance by a thread of its own, which ends
-    with the context. What taking an item raises is raised where that item would have come.
-    """
-    ready: queue.Queue[T | _End[T]] = queue.Queue(maxsize=ahead)
-    unwanted = threading.Event()
+    """The same items in the same order, up to ``ahead`` of them taken in advance by a thread, which ends with the
+    context. An error in taking an item is raised where that item would have come."""
+    iterator, end = iter(items), object()
 
-    def offer(item: T | _End[T]) -> None:
-        while not unwanted.is_set():
-            with suppress(queue.Full):
-                ready.put(item, timeout=0.1)
-                break
+    def taken(pool: Executor) -> Iterator[T]:
+        ready = deque(pool.submit(next, iterator, end) for _ in range(ahead))
+        while (item := ready.popleft().result()) is not end:
+            ready.append(pool.submit(next, iterator, end))
+            yield cast(T, item)
 
-    def take() -> None:
-        error = None
-        try:
-            for item in items:
-                offer(item)
-                if unwanted.is_set():
-                    return
-        except BaseException as raised:  # whatever it is, it is for the thread that asks
-            error = raised
-        offer(_End(error))
-
-    thread = threading.Thread(target=take, name="prefetch", daemon=True)
-
-    def given() -> Iterator[T]:
-        thread.start()
-        while not isinstance(item := ready.get(), _End):
-            yield item
-        if item.error is not None:
-            raise item.error
-
+    pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     try:
-        yield given()
+        yield taken(pool)
     finally:
-        unwanted.set()
-        if thread.ident is not None:
-            thread.join()
+        pool.shutdown(cancel_futures=True)

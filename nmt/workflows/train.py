@@ -8,77 +8,80 @@ import os
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from nmt import experiment as experiments
-from nmt.alignment.formats import JsonlWriter
 from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.files import naming, whole_file
+from nmt.core.files import naming
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
 from nmt.data.pieces import Lengths
-from nmt.data.store import Store
-from nmt.evaluation.translation import scores
+from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
+from nmt.models.build import build
 from nmt.models.parts import count
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
-from nmt.training.config import GuidedAttentionConfig
-from nmt.training.more.distributed import Launch, Processes, joined
-from nmt.training.progress import Example, Table, line
+from nmt.training import folders, validation
+from nmt.training.processes import Processes, launched
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
-from nmt.translator.loading import Trained, build_model, for_inference
-from nmt.translator.translator import Translator
+from nmt.translator.validation import Validation
 from nmt.workflows.prepare import PreparedData, prepare
 
+if TYPE_CHECKING:
+    from nmt.training.more.table import Table
+
 LOCK = ".lock"
-"""Held in a run directory by the process that trains in it; holds who that is."""
+"""File in a run directory, locked by the process that trains in it, which writes its name there."""
 
 
 def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto", skip_damaged: bool = False) -> Path:
-    """Trains what the experiment describes, or goes on where its run directory stands; returns that directory.
+    """Trains what the experiment describes, from the newest checkpoint of its run directory on; returns that directory.
 
-    Prepares the corpus first if needed. Where the environment says that this process is one of several, as torchrun has
-    it, they train together, and the first one speaks for all. ``skip_damaged`` goes on from the newest checkpoint that
-    is whole, where a newer one is damaged. Raises InputError for a fault of config, data or environment, for a run
-    directory that another configuration made or another process is training in; after saving, KeyboardInterrupt for
-    Ctrl-C and SystemExit for SIGTERM.
+    Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
+    the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
+    damaged. Raises InputError for a fault of config, data or environment, for a run directory that another
+    configuration made or another process is training in; after saving, KeyboardInterrupt for Ctrl-C and SystemExit for
+    SIGTERM.
     """
-    launch = Launch.of(os.environ)
-    if launch.rank > 0:
+    processes = launched(os.environ)
+    if not processes.is_first:
         log.set_verbosity(log.Verbosity.SILENT)
     run = experiment.folder
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
-    with _alone(run) if launch.rank == 0 else nullcontext():
-        if launch.rank == 0:
+    with _alone(run) if processes.is_first else nullcontext():
+        if processes.is_first:
             folders.recover(run)
         _refuse_conflicts(run, experiment)
-        chosen = compute(launch.device(device), precision)
-        with joined(launch, chosen.device) as processes:
-            _train(experiment, run, chosen, processes, skip_damaged)
+        chosen = compute(processes.device(device), precision)
+        with processes.connected(chosen.device):
+            trainer = _trainer(experiment, chosen, processes, skip_damaged)
+            trainer.train()
+            if processes.is_first:
+                log.info(_next_steps(experiment))
     return run
 
 
-def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool) -> None:
-    with processes.first_alone():
+def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip_damaged: bool) -> Trainer:
+    """The trainer of a run, with its corpus prepared and its newest checkpoint restored; reports what it will train."""
+    run = experiment.folder
+    with processes.main_process_first():
         if skip_damaged and processes.is_first:
-            checkpoints.skip_damaged(run)
+            from nmt.training.more import damaged
+
+            damaged.skip_damaged(run)
         origin = _origin(experiment)
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
@@ -87,10 +90,21 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
             "training.guided_attention: no pair that nmt prepare has kept has a link; see data.train.links"
         )
     seed_everything(experiment.seed)
-    model = build_model(experiment, data.tokenizers).to(chosen.device)
+    source_tokens, target_tokens = data.tokenizers.source.size, data.tokenizers.target.size
+    model = build(experiment.model, source_tokens=source_tokens, target_tokens=target_tokens, pad=PAD, bos=BOS)
+    model = model.to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
-    table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour()) if log.is_watched() else None
+    percentiles = data.report.source.lengths
+    lengths = Lengths(usual=percentiles["99%"], longest=percentiles["most"])
+    table: Table | None = None
+    if log.is_watched():
+        from nmt.training.more.table import Table
+
+        table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
+    validate = None
+    if data.valid is not None:
+        validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
     trainer = Trainer(
         model,
         experiment.training,
@@ -99,15 +113,14 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
-        validation=_validation(experiment, data, chosen, table),
-        snapshot=_snapshot(experiment, data, chosen),
-        announce=table or line,
+        validate=validate,
+        announce=table or validation.line,
     )
     try:
         resumed = trainer.resume()
     except folders.Damaged as error:
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
-    processes.agree(
+    processes.check_agreement(
         {
             "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
             "corpus": data.key[:8],
@@ -119,14 +132,12 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         # only now: a training that is refused leaves the run as it was
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
-        folders.write_lengths(run, _lengths(data))
+        folders.write_lengths(run, lengths)
         note_training(run)
         log.info(_summary(experiment, data, model, chosen, processes))
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
-    trainer.train()
-    if processes.is_first:
-        log.info(_next_steps(experiment))
+    return trainer
 
 
 @contextmanager
@@ -166,7 +177,7 @@ def _refuse_conflicts(run: Path, experiment: Experiment) -> None:
 
 
 def _data(experiment: Experiment) -> DataConfig:
-    """What to prepare. A run that has begun keeps its own copy of a subword model that it was given."""
+    """The corpus to prepare. A run that has begun keeps its own copy of a configured subword model."""
     data = experiment.data
     if data.subwords.model is None or folders.latest(experiment.folder) is None:
         return data
@@ -192,11 +203,6 @@ def _origin(experiment: Experiment) -> Path | None:
     return origin
 
 
-def _lengths(data: PreparedData) -> Lengths:
-    found = data.report.source.lengths
-    return Lengths(usual=found["99%"], longest=found["most"])
-
-
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
     """Gives a new model the weights of a checkpoint, whose vocabulary must be its own."""
     if folders.read_state(origin).get("vocabulary") != data.tokenizers.fingerprint:
@@ -208,87 +214,31 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
     log.info(f"starting from {origin}")
 
 
-def _validation(
-    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None
-) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
-    """Loss, perplexity and accuracy on the valid corpus, and BLEU and chrF where wanted, as ``nmt evaluate`` would have
-    them. The table is given the sentence of middle length, as it has been translated."""
-    store = data.valid
-    if store is None:
-        return None
-    config = experiment.training.validation
-    texts = [store.text(index) for index in range(len(store))]
-    sources, references = [text.source for text in texts], [text.target for text in texts]
-    middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
-    one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
-    search = SearchConfig(**{**experiment.search.model_dump(), **one})
-
-    def measure(model: Seq2Seq[Any, Any]) -> Mapping[str, float]:
-        used = for_inference(model, chosen)
-        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
-        translator = Translator(trained, search, experiment.alignment)
-        prediction = translator.predict(sources, references)
-        measured = {
-            "loss": prediction.loss,
-            "perplexity": prediction.perplexity,
-            "accuracy": prediction.accuracy,
-        }
-        if config.bleu:
-            hypotheses = [translation.text for translation in translator.translate(sources)]
-            bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
-            measured |= {"bleu": bleu.value, "chrf": chrf.value}
-            if table is not None:
-                table.example = Example(sources[middle], references[middle], hypotheses[middle])
-        return measured
-
-    return measure
-
-
-def _snapshot(
-    experiment: Experiment, data: PreparedData, chosen: Compute
-) -> Callable[[Seq2Seq[Any, Any], Path], None] | None:
-    """Writes the attention between the first pairs of the valid corpus, as ``nmt align --level subword --format jsonl``
-    would, but for those that are too long to align; None where none is wanted."""
-    store, wanted = data.valid, experiment.training.snapshots
-    if store is None or wanted == 0:
-        return None
-    longest, limit = np.maximum(store.source_lengths, store.target_lengths), experiment.search.max_source_tokens
-    texts = [store.text(index) for index in np.flatnonzero(longest <= limit)[:wanted].tolist()]
-
-    def write(model: Seq2Seq[Any, Any], path: Path) -> None:
-        used = for_inference(model, chosen)
-        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
-        translator = Translator(trained, experiment.search, experiment.alignment)
-        found = translator.align([text.source for text in texts], [text.target for text in texts], level="subword")
-        path.parent.mkdir(exist_ok=True)
-        with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
-            writer = JsonlWriter(stream)
-            for alignment in found:
-                writer.write(alignment)
-
-    return write
-
-
 def _summary(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
 ) -> str:
-    """What is about to be trained, for the person who started it."""
+    """A summary of the training, for the person who started it."""
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     config = experiment.training
     order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
+    tokens = int(data.train.target_lengths.sum(dtype="int64")) + len(data.train)
     waste = padding_waste(order, data.train.source_lengths, data.train.target_lengths)
     tokenizers = data.tokenizers
     joint = " (joint)" if tokenizers.joint else ""
     valid = "none" if data.valid is None else f"{len(data.valid):,} pairs"
     rows = [
         ("run", experiment.run),
-        ("train", f"{len(data.train):,} pairs, {_tokens(data.train):,} target tokens; valid {valid}"),
+        ("train", f"{len(data.train):,} pairs, {tokens:,} target tokens; valid {valid}"),
         ("vocabulary", f"{tokenizers.source.size:,} source, {tokenizers.target.size:,} target{joint}"),
         ("batches", f"{len(order):,} an epoch, padding {waste.source:.1%} of source and {waste.target:.1%} of target"),
         ("parameters", f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items())),
-        *([("links", _links(config.guided_attention, data.train))] if config.guided_attention is not None else []),
-        ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}"),
     ]
+    if (guided := config.guided_attention) is not None:
+        links = f"of {data.train.linked_pairs:,} pairs, for heads {guided.heads} with weight {guided.weight:g}"
+        rows.append(("links", links))
+    rows.append(
+        ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}")
+    )
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
 
 
@@ -299,11 +249,3 @@ def _next_steps(experiment: Experiment) -> str:
         rows.append(("measure", f"nmt evaluate {run}"))
     rows.append(("more", f"nmt info {run}"))
     return "\n".join(f"{label:<11}{command}" for label, command in rows)
-
-
-def _links(config: GuidedAttentionConfig, store: Store) -> str:
-    return f"of {store.linked_pairs:,} pairs, for heads {config.heads} with weight {config.weight:g}"
-
-
-def _tokens(store: Store) -> int:
-    return int(store.target_lengths.sum(dtype="int64")) + len(store)

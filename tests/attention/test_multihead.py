@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from nmt.nn.native.compiled import compiled
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -16,7 +17,6 @@ from nmt.attention.multihead import Apart, HeadsAttended, JointMemory, MultiHead
 from nmt.attention.registry import SCORES
 from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.nn import native
-from nmt.nn.native.compiled import compiled
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
 B, T, S = 3, 4, 5

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention.mechanism import AttentionContext
-from nmt.attention.reinforce import SampledPositions, RewardSums, Sampled, reinforce_loss
+from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions, reinforce_loss
 from tests.attention.oracles import attention_config, reinforce, softmax
 
 STEPS = 2
@@ -239,7 +239,10 @@ def test_choices_of_steps_join_in_order() -> None:
         lambda each: each.baseline_BT,
         lambda each: each.is_drawn_BT,
     ]
-    parts = [SampledPositions(choice.rule, *(field(choice)[:, part] for field in fields)) for part in (slice(0, 2), slice(2, 5))]
+    parts = [
+        SampledPositions(choice.rule, *(field(choice)[:, part] for field in fields))
+        for part in (slice(0, 2), slice(2, 5))
+    ]
     joined = SampledPositions.joined(parts)
     assert joined is not None
     assert joined.rule == choice.rule

@@ -7,13 +7,13 @@ import random
 
 import pytest
 import torch
+from nmt.attention.inside_tanh import InsideTanh
+from nmt.nn.native.compiled import compiled
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attended, Attention, AttentionLoop, AttentionMemory, RaisedMemory
-from nmt.attention.inside_tanh import InsideTanh
 from nmt.attention.mechanism import Projections, Sizes
 from nmt.attention.registry import SCORES
-from nmt.nn.native.compiled import compiled
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
 B, T, S = 2, 3, 5
@@ -317,7 +317,9 @@ def test_cosine_starts_as_sharp_as_configured() -> None:
     attention = Attention(attention_config("{kind: cosine, sharpness: 4}"), query_size=3, key_size=3, value_size=3)
     parameters = dict(attention.score_parameters)
     same_11TA = torch.tensor([[[[0.0, 2.0, 0.0]]]])
-    assert attention.score(same_11TA, attention.score.precompute_keys(same_11TA), parameters).item() == pytest.approx(4.0)
+    assert attention.score(same_11TA, attention.score.precompute_keys(same_11TA), parameters).item() == pytest.approx(
+        4.0
+    )
 
 
 def test_location_reads_no_key_and_looks_no_further_than_its_positions() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.mechanism import AttentionContext, Mechanism, Parameter, Sizes, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Mechanism, Normalizer, Parameter, Sizes
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.attention.reinforce import reinforce_loss
 from tests.attention.oracles import (

@@ -83,7 +83,9 @@ def test_a_sentence_does_not_depend_on_its_batch(config: dict[str, Any]) -> None
     for row, (source, target) in enumerate(
         [((4, 5, 1, 4, 3), (4, 5, 4, 3)), ((5, 3), (5, 3)), ((5, 5, 4, 3), (1, 4, 5, 3))]
     ):
-        alone = model.output(model.teacher_forced(torch.tensor([target]), model.encode(torch.tensor([source]))).readout_BTR)
+        alone = model.output(
+            model.teacher_forced(torch.tensor([target]), model.encode(torch.tensor([source]))).readout_BTR
+        )
         torch.testing.assert_close(together[row, : len(target)], alone[0], atol=1e-5, rtol=1e-4)
 
 
@@ -120,7 +122,9 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
     memory = model.encode(SOURCE_BS)
     decoded = model.decode(TARGET_BT, memory, FreeRunning())
     guesses = model.output(decoded.readout_BTR).argmax(-1)
-    torch.testing.assert_close(decoded.readout_BTR, model.teacher_forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        decoded.readout_BTR, model.teacher_forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4
+    )
 
 
 @every_model

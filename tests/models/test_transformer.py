@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from nmt.models.transformer.searching import SearchState, TrailState
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention
@@ -22,7 +23,6 @@ from nmt.models.transformer.block import Entrance
 from nmt.models.transformer.config import ROTATING, TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
-from nmt.models.transformer.searching import SearchState, TrailState
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward

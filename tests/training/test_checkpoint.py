@@ -17,6 +17,7 @@ from torch import nn
 from nmt.core.errors import InputError
 from nmt.training import checkpoint, folders
 from nmt.training.metrics import Metrics, read
+from nmt.training.more import damaged
 
 
 def model(width: int = 3) -> nn.Module:
@@ -65,7 +66,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
         if path.name == file:
             raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(checkpoint, "sync", fail)
+    monkeypatch.setattr(checkpoint, "sync_entry", fail)
     with pytest.raises(InputError, match=r"step-00000002: cannot be written: the disk is full; what was saved before"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [old.name]
@@ -103,7 +104,7 @@ def test_a_checkpoint_is_whole_or_not_there_also_while_it_is_deleted(
         with pytest.raises(KeyboardInterrupt):
             folders.prune(tmp_path, keep=1)
     for folder in folders.steps(tmp_path):
-        checkpoint.check(folder)
+        damaged.check(folder)
     folders.prune(tmp_path, keep=1)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
 
@@ -164,10 +165,10 @@ def test_a_checkpoint_without_checksums_is_known_to_be_damaged_by_its_files(
 ) -> None:
     folder = checkpoint.save(tmp_path, 1, model(), {"a": torch.ones(3)}, {"update": 1})
     (folder / folders.CHECKSUMS).unlink()
-    checkpoint.check(folder)
+    damaged.check(folder)
     (folder / name).unlink() if damage == "gone" else (folder / name).write_bytes((folder / name).read_bytes()[:-3])
     with pytest.raises(folders.Damaged, match=name):
-        checkpoint.check(folder)
+        damaged.check(folder)
 
 
 def test_weights_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from nmt.models.likelihood import token_loss
 from nmt.training import metrics
 from nmt.training.checkpoint import read_tensors
 from nmt.training.config import OptimizerConfig, TrainingConfig
-from nmt.training.more.out_of_memory import Fitting
-from nmt.training.objective import Losses, Objective, Whole
+from nmt.training.more.out_of_memory import OutOfMemoryRetry
+from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -53,7 +53,7 @@ def batch_of() -> Batch:
     return Batch(source_BS, source_length_B, target_BT, target_length_B, np.arange(3), links)
 
 
-WHOLE = Whole(tokens=sum(map(len, TARGETS)), sentences=3, linked=len(TOKEN_LINKS))
+TOTALS = BatchTotals(tokens=sum(map(len, TARGETS)), sentences=3, linked=len(TOKEN_LINKS))
 
 
 def objective_of(model: Any, **settings: Any) -> Objective:
@@ -63,7 +63,7 @@ def objective_of(model: Any, **settings: Any) -> Objective:
 
 def gradients(model: Any, objective: Objective, batches: list[Batch]) -> tuple[Losses, list[torch.Tensor]]:
     model.zero_grad(set_to_none=True)
-    losses = sum((objective.backward(each, WHOLE, update=1) for each in batches), start=Losses())
+    losses = sum((objective.backward(each, TOTALS, update=1) for each in batches), start=Losses())
     return losses, [torch.zeros_like(each) if each.grad is None else each.grad.clone() for each in model.parameters()]
 
 
@@ -76,7 +76,7 @@ def test_the_objective_is_the_usual_one_and_the_mean_over_linked_tokens(
     expected_model = model_of(kind)
     guidance = by_loops(expected_model.eval(), heads)
     usual = token_loss(expected_model.train(), padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1)
-    count = WHOLE.tokens if normalization == "tokens" else WHOLE.sentences
+    count = TOTALS.tokens if normalization == "tokens" else TOTALS.sentences
     total = usual.objective / count + 0.7 * guidance / len(TOKEN_LINKS)
     expected = torch.autograd.grad(total, list(expected_model.parameters()))
     model = model_of(kind).train()
@@ -96,14 +96,15 @@ def test_a_batch_that_does_not_fit_is_guided_in_parts() -> None:
     own = objective_of(model, guided_attention={})
     whole, expected = gradients(model, own, [batch_of()])
 
-    def backward(batch: Batch | None, number: int) -> Losses:
-        assert batch is not None
-        if len(batch.pairs_B) > 1:
-            raise MemoryError
-        return own.backward(batch, WHOLE, update=1)
-
     model.zero_grad(set_to_none=True)
-    (losses,) = Fitting(model, CPU.device, lambda _: "").learn([batch_of()], backward, update=1)
+    for attempt in OutOfMemoryRetry(model, CPU.device, lambda _: "").attempts([batch_of()], update=1):
+        losses = Losses()
+        with attempt:
+            for _, part in attempt:
+                assert part is not None
+                if len(part.pairs_B) > 1:
+                    raise MemoryError
+                losses += own.backward(part, TOTALS, update=1)
     assert losses.guidance == pytest.approx(whole.guidance, rel=1e-5)
     for parameter, other in zip(model.parameters(), expected, strict=True):
         assert parameter.grad is not None

@@ -10,7 +10,7 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.training.config import StoppingConfig, TrainingConfig
 from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
-from nmt.training.stopping import Standing
+from nmt.training.validation import BestValidation
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_factor(schedule: Schedule, update: int, expected: float) -> None:
 
 
 def test_standing_counts_gains_patience_and_plateaus() -> None:
-    standing = Standing()
+    standing = BestValidation()
     seen = []
     for update, value in enumerate([5.0, 4.0, 4.5, 4.0, 4.1, 3.0, 3.5], 1):
         standing = standing.after(value, update, higher_is_better=False, patience=2)
@@ -47,7 +47,7 @@ def test_standing_counts_gains_patience_and_plateaus() -> None:
 
 
 def test_higher_is_better_for_bleu() -> None:
-    standing = Standing().after(10.0, 1, higher_is_better=True, patience=None)
+    standing = BestValidation().after(10.0, 1, higher_is_better=True, patience=None)
     assert standing.after(11.0, 2, higher_is_better=True, patience=None).best_update == 2
     assert standing.after(9.0, 2, higher_is_better=True, patience=None).best_update == 1
 

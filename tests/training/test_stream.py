@@ -14,8 +14,9 @@ from nmt.core.device import compute
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig
 from nmt.data.config import CorpusConfig, DataConfig, SubwordsConfig, TrainingCorpusConfig
-from nmt.training.more.distributed import Processes, shares
-from nmt.training.stream import Position, Stream, TrainingData, Work, prefetched
+from nmt.training.more.distributed import shares
+from nmt.training.processes import Processes
+from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import write_corpus
 
@@ -48,7 +49,7 @@ def stream(data: TrainingData, *, accumulate: int = 1, rank: int = 0, size: int 
     return Stream(data, batching, accumulate, 7, OneOf(rank, size), compute("cpu", "float32"))
 
 
-def epoch(works: Iterator[Work], number: int = 0) -> list[Work]:
+def epoch(works: Iterator[PreparedUpdate], number: int = 0) -> list[PreparedUpdate]:
     found = []
     for work in works:
         found.append(work)
@@ -57,7 +58,7 @@ def epoch(works: Iterator[Work], number: int = 0) -> list[Work]:
     raise AssertionError("the stream ended")
 
 
-def same(one: Work, other: Work) -> bool:
+def same(one: PreparedUpdate, other: PreparedUpdate) -> bool:
     if one.following != other.following or len(one.shares) != len(other.shares):
         return False
     return all(
@@ -128,7 +129,7 @@ def test_items_come_in_order_and_only_so_many_in_advance() -> None:
             assert len(taken) <= number + 1 + 2 + 2  # given, waiting, and one at the door
         time.sleep(0.3)
         assert len(taken) <= 100 + 2 + 1
-    assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
 
 
 def test_items_are_made_while_others_are_used() -> None:
@@ -172,4 +173,4 @@ def test_leaving_early_ends_the_thread() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]

@@ -28,6 +28,8 @@ from nmt.core.errors import InputError
 from nmt.training import checkpoint, folders
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
+from nmt.training.more import damaged
+from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -90,21 +92,15 @@ def told(line: dict[str, Any]) -> dict[str, Any]:
 
 def slow_validations(monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM, *, first: int = 1) -> None:
     """Has the ``first`` validation of this process, and those after it, take ten minutes after a signal has come."""
-    real, count = workflow._validation, itertools.count(1)
+    real, count = Validation.__call__, itertools.count(1)
 
-    def validation(*arguments: Any) -> Any:
-        measure = real(*arguments)
-        assert measure is not None
+    def held(self: Validation, model: Any, snapshot: Path | None) -> Any:
+        if next(count) >= first:
+            os.kill(os.getpid(), number)
+            wait_long()
+        return real(self, model, snapshot)
 
-        def held(model: Any) -> Any:
-            if next(count) >= first:
-                os.kill(os.getpid(), number)
-                wait_long()
-            return measure(model)
-
-        return held
-
-    monkeypatch.setattr(workflow, "_validation", validation)
+    monkeypatch.setattr(Validation, "__call__", held)
 
 
 def wait_long() -> None:
@@ -197,20 +193,20 @@ def test_killed_while_a_checkpoint_takes_the_place_of_another(
 
 def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        sync = checkpoint.sync
+        sync = checkpoint.sync_entry
 
         def signalled(path: Path) -> None:
             if path.name == "model.safetensors" and "step-00000002" in str(path):
                 os.kill(os.getpid(), signal.SIGTERM)
             sync(path)
 
-        patched.setattr(checkpoint, "sync", signalled)
+        patched.setattr(checkpoint, "sync_entry", signalled)
         with pytest.raises(SystemExit) as ended:
             start()
     assert ended.value.code == 143
     assert folders.steps(Path("run")) == [folders.step(Path("run"), 2), folders.step(Path("run"), 3)]
     for folder in folders.steps(Path("run")):
-        checkpoint.check(folder)
+        damaged.check(folder)
     start()
     same_as_whole()
 
@@ -264,7 +260,7 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
     assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
     for folder in folders.steps(Path("run")):
-        checkpoint.check(folder)
+        damaged.check(folder)
     start()
     same_as_whole()
 
@@ -273,7 +269,7 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
 def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start("training.stopping.updates=4")
     with monkeypatch.context() as patched:
-        sync = checkpoint.sync
+        sync = checkpoint.sync_entry
 
         def full(path: Path) -> None:
             if path.name == file:
@@ -281,7 +277,7 @@ def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             sync(path)
 
-        patched.setattr(checkpoint, "sync", full)
+        patched.setattr(checkpoint, "sync_entry", full)
         with pytest.raises(
             InputError, match=r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
         ):
@@ -446,4 +442,4 @@ def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
     cut_off(Path("run/latest/model.safetensors"))
     Path("run/latest/SHA256SUMS").unlink()
     with pytest.raises(InputError, match="unreadable checkpoint"):
-        checkpoint.check(Path("run/latest"))
+        damaged.check(Path("run/latest"))

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from nmt.core import log
-from nmt.training.progress import Example, Table, Validated, line
+from nmt.training.more.table import Example, Table
+from nmt.training.validation import Validated, line
 from tests.workflows.runs import nmt
 
 ROOT = Path(__file__).parents[2]

@@ -1,1 +1,1 @@
-"""What most trainings do not use: several processes, minimum risk, averages, recovery from lack of memory."""
+"""Features that few trainings use: several processes, minimum risk, averages, tables, recovery."""

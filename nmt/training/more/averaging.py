@@ -1,4 +1,4 @@
-"""Averages of weights: of some checkpoints, or of all updates as training goes on.
+"""Averages of weights: over some checkpoints, or over all updates as training goes on.
 
 Both are for use; training itself goes on with the raw weights.
 """
@@ -9,16 +9,24 @@ import copy
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import torch
 from torch import Tensor
 
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training import checkpoint, folders
+from nmt.training.config import TrainingConfig
 from nmt.training.folders import MODEL, Damaged, verify
+from nmt.training.metrics import Metrics, read
+from nmt.training.validation import shown
+
+if TYPE_CHECKING:
+    from nmt.training.trainer import Trainer
 
 
 def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
@@ -27,9 +35,9 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
 
     Raises InputError where a file is missing or damaged, or has other weights or shapes than the first.
     """
-    for checkpoint in checkpoints:
-        verify(checkpoint, [MODEL])
-    paths = [checkpoint / MODEL for checkpoint in checkpoints]
+    for folder in checkpoints:
+        verify(folder, [MODEL])
+    paths = [folder / MODEL for folder in checkpoints]
     with ExitStack() as stack:
         files = [stack.enter_context(_opened(path)) for path in paths]
         names = sorted(files[0].keys())
@@ -48,7 +56,7 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
-    """Whether a checkpoint folder holds just these weights, to the bit. Raises InputError for a damaged one."""
+    """True where a checkpoint folder holds just these weights, to the bit. Raises InputError for a damaged one."""
     with _opened(checkpoint / MODEL) as file:
         return set(file.keys()) == set(weights) and all(
             torch.equal(file.get_tensor(name), weight) for name, weight in weights.items()
@@ -57,8 +65,8 @@ def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
 
 def _mean(tensors: list[Tensor]) -> Tensor:
     total = torch.zeros_like(tensors[0], dtype=torch.float64)
-    for each in tensors:
-        total += each
+    for tensor in tensors:
+        total += tensor
     return (total / len(tensors)).float()
 
 
@@ -94,5 +102,68 @@ class MovingAverage:
 
     @torch.no_grad()
     def follow(self, update: int) -> None:
-        """Takes in the weights as they are after an update."""
+        """Adds the weights as they are after an update."""
         torch._foreach_lerp_(self._average, self._raw, 1.0 - self.decay_at(update))
+
+
+def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
+    """The checkpoints that would be averaged if update ``last`` were the last, oldest first: its own and those of the
+    validations before it. Others, from ``save_every`` or an interruption, depend on how often a run was stopped."""
+    if config.average is None:
+        return []
+    every = config.validation.every
+    before = range((last - 1) // every * every, 0, -every)
+    return [folders.step(run, update) for update in sorted([last, *before[: config.average - 1]])]
+
+
+def average_last(trainer: Trainer, metrics: Metrics) -> bool:
+    """Averages the checkpoints of the last validations, measures the average, and makes it the best if it is; False
+    where nothing was to do. What has been done is not done again. Raises Stopped where a signal ends a validation."""
+    run, config, update = trainer.run_folder, trainer.config, trainer.position.update
+    members = [folder for folder in to_average(run, config, update) if folder.exists()]
+    if config.average is None:
+        return False
+    if len(members) < config.average:
+        log.warning(
+            f"training.average: {config.average}: of so many last validations only {len(members)} have a "
+            "checkpoint" + ("; nothing is averaged" if len(members) < 2 else "")
+        )
+    if len(members) < 2:
+        return False
+    names = [member.name for member in members]
+    folder = folders.average(run, names)
+    figures = folders.read_state(folder).get("measured") if folder.exists() else None
+    is_noted = any(
+        (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, len(members))
+        for line in read(run)
+    )
+    if figures is not None and is_noted:
+        return False
+    if figures is None:
+        weights = average_weights(members)
+        figures = {}
+        if trainer.validate is not None:
+            model = copy.deepcopy(trainer.model)
+            checkpoint.fill(model, weights, folder)
+            with trainer.interruption.at_once():
+                figures = dict(trainer.validate(model, None))
+        state = {
+            "averaged": names,
+            "vocabulary": trainer.data.tokenizers.fingerprint,
+            "update": update,
+            "measured": figures,
+        }
+        checkpoint.write(folder, {MODEL: weights}, state)
+    folders.point(run, "averaged", folder)
+    trainer.point_best()
+    if not is_noted:  # the last step: whatever is cut off before is done again
+        metrics.write("average", update, {"checkpoints": len(members), **figures})
+    updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)
+    metric, best = config.validation.metric, trainer.standing
+    result = "not measured, for there is no data.valid"
+    if best.best is not None and metric in figures:
+        gain = f"{metric} {figures[metric] - best.best:+.2f} against update {best.best_update}"
+        result = f"valid {shown(figures)}; {gain}"
+    is_best = (run / "best").resolve() == folder.resolve()
+    log.info(f"average of updates {updates}: {result}{' (best)' if is_best else ''}")
+    return True

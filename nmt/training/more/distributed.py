@@ -28,16 +28,17 @@ from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 
 from nmt.core.errors import InputError
+from nmt.training.processes import Processes
 
 T = TypeVar("T")
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 GATHERING = timedelta(minutes=5)
-"""How long a process waits at the start until all are there: nodes of a cluster do not start at once."""
+"""Time that a process waits at the start until all are there: nodes of a cluster do not start at once."""
 
 PATIENCE = timedelta(hours=2)
-"""How long a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
+"""Time that a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
 writes checkpoints while the others wait, however large they are; torch's own half hour (ten minutes on CUDA) may be too
 short for that. Nobody waits so long for a process that has ended: its connections close at once."""
 
@@ -47,21 +48,21 @@ _BUCKET = 1 << 23
 
 @dataclass(frozen=True)
 class Launch:
-    """How this process was started: by itself, or by a launcher such as torchrun as one of several."""
+    """The start of this process: by itself, or by a launcher such as torchrun as one of several."""
 
     rank: int = 0
     """Its number among all, from 0."""
     size: int = 1
-    """How many there are."""
+    """Number of processes."""
     local_rank: int = 0
     """Its number on its machine, from 0."""
     local_size: int = 1
-    """How many there are on its machine, as far as is known."""
+    """Number of processes on its machine, as far as is known."""
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Launch:
-        """What the environment says: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none of the first
-        two for a process by itself. Raises InputError where some are missing or make no sense."""
+        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none
+        of the first two for a process by itself. Raises InputError where some are missing or make no sense."""
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
             return Launch()
         if missing := [name for name in _VARIABLES if not environment.get(name)]:
@@ -96,75 +97,44 @@ class Launch:
         return f"cuda:{self.local_rank}"
 
 
-class Processes:
-    """All that train together, as one of them sees them. This is the one that trains by itself, with nobody to wait for
-    or to hear from; ``Joined`` is one of several.
-
-    What changes a tensor or returns what others have sent must be called by all, in the same order. Raises InputError
-    where another process is gone.
-    """
-
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank = rank
-        self.size = size
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this is the process that writes, measures and talks to people."""
-        return self.rank == 0
-
-    def share(self, lengths_B: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """The rows of a batch that are this process' own, given what each costs; see ``shares``."""
-        return shares(lengths_B, self.size)[self.rank]
-
-    def total(self, values: Sequence[float]) -> list[float]:
-        """Each of the values summed over all processes, in float64."""
-        return list(values)
-
-    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Sums the gradients of parameters over all processes. One that has a gradient in some process then has it in
-        all; one that has it in none keeps None, so that the optimizer leaves it alone as in a single process."""
-
-    def summing(self) -> Callable[[Tensor], Tensor]:
-        """An all-reduce of sums over one batch, (N,) to (N,). Its first call communicates; later ones, for further
-        parts of a batch that memory is not enough for, or for parts made again, add the same sums of the others."""
-        return lambda own_N: own_N
-
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
-        """Gives tensors the values that they have in the first process."""
-
-    def told(self, value: T) -> T:
-        """What the first process gives as ``value``, anything that JSON can hold."""
-        return value
-
-    def wait(self) -> None:
-        """Returns when all have come here."""
-
-    def agree(self, facts: Mapping[str, str | int]) -> None:
-        """Raises InputError in each process where the facts, by name, are others than in the first."""
-
-    @contextmanager
-    def first_alone(self) -> Iterator[None]:
-        """Has the first process run the body, and then the others, who find what it has made."""
-        if not self.is_first:
-            self.wait()
-        yield
-        if self.is_first:
-            self.wait()
-
-
 class Joined(Processes):
     """One of several processes, over torch's process group. Sums are the same bits in all of them."""
 
-    def total(self, values: Sequence[float]) -> list[float]:
+    def __init__(self, launch: Launch) -> None:
+        self.rank, self.size = launch.rank, launch.size
+        self._launch = launch
+
+    def device(self, name: str) -> str:
+        return self._launch.device(name)
+
+    @contextmanager
+    def connected(self, device: torch.device) -> Iterator[None]:
+        # they meet where MASTER_ADDR and MASTER_PORT say, and talk by gloo, about what lives on a CUDA device by NCCL
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # NCCL's buffers go to the current one
+        _gather(self._launch, device)
+        try:
+            yield
+        except LostTouch:
+            raise  # taking leave of a process that is gone may wait for it
+        except BaseException:
+            distributed.destroy_process_group()
+            raise
+        else:
+            distributed.destroy_process_group()
+
+    def share(self, lengths_B: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        return shares(lengths_B, self.size)[self.rank]
+
+    def all_reduce(self, values: Sequence[float]) -> list[float]:
         values_N = torch.tensor(values, dtype=torch.float64)
         with self._in_touch():
             distributed.all_reduce(values_N)
         return [float(value) for value in values_N.tolist()]
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        holders = self.total([float(each.grad is not None) for each in parameters])
-        learning = [each for each, count in zip(parameters, holders, strict=True) if count > 0]
+        holders = self.all_reduce([float(parameter.grad is not None) for parameter in parameters])
+        learning = [parameter for parameter, count in zip(parameters, holders, strict=True) if count > 0]
         with self._in_touch():
             sent = []
             for bucket in _buckets(learning):
@@ -177,23 +147,23 @@ class Joined(Processes):
                 for parameter, part_N in zip(bucket, parts, strict=True):
                     parameter.grad = part_N.view_as(parameter)
 
-    def summing(self) -> Callable[[Tensor], Tensor]:
+    def batch_all_reduce(self) -> Callable[[Tensor], Tensor]:
         others: list[float] = []
 
         def summed(own_N: Tensor) -> Tensor:
             if not others:
                 own = own_N.tolist()
-                others.extend(total - value for total, value in zip(self.total(own), own, strict=True))
+                others.extend(total - value for total, value in zip(self.all_reduce(own), own, strict=True))
             return own_N + own_N.new_tensor(others)
 
         return summed
 
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast_parameters(self, tensors: Sequence[Tensor]) -> None:
         with self._in_touch():
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
 
-    def told(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         # not broadcast_object_list, which unpickles
         text = bytearray(json.dumps(value).encode()) if self.is_first else bytearray()
         size_1 = torch.tensor([len(text)])
@@ -201,20 +171,20 @@ class Joined(Processes):
             distributed.broadcast(size_1, src=0)
             text_N = torch.frombuffer(text or bytearray(int(size_1)), dtype=torch.uint8)
             distributed.broadcast(text_N, src=0)
-        heard: T = json.loads(text_N.numpy().tobytes())
-        return heard
+        received: T = json.loads(text_N.numpy().tobytes())
+        return received
 
     def wait(self) -> None:
-        self.total([0.0])  # not barrier, which on CUDA takes a device to itself
+        self.all_reduce([0.0])  # not barrier, which on CUDA takes a device to itself
 
-    def agree(self, facts: Mapping[str, str | int]) -> None:
-        wanted = self.told(dict(facts))
-        other = next((name for name, value in facts.items() if wanted[name] != value), None)
-        differing = self.total([float(other is not None)])[0]
+    def check_agreement(self, facts: Mapping[str, str | int]) -> None:
+        expected = self.broadcast(dict(facts))
+        other = next((name for name, value in facts.items() if expected[name] != value), None)
+        differing = self.all_reduce([float(other is not None)])[0]
         if other is not None:
             raise InputError(
                 f"process {self.rank} of {self.size}: its {other} is not that of process 0 ({facts[other]}, not "
-                f"{wanted[other]}); start all with the same command, on the same files (a file system that all share)"
+                f"{expected[other]}); start all with the same command, on the same files (a file system that all share)"
             )
         if differing:
             raise InputError(f"process {self.rank} of {self.size}: another process disagrees, its message says in what")
@@ -232,28 +202,6 @@ class Joined(Processes):
 
 class LostTouch(InputError):
     """Another process has ended or cannot be reached."""
-
-
-@contextmanager
-def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
-    """Joins the processes that were started together, and leaves them. They meet where MASTER_ADDR and MASTER_PORT say,
-    and talk by gloo, about what lives on a CUDA device by NCCL. Raises InputError where some do not come or compute on
-    another kind of device."""
-    if launch.size == 1:
-        yield Processes()
-        return
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # NCCL's buffers go to the current one
-    _gather(launch, device)
-    try:
-        yield Joined(launch.rank, launch.size)
-    except LostTouch:
-        raise  # taking leave of a process that is gone may wait for it
-    except BaseException:
-        distributed.destroy_process_group()
-        raise
-    else:
-        distributed.destroy_process_group()
 
 
 def _gather(launch: Launch, device: torch.device) -> None:
@@ -279,7 +227,7 @@ def _gather(launch: Launch, device: torch.device) -> None:
 
 
 def _store(launch: Launch) -> Any:
-    """Where processes leave notes for each other: torchrun's own, or one in the first process."""
+    """The store of notes between processes: torchrun's own, or one in the first process."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return next(rendezvous("env://", timeout=GATHERING))[0]
     return distributed.TCPStore(  # type: ignore[attr-defined]
@@ -302,9 +250,9 @@ def _wait_for(store: Any, names: Sequence[str]) -> None:
 
 
 def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:
-    """The rows of a batch for each of ``size`` processes: each row once, a process' own in the order of the batch. Rows
-    are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where there
-    are fewer rows than processes, some have none."""
+    """The rows of a batch for each of ``size`` processes: each row once, those of a process in the order of the batch.
+    Rows are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where
+    there are fewer rows than processes, some have none."""
     order_B = np.argsort(-lengths_B.astype(np.int64), kind="stable")
     turn_B, place_B = np.divmod(np.arange(len(order_B)), size)
     owner_B = np.where(turn_B % 2 == 0, place_B, size - 1 - place_B)
@@ -312,7 +260,7 @@ def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one goes alone."""
+    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one is a group by itself."""
     bucket: list[nn.Parameter] = []
     elements = 0
     for parameter in parameters:
@@ -326,7 +274,7 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def _reason(error: Exception) -> str:
-    """What torch says, without the place in its source and its advice."""
+    """The message of torch, without the place in its source and its advice."""
     text = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split()))
     return text.split(". ")[0][:200] or type(error).__name__
 

@@ -1,13 +1,10 @@
-"""Memory: how much training takes, and what to do where it is not enough."""
+"""Recovery from a lack of memory: an update is made again, with the batch that did not fit in parts."""
 
 from __future__ import annotations
 
 import re
-import resource
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 
 import torch
 from torch import nn
@@ -16,102 +13,49 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators
 from nmt.data.batching import Batch, halves
-from nmt.training.objective import Losses
-
-_KIBI, _GIBI = 1 << 10, 1 << 30
 
 _NO_MEMORY = re.compile(r"can't allocate memory|std::bad_alloc|ALLOC_FAILED|could not (create|execute) a primitive$")
-"""What torch's allocator on a CPU, C++ libraries, those of CUDA and oneDNN say. oneDNN says *a primitive descriptor*
-where it has no code for something."""
+"""The messages of torch's allocator on a CPU, of C++ libraries, of CUDA's and of oneDNN. oneDNN says *a primitive
+descriptor* where it has no code for something."""
 
 
-def peak(device: torch.device) -> float:
-    """The most memory held since ``reset_peak``, in GiB: a device's tensors on CUDA, else all of this process.
+class OutOfMemoryRetry:
+    """Attempts at an update, with each batch in as many parts as memory needs.
 
-    Where the system cannot start a count anew (elsewhere than on Linux) it is the most since the process began.
-    """
-    held = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else _resident_peak()
-    return held / _GIBI
-
-
-def reset_peak(device: torch.device) -> None:
-    """Starts the count of ``peak`` anew."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        return
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets the high-water mark of resident memory
-
-
-def _resident_peak() -> int:
-    """The high-water mark of the process, in bytes."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="utf-8")
-        (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * _KIBI
-    except (OSError, ValueError):
-        unit = 1 if sys.platform == "darwin" else _KIBI
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-Backward = Callable[[Batch | None, int], Losses]
-"""Adds the gradients of a batch, or of a part of it, and returns its losses. Arguments: the batch, None where this
-process has no rows of it; its number among those of the update, from 0."""
-
-
-class Fitting:
-    """Learns from batches, from each in as many parts as memory needs.
-
-    A batch for which memory is not enough is halved, and all of the update begins again: what a backward pass had added
-    to the gradients before it failed is not known. Later batches as large are halved before they are tried. Parts give
-    the gradients of the whole but for rounding, and other draws of dropout; what failed has drawn nothing.
+    A batch that does not fit is halved, and the whole update begins again: a failed backward pass leaves an unknown
+    part of its gradients. Later batches as large are halved before they are tried. Parts give the gradients of the
+    batch but for rounding, and other draws of dropout; a failed attempt has drawn nothing.
     """
 
-    def __init__(self, model: nn.Module, device: torch.device, place: Callable[[Batch], str]) -> None:
-        """``place`` says, for people, where a batch's pairs come from."""
+    def __init__(self, model: nn.Module, device: torch.device, describe: Callable[[Batch], str]) -> None:
+        """``describe`` names, for people, the lines that a batch comes from."""
         self._model = model
         self._device = device
-        self._place = place
+        self._describe = describe
         self.too_large: int | None = None
         """Tokens, padding included, of the smallest batch that did not fit."""
 
-    def learn(self, batches: Sequence[Batch | None], backward: Backward, *, update: int) -> list[Losses]:
-        """The losses of each batch, after ``backward`` has added the gradients of all its parts. Raises InputError
-        where a pair by itself does not fit."""
+    def attempts(self, batches: Sequence[Batch | None], *, update: int) -> Iterator[Attempt]:
+        """Attempts until one fits. Raises InputError where a single pair does not fit."""
         states = generator_states(self._device)
         while True:
-            parts = [[None] if each is None else self._parts(each) for each in batches]
-            losses: list[Losses] = []
-            for number, each in enumerate(parts):
-                found = self._losses(each, number, backward, update)
-                if found is None:
-                    break
-                losses.append(found)
-            else:
-                return losses
+            attempt = Attempt([[None] if batch is None else self._parts(batch) for batch in batches])
+            yield attempt
+            if attempt.failed is None:
+                return
+            # here the tensors of the failed pass are gone: no exception holds them any longer
+            self._note(attempt.failed, update)
             self._model.zero_grad(set_to_none=True)
             restore_generators(states, self._device)
 
-    def _losses(self, parts: Sequence[Batch | None], number: int, backward: Backward, update: int) -> Losses | None:
-        """Of all parts together; None where one did not fit."""
-        total = Losses()
-        for part in parts:
-            losses = _tried(backward, part, number)
-            if losses is None:
-                assert part is not None
-                self._note(part, update)
-                return None
-            total += losses
-        return total
-
     def _note(self, batch: Batch, update: int) -> None:
-        """Remembers that a batch did not fit, and says so."""
-        self.too_large = _cells(batch)
+        """Remembers the size of a batch that did not fit, and reports it."""
+        self.too_large = _tokens(batch)
         rows, source, target = len(batch.pairs_B), batch.source_BS.shape[1], batch.target_BT.shape[1]
         if rows == 1:
             raise InputError(
                 f"update {update}: memory is not enough for a single pair of {source} and {target} subwords "
-                f"({self._place(batch)}): lower data.filters.max_length, set training.recompute, or take a smaller "
+                f"({self._describe(batch)}): lower data.filters.max_length, set training.recompute, or take a smaller "
                 "model"
             )
         log.warning(
@@ -123,22 +67,38 @@ class Fitting:
             torch.cuda.empty_cache()  # blocks in sizes that nothing asks for again
 
     def _parts(self, batch: Batch) -> list[Batch]:
-        if self.too_large is None or _cells(batch) < self.too_large or len(batch.pairs_B) == 1:
+        if self.too_large is None or _tokens(batch) < self.too_large or len(batch.pairs_B) == 1:
             return [batch]
         return [part for half in halves(batch) for part in self._parts(half)]
 
 
-def _cells(batch: Batch) -> int:
+class Attempt:
+    """One attempt at an update. As a context it ends the body where memory is not enough, and no exception leaves it;
+    its items are the parts to learn from, each with the number of its batch. A part is None where this process has no
+    rows of the batch."""
+
+    def __init__(self, parts: Sequence[Sequence[Batch | None]]) -> None:
+        self._parts = parts
+        self._current: Batch | None = None
+        self.failed: Batch | None = None
+        """The part that did not fit; None where all did."""
+
+    def __iter__(self) -> Iterator[tuple[int, Batch | None]]:
+        for number, parts in enumerate(self._parts):
+            for self._current in parts:
+                yield number, self._current
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> bool:
+        lacks_memory = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
+            isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)) is not None
+        )
+        if lacks_memory:
+            self.failed = self._current
+        return lacks_memory
+
+
+def _tokens(batch: Batch) -> int:
     return batch.source_BS.size + batch.target_BT.size
-
-
-def _tried(backward: Backward, batch: Batch | None, number: int) -> Losses | None:
-    """The losses; None where memory was not enough. The exception ends here, and with it all tensors of the pass."""
-    try:
-        return backward(batch, number)
-    except (torch.OutOfMemoryError, MemoryError):
-        return None
-    except RuntimeError as error:
-        if not _NO_MEMORY.search(str(error)):
-            raise
-        return None

@@ -1,18 +1,18 @@
-"""Minimum risk training: the expected cost of what the model itself would say.
+"""Minimum risk training: the expected cost of the model's own hypotheses.
 
 Shen et al. 2016, "Minimum Risk Training for Neural Machine Translation", equations 7 to 9. Of a sentence x with the
 reference y*
 
-    S(x)     the distinct hypotheses that are drawn from p(y | x), and y* where it is wanted
+    S(x)     the distinct hypotheses that are drawn from p(y | x), and y* where configured
     Q(y | x) = p(y | x)^alpha / sum over y' in S(x) of p(y' | x)^alpha
     risk(x)  = sum over y in S(x) of Q(y | x) (1 - reward(y, y*))
 
-What was drawn counts as given. With cost(y) = 1 - reward(y, y*) the gradient is
+The draws count as constants. With cost(y) = 1 - reward(y, y*) the gradient is
 
     alpha x sum over y in S(x) of Q(y | x) (cost(y) - risk(x)) grad log p(y | x)
 
-so that what costs less than the mean becomes more probable. Hypotheses are drawn without dropout, as the model
-translates; p(y | x) is that of a pass with dropout, as the model learns otherwise.
+so that a hypothesis that costs less than the mean becomes more probable. Hypotheses are drawn without dropout, as the
+model translates; p(y | x) is that of a pass with dropout, as the model learns otherwise.
 
 Shapes: B sentences, K hypotheses drawn for each, N = B x K rows (the rows of a sentence side by side), C = 1 + K cells
 for the hypotheses of a sentence, the reference in the first; M all distinct hypotheses, P some of them, W all their
@@ -38,16 +38,16 @@ from nmt.nn.output import TokenLoss
 from nmt.training.config import RiskConfig
 
 COMPACT_BELOW = 0.8
-"""Sentences whose hypotheses have all ended leave the batch when less than this share of it is still at work."""
+"""Sentences whose hypotheses have all ended leave the batch when less than this share of it is still active."""
 
 PART = 2
-"""How many times the size of its batch of sentence pairs a batch of hypotheses may have. Larger ones have more padding,
+"""Largest batch of hypotheses, in sizes of the batch of sentence pairs. Larger ones have more padding,
 measured half of it all in a single one; smaller ones keep a GPU less busy."""
 
 
 @dataclass(frozen=True)
 class RiskLoss:
-    """What a batch has to say."""
+    """The losses of a batch."""
 
     risk: Tensor
     """A scalar with a gradient: summed over the sentences."""
@@ -61,7 +61,7 @@ class Candidates:
 
     target_MT: Tensor
     cell_M: Tensor
-    """Where in the B x C cells each one is, row by row."""
+    """The index of each one in the B x C cells, row by row."""
     counts_BC: Tensor
     """True at the hypotheses of S(x), False elsewhere."""
     cost_BC: Tensor
@@ -100,13 +100,13 @@ class MinimumRisk:
                 samples=config.samples,
                 temperature=config.temperature,
             )
-        found = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
+        pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
         with self._compute.autocast():
-            tokens = _forced(model, source_BS, found, cells=PART * target_BT.numel())
+            tokens = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
             log_p_W = model.output.likelihood(tokens.readout_WR, tokens.token_W).smoothed_N
-            log_p_M = log_p_W.new_zeros(len(found.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
-            log_p_BC = log_p_M.new_full((found.counts_BC.numel(),), -torch.inf).index_copy(0, found.cell_M, log_p_M)
-            risk_B = expected_cost(log_p_BC.view(found.counts_BC.shape), found, alpha=config.alpha)
+            log_p_M = log_p_W.new_zeros(len(pool.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
+            log_p_BC = log_p_M.new_full((pool.counts_BC.numel(),), -torch.inf).index_copy(0, pool.cell_M, log_p_M)
+            risk_B = expected_cost(log_p_BC.view(pool.counts_BC.shape), pool, alpha=config.alpha)
             of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero()[:, 0]
             with torch.set_grad_enabled(config.cross_entropy > 0.0):
                 gold = model.output.loss(
@@ -115,10 +115,10 @@ class MinimumRisk:
         return RiskLoss(risk_B.sum(), gold)
 
 
-def expected_cost(log_p_BC: Tensor, found: Candidates, *, alpha: float) -> Tensor:
+def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor:
     """sum over y in S(x) of Q(y | x) cost(y), (B,), from log p(y | x), which may be anything outside S(x)."""
-    q_BC = (alpha * log_p_BC).masked_fill(~found.counts_BC, -torch.inf).softmax(dim=1)
-    return (q_BC * found.cost_BC).sum(dim=1)
+    q_BC = (alpha * log_p_BC).masked_fill(~pool.counts_BC, -torch.inf).softmax(dim=1)
+    return (q_BC * pool.cost_BC).sum(dim=1)
 
 
 def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
@@ -158,22 +158,22 @@ def sample(
     never = torch.tensor([PAD, BOS], device=device)
     row_N, max_length_N = torch.arange(rows, device=device), max_length_B.repeat_interleave(samples)
     token_N = model.first_token(rows, device)
-    at_work_N = torch.ones(rows, dtype=torch.bool, device=device)
+    active_N = torch.ones(rows, dtype=torch.bool, device=device)
     for time in range(drawn_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state = step.state
         token_N = drawn(step.logits_NV.float().index_fill(1, never, -torch.inf) / temperature)
-        token_N = torch.where(at_work_N & (max_length_N[row_N] > time + 1), token_N, EOS)
+        token_N = torch.where(active_N & (max_length_N[row_N] > time + 1), token_N, EOS)
         drawn_NT[row_N, time] = token_N
-        at_work_N = token_N != EOS
-        at_work_B = at_work_N.view(-1, samples).any(dim=1)
-        share = at_work_B.float().mean().item()
+        active_N = token_N != EOS
+        active_B = active_N.view(-1, samples).any(dim=1)
+        share = active_B.float().mean().item()
         if share == 0.0:
             break
         if share < COMPACT_BELOW:
-            kept_N = at_work_B.repeat_interleave(samples).nonzero()[:, 0]
-            memory, state = memory.select(at_work_B.nonzero()[:, 0]), state.select(kept_N)
-            row_N, token_N, at_work_N = row_N[kept_N], token_N[kept_N], at_work_N[kept_N]
+            kept_N = active_B.repeat_interleave(samples).nonzero()[:, 0]
+            memory, state = memory.select(active_B.nonzero()[:, 0]), state.select(kept_N)
+            row_N, token_N, active_N = row_N[kept_N], token_N[kept_N], active_N[kept_N]
     return drawn_NT.view(len(source_BS), samples, -1)
 
 
@@ -193,14 +193,14 @@ def candidates(
     others: list[list[int]] = []
     cell_M = [row * cells for row in range(sentences)]
     for row, (target, hypotheses) in enumerate(zip(target_BT.tolist(), drawn_BKT.tolist(), strict=True)):
-        gold, *drawn_K = (tuple(each[: each.index(EOS)]) for each in (target, *hypotheses))
+        gold, *drawn_K = (tuple(tokens[: tokens.index(EOS)]) for tokens in (target, *hypotheses))
         references.append(list(gold))
         reference = text(gold)
-        for cell, each in enumerate(dict.fromkeys([gold, *drawn_K])):
+        for cell, hypothesis in enumerate(dict.fromkeys([gold, *drawn_K])):
             counts_BC[row, cell] = cell > 0 or include_reference or gold in drawn_K
-            cost_BC[row, cell] = 1.0 - reward(text(each), reference)
+            cost_BC[row, cell] = 1.0 - reward(text(hypothesis), reference)
             if cell > 0:
-                others.append(list(each))
+                others.append(list(hypothesis))
                 cell_M.append(row * cells + cell)
     target_MT, _ = pad(references + others)
     device = target_BT.device
@@ -217,25 +217,25 @@ class _Tokens:
     """All tokens of all hypotheses, one after the other."""
 
     readout_WR: Tensor
-    """What is read out before each token."""
+    """The readout before each token."""
     token_W: Tensor
     hypothesis_W: Tensor
     """The row of ``Candidates.target_MT`` that it is from."""
 
 
-def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, found: Candidates, *, cells: int) -> _Tokens:
+def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, cells: int) -> _Tokens:
     """Each sentence goes through the encoder once, hypotheses of like length go through the decoder together, at most
     ``cells`` tokens at a time, padding included: what was drawn may be twice as long as the rest."""
     memory = model.encode(source_BS)
-    sentence_M = found.cell_M // found.counts_BC.shape[1]
-    length_M = (found.target_MT != model.pad).sum(dim=1)
+    sentence_M = pool.cell_M // pool.counts_BC.shape[1]
+    length_M = (pool.target_MT != model.pad).sum(dim=1)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for rows in length_batches(length_M.tolist(), cells):
         row_P = torch.tensor(rows, device=length_M.device)
-        target_PT = found.target_MT[row_P, : int(length_M[rows[0]])]
+        target_PT = pool.target_MT[row_P, : int(length_M[rows[0]])]
         decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
-        assert decoded.marginal is None, "what is summed over all positions has no one readout"
-        assert not decoded.sampled, "what draws positions learns from gold words alone"
+        assert decoded.marginal is None, "a sum over all positions has no single readout"
+        assert not decoded.sampled, "attention that draws positions learns from gold words only"
         place_W = (target_PT != model.pad).flatten().nonzero()[:, 0]
         readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
         parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))
@@ -245,7 +245,7 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, found: Candidates, *, c
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Has the model without dropout for a while."""
+    """Turns dropout off for the body."""
     was_training = model.training
     model.eval()
     try:

@@ -350,8 +350,8 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
         asked.append(values)
         return [value + 10.0 for value in values]
 
-    monkeypatch.setattr(distributed.Joined, "total", total)
-    summed = distributed.Joined(0, 2).summing()
+    monkeypatch.setattr(distributed.Joined, "all_reduce", total)
+    summed = distributed.Joined(Launch(0, 2)).batch_all_reduce()
     assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
     assert asked == [[1.0, 2.0]]
 
@@ -359,10 +359,10 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
 def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
     """Leaves behind what this process has summed, and what it was told that all have."""
     asked: list[dict[str, list[float]]] = []
-    summing = distributed.Joined.summing
+    batch_all_reduce = distributed.Joined.batch_all_reduce
 
     def noting(self: distributed.Joined) -> Callable[[torch.Tensor], torch.Tensor]:
-        summed = summing(self)
+        summed = batch_all_reduce(self)
 
         def noted(own_N: torch.Tensor) -> torch.Tensor:
             all_N = summed(own_N)
@@ -371,7 +371,7 @@ def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings
 
         return noted
 
-    distributed.Joined.summing = noting  # type: ignore[method-assign]
+    distributed.Joined.batch_all_reduce = noting  # type: ignore[method-assign]
     try:
         _process(folder, rank, environment, settings)
     finally:
@@ -534,7 +534,7 @@ def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, s
 
 
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training import launch
+    from nmt.training.more import launch
 
     monkeypatch.setattr(launch, "_cores", lambda: 7)
     monkeypatch.setattr(launch, "_Other", _Ended)
@@ -562,7 +562,7 @@ class _Ended:
 
 
 def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training import launch
+    from nmt.training.more import launch
 
     killed: list[int] = []
 

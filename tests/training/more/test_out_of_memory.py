@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,8 @@ from nmt.data.batching import Batch, halves, pad
 from nmt.experiment import load
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders
-from nmt.training.more import out_of_memory as memory
-from nmt.training.more.out_of_memory import Fitting
+from nmt.training import checkpoint, folders, meter
+from nmt.training.more.out_of_memory import OutOfMemoryRetry
 from nmt.training.objective import Losses
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -78,11 +78,28 @@ class Small:
         return Losses(float(batch.pairs_B.sum()), float(len(batch.pairs_B)))
 
 
+def learn(
+    retry: OutOfMemoryRetry,
+    batches: Sequence[Batch | None],
+    backward: Callable[[Batch | None, int], Losses],
+    *,
+    update: int = 1,
+) -> list[Losses]:
+    """The losses of each batch, as the trainer sums them."""
+    losses: list[Losses] = []
+    for attempt in retry.attempts(batches, update=update):
+        losses = [Losses()] * len(batches)
+        with attempt:
+            for number, part in attempt:
+                losses[number] += backward(part, number)
+    return losses
+
+
 def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
     small = Small(limit=20)
-    fitting = Fitting(small.weight, CPU, lambda _: "somewhere")
+    retry = OutOfMemoryRetry(small.weight, CPU, lambda _: "somewhere")
     batches = [batch_of((2, 2)), batch_of(*[(4, 4)] * 4), None]
-    losses = fitting.learn(batches, small.backward, update=7)
+    losses = learn(retry, batches, small.backward, update=7)
     assert losses == [Losses(100.0, 1.0), Losses(406.0, 4.0), Losses()]
     assert small.weight.weight.grad is not None
     assert small.weight.weight.grad.item() == 506.0  # of each pair once, nothing of what failed
@@ -91,14 +108,14 @@ def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFix
     message = capsys.readouterr().err
     assert "update 7: a batch of 4 pairs of up to 5 and 5 subwords did not fit into memory" in message
     small.tried.clear()
-    fitting.learn([batch_of(*[(4, 4)] * 4)], small.backward, update=8)  # as large: not tried again
+    learn(retry, [batch_of(*[(4, 4)] * 4)], small.backward, update=8)  # as large: not tried again
     assert small.tried == [[100, 101], [102, 103]]
     assert capsys.readouterr().err == ""
 
 
 def test_parts_of_parts_down_to_single_pairs() -> None:
     small = Small(limit=12)
-    losses = Fitting(small.weight, CPU, lambda _: "").learn([batch_of(*[(4, 4)] * 5)], small.backward, update=1)
+    losses = learn(OutOfMemoryRetry(small.weight, CPU, lambda _: ""), [batch_of(*[(4, 4)] * 5)], small.backward)
     assert losses == [Losses(510.0, 5.0)]
     assert sorted(small.tried[-5:]) == [[100], [101], [102], [103], [104]]
 
@@ -117,7 +134,7 @@ def test_parts_of_parts_down_to_single_pairs() -> None:
 )
 def test_lack_of_memory_has_many_names(error: Exception) -> None:
     small = Small(limit=12, error=error)
-    losses = Fitting(small.weight, CPU, lambda _: "").learn([batch_of(*[(4, 4)] * 2)], small.backward, update=1)
+    losses = learn(OutOfMemoryRetry(small.weight, CPU, lambda _: ""), [batch_of(*[(4, 4)] * 2)], small.backward)
     assert losses == [Losses(201.0, 2.0)]
 
 
@@ -132,10 +149,10 @@ def test_what_failed_has_drawn_nothing() -> None:
             raise MemoryError
         return Losses()
 
-    fitting = Fitting(torch.nn.Linear(1, 1), CPU, lambda _: "")
+    retry = OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: "")
     for seed in (0, 0):  # the second time it is known
         torch.manual_seed(seed)
-        fitting.learn([batch_of((2, 2)), batch_of((2, 2), (2, 2))], backward, update=1)
+        learn(retry, [batch_of((2, 2)), batch_of((2, 2), (2, 2))], backward)
     failed, known = drawn[:5], drawn[5:]
     assert failed[2:] == known
     assert len(set(known)) == 3
@@ -143,9 +160,9 @@ def test_what_failed_has_drawn_nothing() -> None:
 
 def test_a_pair_that_does_not_fit_is_named() -> None:
     small = Small(limit=12)
-    fitting = Fitting(small.weight, CPU, lambda batch: f"pair {batch.pairs_B.tolist()}")
+    retry = OutOfMemoryRetry(small.weight, CPU, lambda batch: f"pair {batch.pairs_B.tolist()}")
     with pytest.raises(InputError, match=r"update 3: memory is not enough for a single pair of 7 and 6 .*pair \[101\]"):
-        fitting.learn([batch_of((2, 2), (6, 5))], small.backward, update=3)
+        learn(retry, [batch_of((2, 2), (6, 5))], small.backward, update=3)
 
 
 @pytest.mark.parametrize("text", ["shapes cannot be multiplied", "could not create a primitive descriptor for a sum"])
@@ -154,7 +171,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(text: str) -> None:
         raise RuntimeError(text)
 
     with pytest.raises(RuntimeError, match=text):
-        Fitting(torch.nn.Linear(1, 1), CPU, lambda _: "").learn([batch_of((2, 2))], fails, update=1)
+        learn(OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: ""), [batch_of((2, 2))], fails)
 
 
 def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,16 +253,16 @@ def test_a_process_that_gets_no_more_memory_goes_on(tmp_path: Path) -> None:
 
 def test_the_peak_is_what_was_held_since_the_last_reading() -> None:
     cpu = torch.device("cpu")
-    memory.reset_peak(cpu)
-    before = memory.peak(cpu)
+    meter.reset_peak(cpu)
+    before = meter.peak(cpu)
     block = torch.ones(60 << 20)  # 240 MiB
     del block
-    after = memory.peak(cpu)
+    after = meter.peak(cpu)
     assert 0.2 < after - before < 0.3
-    memory.reset_peak(cpu)
-    if memory.peak(cpu) >= after:
+    meter.reset_peak(cpu)
+    if meter.peak(cpu) >= after:
         pytest.skip("this system cannot start its count of memory anew")
-    assert memory.peak(cpu) < after - 0.1
+    assert meter.peak(cpu) < after - 0.1
 
 
 def test_metrics_have_the_peak_and_recompute_changes_nothing_else(

@@ -26,7 +26,7 @@ FAREWELL = 60.0
 """Seconds that the others have to end after this process has come to its end, or has been interrupted."""
 
 ORDERLY = (0, 130, 143)
-"""What a process exits with that has come to its end, or has been asked to stop."""
+"""Exit codes of a process that has come to its end, or has been asked to stop."""
 
 LAST_WORDS = 10.0
 """Seconds that the others have to say why they end, after this process has missed one of them."""
@@ -43,9 +43,6 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
     launcher has started this process already, and where another process ends before all have met; typer.Exit with 1
     for a fault of ours in another one.
     """
-    if count == 1:
-        yield
-        return
     if there := [name for name in ("RANK", "WORLD_SIZE") if name in os.environ]:
         raise InputError(f"--processes {count}: {there[0]} is set, as by torchrun; use one of the two")
     shared = {
@@ -93,12 +90,12 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Other:
-    """One of the further processes, and the file that takes what it says."""
+    """One of the further processes, and the file of its messages."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
         self._said = said
         # the same code as this process runs, whatever lies in the folder that it runs in
-        path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "nmt", *arguments],
             env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
@@ -107,7 +104,7 @@ class _Other:
         )
 
     def said(self) -> str:
-        """What it has said so far."""
+        """Its messages so far."""
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 
@@ -124,12 +121,12 @@ def _wait(others: Sequence[_Other], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def _show(others: Sequence[_Other], known: str) -> None:
-    """Hands on what those have said that have ended by themselves, with other words than those."""
+def _show(others: Sequence[_Other], own: str) -> None:
+    """Prints the messages of processes that have ended by themselves, unless they repeat this process' ``own``."""
     is_fault = False
     for other in others:
         text = other.said()
-        if other.process.poll() in (None, *ORDERLY) or _is_consequence(text, known):
+        if other.process.poll() in (None, *ORDERLY) or _is_consequence(text, own):
             continue
         print(text, end="", file=sys.stderr)
         is_fault |= other.process.returncode == 1
@@ -137,14 +134,14 @@ def _show(others: Sequence[_Other], known: str) -> None:
         raise typer.Exit(1)
 
 
-def _is_consequence(text: str, known: str) -> bool:
+def _is_consequence(text: str, own: str) -> bool:
     def plain(message: str) -> str:
         return re.sub(r"process \d+ of \d+: ", "", " ".join(message.split()))
 
     return (
         "lost touch with the others" in text
         or "another process disagrees" in text
-        or (known != "" and plain(known) in plain(text))
+        or (own != "" and plain(own) in plain(text))
     )
 
 
@@ -173,7 +170,7 @@ def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Has the variables set for a while."""
+    """Sets the variables for the body."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -187,7 +184,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,27 +1,14 @@
-"""What training says of its validations: a line each, or rows of a table for a person who watches."""
+"""Validations as rows of a table, for a person who watches a training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nmt.core.terminal_width import cut
+from nmt.training.validation import Validated
 
 BOLD, FAINT, GREEN, YELLOW = 1, 2, 32, 33
-"""What a terminal calls them (SGR)."""
-
-
-@dataclass(frozen=True)
-class Validated:
-    """A validation and where training stood."""
-
-    update: int
-    epoch: int
-    minutes: float
-    """Of training."""
-    figures: Mapping[str, float]
-    is_best: bool
-    """Whether none before was better."""
+"""Codes of a terminal (SGR)."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +18,6 @@ class Example:
     source: str
     reference: str
     translation: str
-
-
-def line(validated: Validated) -> str:
-    """All on one line, which needs no line before it."""
-    best = " (best)" if validated.is_best else ""
-    where = f"update {validated.update}, epoch {validated.epoch}, {validated.minutes:.1f} min"
-    return f"{where}: valid {shown(validated.figures)}{best}"
-
-
-def shown(figures: Mapping[str, float]) -> str:
-    """Figures with their names."""
-    return ", ".join(f"{name} {each:.2f}" for name, each in figures.items())
 
 
 class Table:
@@ -64,14 +39,14 @@ class Table:
 
     def _row(self, validated: Validated) -> str:
         numbers = f"{validated.update:>8,} {validated.epoch:>6} {validated.minutes:>7.1f}"
-        numbers += "".join(f" {each:>11.2f}" for each in validated.figures.values())
+        numbers += "".join(f" {figure:>11.2f}" for figure in validated.figures.values())
         return f"{self._painted(numbers, BOLD)}  {self._painted('best', GREEN)}" if validated.is_best else numbers
 
     def _sentences(self, example: Example) -> list[str]:
         """A sentence, its reference and its translation; words of it that the reference has too are green."""
-        known = set(example.reference.split())
+        gold = set(example.reference.split())
         words = [
-            self._painted(word, GREEN if word in known else YELLOW) for word in self._cut(example.translation).split()
+            self._painted(word, GREEN if word in gold else YELLOW) for word in self._cut(example.translation).split()
         ]
         return [
             self._painted(f"  source       {self._cut(example.source)}", FAINT),

@@ -1,0 +1,91 @@
+"""Measures a model on the valid corpus while it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmt.core.device import Compute
+from nmt.core.files import naming, whole_file
+from nmt.data.pieces import Lengths
+from nmt.data.store import Store
+from nmt.data.tokenizer import TokenizerPair
+from nmt.experiment import Experiment
+from nmt.models.seq2seq import Seq2Seq
+
+if TYPE_CHECKING:
+    from nmt.training.more.table import Table
+    from nmt.translator.loading import Trained
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Loss, perplexity and accuracy, and BLEU and chrF where configured, as ``nmt evaluate`` measures them.
+
+    What translates and aligns is loaded by the first validation, not by the start of training.
+    """
+
+    experiment: Experiment
+    valid: Store
+    tokenizers: TokenizerPair
+    lengths: Lengths
+    compute: Compute
+    table: Table | None
+    """Shows the sentence of middle length, as the model translates it."""
+
+    def __call__(self, model: Seq2Seq[Any, Any], snapshot: Path | None) -> Mapping[str, float]:
+        """Figures by name. The attention between the first valid pairs goes to ``snapshot``, if the configuration asks
+        for any and it is not None."""
+        from nmt.evaluation.translation import scores
+        from nmt.search.config import SearchConfig
+        from nmt.translator.loading import Trained, for_inference
+        from nmt.translator.translator import Translator
+
+        used = for_inference(model, self.compute)
+        trained = Trained(self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths)
+        config = self.experiment.training.validation
+        texts = [self.valid.text(index) for index in range(len(self.valid))]
+        sources, references = [text.source for text in texts], [text.target for text in texts]
+        one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
+        search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
+        translator = Translator(trained, search, self.experiment.alignment)
+        prediction = translator.predict(sources, references)
+        figures = {
+            "loss": prediction.loss,
+            "perplexity": prediction.perplexity,
+            "accuracy": prediction.accuracy,
+        }
+        if config.bleu:
+            hypotheses = [translation.text for translation in translator.translate(sources)]
+            bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
+            figures |= {"bleu": bleu.value, "chrf": chrf.value}
+            if self.table is not None:
+                from nmt.training.more.table import Example
+
+                middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
+                self.table.example = Example(sources[middle], references[middle], hypotheses[middle])
+        if snapshot is not None and self.experiment.training.snapshots:
+            self._write_snapshot(trained, snapshot)
+        return figures
+
+    def _write_snapshot(self, trained: Trained, path: Path) -> None:
+        """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
+        subword --format jsonl`` does."""
+        from nmt.alignment.formats import JsonlWriter
+        from nmt.translator.translator import Translator
+
+        experiment, valid = self.experiment, self.valid
+        longest = np.maximum(valid.source_lengths, valid.target_lengths)
+        rows = np.flatnonzero(longest <= experiment.search.max_source_tokens)[: experiment.training.snapshots]
+        texts = [valid.text(row) for row in rows.tolist()]
+        translator = Translator(trained, experiment.search, experiment.alignment)
+        alignments = translator.align([text.source for text in texts], [text.target for text in texts], level="subword")
+        path.parent.mkdir(exist_ok=True)
+        with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
+            writer = JsonlWriter(stream)
+            for alignment in alignments:
+                writer.write(alignment)
