@@ -11,16 +11,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
-    from nmt.translator.translator import load as load
+    from nmt.search.engine import Engine
+    from nmt.translator.aligner import LearntAligner
+    from nmt.translator.loading import TrainedModel
+    from nmt.translator.segmentation import MarkedLine
+    from nmt.translator.translator import EngineName, Parts, Translator
 
-# Threads that have done their part of a matrix product look out for the next one for some 20 microseconds, and then
-# sleep. By default they look out for a thousand, and where another program has one of the cores, all wait for a thread
-# that the system has put aside: measured, that takes up to a hundred times as long. Read when PyTorch is imported.
+# A thread that has done its part of a matrix product waits actively for the next one for some 20 microseconds, then
+# sleeps. The default is a thousand: where another program has one of the cores, all threads then wait for a thread that
+# the system has suspended, measured up to a hundred times as long. Read when PyTorch is imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
@@ -28,13 +34,55 @@ __version__ = VERSION
 __all__ = ["__version__", "load"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "load":
-        from nmt.translator.translator import load
+def load(
+    model: str | Path | None = None,
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    overrides: Sequence[str] = (),
+    ensemble: Sequence[str | Path] = (),
+    engine: EngineName = "nmt",
+) -> Translator:
+    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
+    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
+    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
+    whose precision is then ``precision``. Raises InputError.
+    """
+    from nmt.translator import translator
+
+    return translator.load(
+        model,
+        parts(),
+        device=device,
+        precision=precision,
+        overrides=overrides,
+        ensemble=ensemble,
+        engine=engine,
+    )
 
 
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+def parts() -> Parts:
+    """The parts of ``nmt.extras`` that a translator may need."""
+    from nmt.translator.translator import Parts
+
+    return Parts(_markup, _learnt_aligner, _exported_engine)
+
+
+def _markup(line: str, stand_in: str | None) -> MarkedLine:
+    from nmt.extras.markup.transfer import transferred_line
+
+    return transferred_line(line, stand_in)
+
+
+def _learnt_aligner(trained: TrainedModel) -> LearntAligner:
+    from nmt.extras.word_aligner.model_aligner import load_model_aligner
+
+    return load_model_aligner(trained)
+
+
+def _exported_engine(trained: TrainedModel, device: str, precision: str) -> Engine:
+    from nmt.extras.export.export_model import exported_engine
+
+    return exported_engine(trained, device=device, precision=precision)

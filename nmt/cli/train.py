@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import nmt
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
 from nmt.core.memory import importing
 from nmt.training.launch import together
@@ -58,4 +59,4 @@ def train(
         with importing():
             from nmt.workflows import train as workflow
 
-        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged)
+        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged, parts=nmt.parts())

@@ -18,7 +18,7 @@ from nmt.search.shortlist import Shortlist
 class Engine(Protocol):
     """Translates any number of sentences."""
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,
@@ -39,7 +39,7 @@ class OwnEngine:
     compute: Compute
     shortlist: Shortlist | None = None
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,

@@ -84,7 +84,7 @@ class Trainer:
         self.seed = seed
         self.processes = processes
         self.optimizer = NamedOptimizer(model, config.optimizer, compute)
-        self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.decode)
+        self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.detokenize)
         self._fitting = Fitting(model, compute.device, lambda batch: self._places([batch.pairs_B]))
         self.moving = None if config.ema is None else MovingAverage(model, config.ema)
         self.position = Position()

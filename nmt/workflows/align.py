@@ -44,7 +44,7 @@ from nmt.extras.inspect.corpus_reports import (
 from nmt.extras.inspect.heatmap import HeatmapWriter
 from nmt.extras.inspect.plot import PictureWriter
 from nmt.extras.inspect.viewer import ViewerWriter
-from nmt.translator.aligners import Views
+from nmt.translator.views import Views
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator
@@ -187,8 +187,9 @@ def windows(
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
                 assert translator is not None
-                translations = [best for best, *_ in translator.sentences(sources)]
-                translator.warn_of_cuts(translations, first_line=first + 1)
+                translations = [best for best, *_ in translator.translate_sentences(sources)]
+                for warning in translator.cut_warnings(translations, first_line=first + 1):
+                    log.warning(warning)
                 targets = [translation.text for translation in translations]
             yield Window(first, sources, targets)
             first += len(window)

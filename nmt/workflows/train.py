@@ -32,6 +32,7 @@ from nmt.experiment import Experiment
 from nmt.models.parts import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.training.config import GuidedAttentionConfig
@@ -39,23 +40,32 @@ from nmt.training.more.distributed import Launch, Processes, joined
 from nmt.training.progress import Example, Table, line
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
+from nmt.translator.aligner import Aligner
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
-from nmt.translator.loading import Trained, build_model, for_inference
-from nmt.translator.translator import Translator
+from nmt.translator.loading import TrainedModel, build_model, for_inference
+from nmt.translator.scorer import Scorer
+from nmt.translator.translator import Parts, Translator
 from nmt.workflows.prepare import PreparedData, prepare
 
 LOCK = ".lock"
 """Held in a run directory by the process that trains in it; holds who that is."""
 
 
-def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto", skip_damaged: bool = False) -> Path:
+def train(
+    experiment: Experiment,
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    skip_damaged: bool = False,
+    parts: Parts | None = None,
+) -> Path:
     """Trains what the experiment describes, or goes on where its run directory stands; returns that directory.
 
     Prepares the corpus first if needed. Where the environment says that this process is one of several, as torchrun has
     it, they train together, and the first one speaks for all. ``skip_damaged`` goes on from the newest checkpoint that
-    is whole, where a newer one is damaged. Raises InputError for a fault of config, data or environment, for a run
-    directory that another configuration made or another process is training in; after saving, KeyboardInterrupt for
-    Ctrl-C and SystemExit for SIGTERM.
+    is whole, where a newer one is damaged. ``parts`` has what ``search.markup`` needs in validation. Raises InputError
+    for a fault of config, data or environment, for a run directory that another configuration made or another process
+    is training in; after saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
     launch = Launch.of(os.environ)
     if launch.rank > 0:
@@ -71,11 +81,13 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
         _refuse_conflicts(run, experiment)
         chosen = compute(launch.device(device), precision)
         with joined(launch, chosen.device) as processes:
-            _train(experiment, run, chosen, processes, skip_damaged)
+            _train(experiment, run, chosen, processes, skip_damaged, parts or Parts())
     return run
 
 
-def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool) -> None:
+def _train(
+    experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool, parts: Parts
+) -> None:
     with processes.first_alone():
         if skip_damaged and processes.is_first:
             checkpoints.skip_damaged(run)
@@ -99,7 +111,7 @@ def _train(experiment: Experiment, run: Path, chosen: Compute, processes: Proces
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
-        validation=_validation(experiment, data, chosen, table),
+        validation=_validation(experiment, data, chosen, table, parts),
         snapshot=_snapshot(experiment, data, chosen),
         announce=table or line,
     )
@@ -209,7 +221,7 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 
 
 def _validation(
-    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None
+    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None, parts: Parts
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
     """Loss, perplexity and accuracy on the valid corpus, and BLEU and chrF where wanted, as ``nmt evaluate`` would have
     them. The table is given the sentence of middle length, as it has been translated."""
@@ -225,15 +237,16 @@ def _validation(
 
     def measure(model: Seq2Seq[Any, Any]) -> Mapping[str, float]:
         used = for_inference(model, chosen)
-        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
-        translator = Translator(trained, search, experiment.alignment)
-        prediction = translator.predict(sources, references)
+        trained = TrainedModel(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
+        prediction = Scorer(trained).predict(sources, references)
         measured = {
             "loss": prediction.loss,
             "perplexity": prediction.perplexity,
             "accuracy": prediction.accuracy,
         }
         if config.bleu:
+            aligner = Aligner(trained, experiment.alignment, parts.learnt_aligner)
+            translator = Translator(trained, search, aligner, OwnEngine(used, chosen), parts.markup)
             hypotheses = [translation.text for translation in translator.translate(sources)]
             bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
             measured |= {"bleu": bleu.value, "chrf": chrf.value}
@@ -257,9 +270,10 @@ def _snapshot(
 
     def write(model: Seq2Seq[Any, Any], path: Path) -> None:
         used = for_inference(model, chosen)
-        trained = Trained(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
-        translator = Translator(trained, experiment.search, experiment.alignment)
-        found = translator.align([text.source for text in texts], [text.target for text in texts], level="subword")
+        trained = TrainedModel(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
+        aligner = Aligner(trained, experiment.alignment, Parts().learnt_aligner)
+        sources, targets = [text.source for text in texts], [text.target for text in texts]
+        found = aligner.align(("attention",), sources, targets, level="subword")["attention"]
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
             writer = JsonlWriter(stream)

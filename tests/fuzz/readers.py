@@ -51,8 +51,8 @@ from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
 from nmt.translator.find_run import SHORTLIST
-from nmt.translator.loading import Trained, load_trained
-from nmt.workflows import shortlist as shortlists
+from nmt.translator.loading import TrainedModel, load_trained
+from nmt.translator.shortlist import read_shortlist
 from nmt.workflows.info import inspect
 from nmt.workflows.info_text import text as info_text
 from nmt.workflows.prepare import opened, prepare
@@ -318,7 +318,7 @@ def _subwords(folder: Path) -> Opened:
         for text in ("Ein Hund schläft.", "", " ﬀ ½ 字\u200b\u2581", "x" * 50):
             ids = tokenizer.encode(text)
             assert all(0 <= each < tokenizer.size for each in ids)
-            assert "\n" not in tokenizer.decode(ids)
+            assert "\n" not in tokenizer.detokenize(ids)
             tokenizer.encode_words(text)
             if tokenizer.samples:
                 tokenizer.sample(text, alpha=0.2, seed=1)
@@ -472,7 +472,7 @@ def _corpus_and_config(folder: Path) -> Experiment:
     return validate(Experiment, parse_document(text, "config.yaml"))
 
 
-def make_run(run: Path, text: str = CONFIG) -> Trained:
+def make_run(run: Path, text: str = CONFIG) -> TrainedModel:
     """A run directory with a model that has learnt nothing."""
     run.mkdir()
     (run / "config.yaml").write_text(text, encoding="utf-8")
@@ -563,7 +563,7 @@ def _shortlist(folder: Path) -> Opened:
     file = folder / "run" / SHORTLIST
     safetensors.numpy.save_file(tensors, file, {"vocabulary": trained.tokenizers.fingerprint})
     seed = file.read_bytes()
-    read = _of_file(file, lambda path: shortlists.read_shortlist(trained).size([5, 6, size - 1]))
+    read = _of_file(file, lambda path: read_shortlist(trained).size([5, 6, size - 1]))
     return Opened([seed], read, _shaped(seed))
 
 

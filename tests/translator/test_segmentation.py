@@ -116,7 +116,7 @@ def test_formats_with_markup(trained: Path) -> None:
         assert "<b>" in found["text"]
         # scores, tokens and alignment are those of what the model was given and said
         ids = [tokenizer._processor.piece_to_id(each) for each in found["tokens"]]
-        assert "".join(found["alignment"]["target_words"]) == "".join(tokenizer.decode(ids).split())
+        assert "".join(found["alignment"]["target_words"]) == "".join(tokenizer.detokenize(ids).split())
         assert found["alignment"]["source_words"] == "Ein Hund, zwei Katzen und X & 2.".split()  # noqa: SIM905
     assert objects[4]["translations"][0]["tokens"] == []
 

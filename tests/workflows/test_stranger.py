@@ -22,7 +22,7 @@ from nmt.extras.export.export_model import export, place
 from nmt.extras.word_aligner.aligner import load_aligner
 from nmt.extras.word_aligner.layer import load_layer
 from nmt.translator.loading import load_trained
-from nmt.workflows.shortlist import read_shortlist
+from nmt.translator.shortlist import read_shortlist
 from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run
 

@@ -70,7 +70,7 @@ class CTranslate2Engine:
         if config.groups > 1:
             raise InputError("search.groups: --engine ctranslate2 has no diverse beams; use --engine nmt")
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,

@@ -27,7 +27,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
 from nmt.translator.find_run import EXPORTED, run_of
-from nmt.translator.loading import Trained, load_trained
+from nmt.translator.loading import TrainedModel, load_trained
 
 ExportFormat = Literal["ctranslate2", "onnx"]
 
@@ -53,11 +53,11 @@ class Format(Protocol):
     def check(self, config: ModelConfig) -> None:
         """Raises InputError for a model that the engine cannot compute."""
 
-    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
+    def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
         """Writes a model into an empty folder; what there is to say of it beside what is said of any."""
 
     def greedy(
-        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+        self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
     ) -> list[tuple[int, ...]]:
         """The translations of sources by what was written."""
 
@@ -71,15 +71,15 @@ class _CTranslate2:
     def check(self, config: ModelConfig) -> None:
         ctranslate2.check(config)
 
-    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
+    def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
         ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
         return {}
 
     def greedy(
-        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+        self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
     ) -> list[tuple[int, ...]]:
         written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
-        return [found.tokens for (found,) in written.decode(sources, search)]
+        return [found.tokens for (found,) in written.translate_ids(sources, search)]
 
 
 class _Onnx:
@@ -91,7 +91,7 @@ class _Onnx:
     def check(self, config: ModelConfig) -> None:
         """There is no model that ONNX cannot express."""
 
-    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
+    def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
         graphs = onnx.save(trained.model, folder)
         trained.tokenizers.save(folder)
         source, target = ("subwords.model",) * 2
@@ -105,7 +105,7 @@ class _Onnx:
         }
 
     def greedy(
-        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+        self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
     ) -> list[tuple[int, ...]]:
         written = OnnxSession(folder, threads=torch.get_num_threads())
         found: dict[int, tuple[int, ...]] = {}
@@ -151,7 +151,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 
 
-def place(trained: Trained, to: ExportFormat) -> Path:
+def place(trained: TrainedModel, to: ExportFormat) -> Path:
     """Where a model is exported to unless one says otherwise."""
     run = run_of(trained.checkpoint)
     folder = run / EXPORTED / to
@@ -160,8 +160,9 @@ def place(trained: Trained, to: ExportFormat) -> Path:
     return folder
 
 
-def exported_engine(trained: Trained, *, device: str, precision: str) -> CTranslate2Engine:
-    """The engine for a model that has been exported. Raises InputError where another checkpoint of it has, or none."""
+def exported_engine(trained: TrainedModel, *, device: str, precision: str) -> CTranslate2Engine:
+    """The engine for a model that has been exported. Raises InputError where no checkpoint or another one has been
+    exported, and for what the model's search asks and CTranslate2 cannot do."""
     folder, name = place(trained, "ctranslate2"), trained.checkpoint.resolve().name
     engine.required()
     about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
@@ -171,9 +172,11 @@ def exported_engine(trained: Trained, *, device: str, precision: str) -> CTransl
             f"nmt export {trained.checkpoint}"
         )
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    return CTranslate2Engine(
+    exported = CTranslate2Engine(
         folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
     )
+    exported.check(trained.experiment.search)
+    return exported
 
 
 def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
@@ -191,11 +194,11 @@ def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
 
 
 def _compare(
-    trained: Trained, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+    trained: TrainedModel, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 ) -> None:
     sources = _sample(trained)
     search = SearchConfig(beam=1, batch_tokens=trained.experiment.search.batch_tokens)
-    own = OwnEngine(trained.model, trained.compute).decode(sources, search)
+    own = OwnEngine(trained.model, trained.compute).translate_ids(sources, search)
     theirs = greedy(sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
     log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
@@ -203,7 +206,7 @@ def _compare(
         raise RuntimeError(f"the exported model translates only {same} of {len(sources)} sentences as ours does")
 
 
-def _sample(trained: Trained) -> list[list[int]]:
+def _sample(trained: TrainedModel) -> list[list[int]]:
     """Sentences of the validation corpus or, where that is no longer there, subwords at random."""
     valid, source = trained.experiment.data.valid, trained.tokenizers.source
     texts: Sequence[str] = ()

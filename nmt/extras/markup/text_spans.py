@@ -6,7 +6,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nmt.alignment import Links
 from nmt.data.sentences import Span
 from nmt.extras.markup.markup import Marked
+from nmt.translator.aligner import PieceWeights
 
 
 def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list[Span]:
@@ -65,23 +66,15 @@ SOFT = 0.3
 """On hand-aligned sentences tags were put where they belong most often with so much (see docs/translate.md)."""
 
 
-class PieceWeights(NamedTuple):
-    """A soft alignment between subwords, with end-of-sentence, and the place of each in its text."""
-
-    weights_TS: NDArray[np.float32]
-    target_pieces: tuple[Span, ...]
-    source_pieces: tuple[Span, ...]
-
-
 def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: Sequence[Span]) -> NDArray[np.float64]:
     """The alignment between units, `weights_JI`.
 
     A source piece's weight goes to the units that it covers, in proportion; a target unit looks as the mean of the
     pieces that cover it. What falls on end-of-sentence is left out, and each row sums to 1, or is 0 where nothing is
     known."""
-    target_JT = _covered(target_units, weights.target_pieces)
-    source_IS = _covered(source_units, weights.source_pieces)
-    weights_TS = weights.weights_TS[: len(weights.target_pieces), : len(weights.source_pieces)]
+    target_JT = _covered(target_units, weights.target_spans)
+    source_IS = _covered(source_units, weights.source_spans)
+    weights_TS = weights.weights_TS[: len(weights.target_spans), : len(weights.source_spans)]
     share_IS = source_IS / np.maximum(source_IS.sum(axis=0, keepdims=True), 1)
     mass_JI: NDArray[np.float64] = target_JT @ weights_TS @ share_IS.T
     total_J1 = mass_JI.sum(axis=1, keepdims=True)

@@ -24,8 +24,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.alignment.extract import Extraction
 from nmt.data.sentences import Span
 from nmt.extras.markup.markup import Item, Marked, extract
+from nmt.extras.markup.text_spans import to_units, units, with_links
+from nmt.translator.segmentation import PieceTranslation
 
 _NEARLY = 0.8
 """Of the weight of the unit that looks at an item most: others beside it with as much are replaced along with it. With
@@ -74,14 +77,53 @@ class Unit:
     """The item that stands in its place; -1: none."""
 
 
+class TransferredLine(Marked):
+    """A line whose markup goes into its translation; see ``nmt.translator.segmentation.MarkedLine``."""
+
+    @property
+    def has_markup(self) -> bool:
+        """True where something was removed or is kept."""
+        return bool(self.items)
+
+    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
+        """The translation, which ``pieces`` make up, with all items; ``extraction`` finds links between units."""
+        if not self.items:
+            return translation
+        source = units(self.text, 0, len(self.text), self)
+        target = [unit for piece in pieces for unit in _units(piece, source, extraction)]
+        return restore(self, source, translation, target)
+
+
+def transferred_line(line: str, stand_in: str | None) -> TransferredLine:
+    """A line without its markup; see ``nmt.extras.markup.markup.extract``."""
+    marked = extract(line, stand_in)
+    return TransferredLine(marked.text, marked.items, marked.borders)
+
+
+def _units(piece: PieceTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
+    """The units of a piece's translation, at their offsets in the translation of the line."""
+    first_unit, last_unit = (bisect_left(source, (offset, 0)) for offset in piece.span)
+    own = [(begin - piece.span[0], end - piece.span[0]) for begin, end in source[first_unit:last_unit]]
+    if not piece.is_translated:
+        spans, weights_JI = own, np.eye(len(own))
+    else:
+        spans = units(piece.text, 0, len(piece.text))
+        weights_JI = np.zeros((len(spans), len(own)))
+        if piece.weights is not None:
+            weights_JI = to_units(piece.weights, spans, own)
+            weights_JI = with_links(weights_JI, extraction.links(weights_JI))
+    return [
+        Unit(piece.begin + begin, piece.begin + end, Look(first_unit, row_I))
+        for (begin, end), row_I in zip(spans, weights_JI, strict=True)
+    ]
+
+
 def restore(marked: Marked, source_units: Sequence[Span], target: str, target_units: Sequence[Unit]) -> str:
     """A translation with all items of its source, each once, tags nested as they were.
 
     ``source_units`` are those of ``marked.text``, as ``text_spans`` gives them; ``target_units`` those of
     ``target``, which they cover but for white space.
     """
-    if not marked.items:
-        return target
     number = {begin: unit for unit, (begin, _) in enumerate(source_units)}
     words = {index: number[item.begin] for index, item in enumerate(marked.items) if item.kind == "word"}
     units = _merged(_replaced(words, _cut(target_units, _repeats(marked, words, target, target_units))), words)

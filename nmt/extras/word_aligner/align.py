@@ -13,7 +13,7 @@ from nmt.core.files import refuse_unwritable
 from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
-from nmt.translator.aligners import one_view
+from nmt.translator.views import one_view
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 
 WINDOW_PAIRS = 5000

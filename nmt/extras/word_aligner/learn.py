@@ -14,10 +14,10 @@ from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
 from nmt.data.words import text_words
 from nmt.extras.word_aligner.aligner import WordAligner, learn_aligner, save_aligner
-from nmt.extras.word_aligner.files import save
 from nmt.extras.word_aligner.layer import AlignmentLayer, Lesson, teach
+from nmt.extras.word_aligner.model_aligner import save_model_aligner
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import Trained, load_trained
+from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.align import pairs
 from nmt.workflows.prepare import opened
 
@@ -69,7 +69,7 @@ def learn_for_model(
     aligner = learnt(sources, targets)
     layer = taught(trained, aligner, sources, targets, seed=seed)
     try:
-        aligner_file, layer_file = save(trained, aligner, layer)
+        aligner_file, layer_file = save_model_aligner(trained, aligner, layer)
     except OSError as error:
         raise InputError(f"{run}: cannot be written to: {error.strerror or error}") from None
     log.info(f"wrote {aligner_file} and {layer_file}; use them with nmt align {run} --method trained")
@@ -91,7 +91,7 @@ def learnt(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
 
 
 def taught(
-    trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
 ) -> AlignmentLayer:
     """A layer taught with the links that the aligner finds in lines."""
     rows = range(0, len(sources), -(-len(sources) // TEACHING_PAIRS))
@@ -124,7 +124,9 @@ def taught(
     return layer
 
 
-def _lessons(trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]) -> list[Lesson]:
+def _lessons(
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]
+) -> list[Lesson]:
     """The pieces of each pair with the links between them: those of the words they lie in."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
@@ -143,14 +145,14 @@ def _lessons(trained: Trained, aligner: WordAligner, sources: Sequence[str], tar
     return lessons
 
 
-def _training_text(trained: Trained, run: Path) -> tuple[list[str], list[str]]:
+def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[str]]:
     data = opened(trained.experiment.data, run=run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
     rows = range(len(data.train))
     return (
-        [trained.tokenizers.source.decode(data.train.source(row)) for row in rows],
-        [trained.tokenizers.target.decode(data.train.target(row)) for row in rows],
+        [trained.tokenizers.source.detokenize(data.train.source(row)) for row in rows],
+        [trained.tokenizers.target.detokenize(data.train.target(row)) for row in rows],
     )
 
 

@@ -13,7 +13,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.extras.word_aligner import learn as workflow
 from nmt.extras.word_aligner.aligner import RULE, between_words, learn_aligner, load_aligner, save_aligner
-from nmt.extras.word_aligner.files import ALIGNER, LAYER
+from nmt.translator.find_run import ALIGNER, LAYER
 from nmt.extras.word_aligner.layer import load_layer, weights
 from tests.workflows.runs import Command, in_process, sentences
 
