@@ -112,14 +112,14 @@ def main(path: Path) -> None:
         prediction = translator.predict(sources, references, FEEDS[name])
         figures[name] = {"perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
 
-    if "attention" in translator.methods:
+    if "attention" in translator.aligner.methods:
         figures["entropy"] = entropy(translator.align(sources, references))
     if request.gold is not None:
         source, target, links = map(Path, request.gold)
         pairs = list(read_lines(source)), list(read_lines(target))
         gold = read_gold(links)
-        methods = [method for method in METHODS if method in translator.methods]
-        alignments = translator.align_by(methods, *pairs)
+        methods = [method for method in METHODS if method in translator.aligner.methods]
+        alignments = translator.aligner.align(methods, *pairs)
         for method in methods:
             _write_alignments(output / f"{method}.jsonl", alignments[method])
         figures["error_rates"] = {method: _error_rates(alignments[method], gold) for method in methods}

@@ -97,7 +97,9 @@ def test_many_are_decoded_as_one_by_one(tokenizers: dict[str, TokenizerPair], ki
 
 def test_unknown_text_is_a_mark_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:
     assert tokenizers["word"].source.detokenize(tokenizers["word"].source.encode("der Xy Zw Hund")) == "der ⁇ ⁇ Hund"
-    assert tokenizers["unigram"].source.detokenize([PAD, BOS, *tokenizers["unigram"].source.encode("der"), EOS]) == "der"
+    assert (
+        tokenizers["unigram"].source.detokenize([PAD, BOS, *tokenizers["unigram"].source.encode("der"), EOS]) == "der"
+    )
 
 
 def test_every_unknown_word_is_a_token_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:

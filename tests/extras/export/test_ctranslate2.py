@@ -107,7 +107,9 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
     assert all(math.isnan(each.score) and math.isnan(each.log_prob) for (each,) in unscored)
     for normalization in ("gnmt", "average"):
         wide = SearchConfig(beam=4, n_best=3, length_penalty=0.7, length_normalization=normalization, batch_tokens=200)
-        for source, found in zip(given, engine.translate_ids(given, wide, scored=False), strict=True):  # beams need them
+        for source, found in zip(
+            given, engine.translate_ids(given, wide, scored=False), strict=True
+        ):  # beams need them
             assert 1 <= len(found) <= 3
             assert not any(math.isnan(each.score) for each in found)
             assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -130,7 +132,9 @@ def test_lengths_and_prefixes_are_kept(tokenizers: TokenizerPair, tmp_path: Path
         for found in engine.translate_ids(given, search):
             assert search.min_length <= len(found[0].tokens) <= (search.max_length or 0)
     prefixes = [[5, 6], [], [7]] + [[]] * (len(given) - 3)
-    for prefix, found in zip(prefixes, engine.translate_ids(given, SearchConfig(beam=2), prefixes=prefixes), strict=True):
+    for prefix, found in zip(
+        prefixes, engine.translate_ids(given, SearchConfig(beam=2), prefixes=prefixes), strict=True
+    ):
         assert list(found[0].tokens[: len(prefix)]) == prefix
     repeated = [each.tokens for (each,) in engine.translate_ids(given, SearchConfig(beam=1, no_repeat=1))]
     assert all(len(set(tokens)) == len(tokens) for tokens in repeated)
