@@ -20,11 +20,12 @@ from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import (
     Alignment,
     AlignmentWriter,
-    GoldWriter,
-    JsonlWriter,
     Level,
+    LineWriter,
     NpzWriter,
-    PharaohWriter,
+    gold_line,
+    jsonl_line,
+    pharaoh_line,
     read_gold,
 )
 from nmt.alignment.link_files import TsvWriter
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"]
 
 _LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
-    "pharaoh": PharaohWriter,
-    "gold": GoldWriter,
+    "pharaoh": lambda stream, base: LineWriter(stream, lambda pair: pharaoh_line(pair.links, base)),
+    "gold": lambda stream, base: LineWriter(stream, lambda pair: gold_line(pair.as_gold(), base)),
     "tsv": TsvWriter,
-    "jsonl": lambda stream, _: JsonlWriter(stream),
+    "jsonl": lambda stream, _: LineWriter(stream, jsonl_line),
     "heatmap": lambda stream, _: HeatmapWriter(stream),
 }
 """Formats of text; those with indices of their own choice count from a base."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nmt import experiment as experiments
-from nmt.alignment.formats import JsonlWriter
+from nmt.alignment.formats import jsonl_line
 from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.device import Compute, compute
@@ -276,9 +276,7 @@ def _snapshot(
         found = aligner.align(("attention",), sources, targets, level="subword")["attention"]
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
-            writer = JsonlWriter(stream)
-            for alignment in found:
-                writer.write(alignment)
+            stream.writelines(f"{jsonl_line(alignment)}\n" for alignment in found)
 
     return write
 

@@ -22,13 +22,14 @@ from nmt import experiment as experiments
 from nmt.alignment.error_rate import score_pair
 from nmt.alignment.formats import (
     Alignment,
-    GoldWriter,
-    JsonlWriter,
     NpzWriter,
+    gold_line,
     json_line,
     json_tree,
+    jsonl_line,
+    parse_pharaoh,
     read_gold,
-    read_pharaoh,
+    text_lines,
 )
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.config.structure import parse_document, validate
@@ -189,11 +190,11 @@ ALIGNMENTS = [
 
 def _use(alignment: Alignment) -> None:
     """As the commands use it."""
-    JsonlWriter(io.StringIO()).write(alignment)
+    jsonl_line(alignment)
     TsvWriter(io.StringIO()).write(alignment)
     json_line(json_tree(alignment.turned()))
     score_pair(alignment.links, alignment.as_gold())
-    GoldWriter(io.StringIO()).write(alignment)
+    gold_line(alignment.as_gold())
 
 
 def _use_links(path: Path) -> int:
@@ -217,7 +218,8 @@ def _written(make: Callable[[io.StringIO], Any]) -> bytes:
 
 def _pharaoh(folder: Path) -> Opened:
     return Opened(
-        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], _of_file(folder / "links", lambda path: _spend(read_pharaoh(path)))
+        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"],
+        _of_file(folder / "links", lambda path: _spend(map(parse_pharaoh, text_lines(path)))),
     )
 
 
@@ -235,7 +237,9 @@ def _tsv(folder: Path) -> Opened:
 
 
 def _jsonl(folder: Path) -> Opened:
-    return Opened([_written(JsonlWriter)], _of_file(folder / "links", _use_links))
+    return Opened(
+        ["".join(f"{jsonl_line(each)}\n" for each in ALIGNMENTS).encode()], _of_file(folder / "links", _use_links)
+    )
 
 
 def _npz(folder: Path) -> Opened:
