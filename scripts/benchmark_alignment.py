@@ -266,17 +266,17 @@ def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
 
 def _learner(file: Path) -> Work:
     from nmt.extras.word_aligner.aligner import save_aligner
-    from nmt.extras.word_aligner.learn import learnt
+    from nmt.extras.word_aligner.learn import learn_word_aligner
 
-    return lambda text: save_aligner(learnt(*text), file)
+    return lambda text: save_aligner(learn_word_aligner(*text), file)
 
 
 def _aligner(file: Path) -> Work:
-    from nmt.extras.word_aligner.align import WINDOW_PAIRS, Learned
+    from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
     from nmt.extras.word_aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
-        learned = Learned(load_aligner(file))
+        learned = TextAligner(load_aligner(file))
         return _windowed(learned.align, text, WINDOW_PAIRS)
 
     return work

@@ -21,7 +21,7 @@ WINDOW_PAIRS = 5000
 
 
 @dataclass(frozen=True)
-class Learned:
+class TextAligner:
     """An `Aligner` of white-space words, or of those of ordinary text."""
 
     aligner: WordAligner
@@ -58,14 +58,14 @@ def align_learned(aligner: Path | None, given: Given, written: Written) -> Mappi
     check_files(given, written, aligner)
     if aligner is None:
         _check_before_learning(given, written)
-        from nmt.extras.word_aligner.learn import learnt, lines_of
+        from nmt.extras.word_aligner.learn import learn_word_aligner, lines_of
 
-        found = learnt(*lines_of(given.source, given.target))
+        found = learn_word_aligner(*lines_of(given.source, given.target))
     else:
         found = load_aligner(aligner)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, Learned(found, given.text)),
+        one_view(name, TextAligner(found, given.text)),
         given,
         written,
         pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),

@@ -1,7 +1,7 @@
-"""A word aligner that needs no translation model: hidden Markov models over several granularities, averaged.
+"""A word aligner that needs no translation model: hidden Markov models over several kinds of word units, averaged.
 
-For each granularity (whole words, and pieces of several vocabularies) a pair of models is learnt (see `hmm`).
-Between words, p_ij of words i and j is the mean over the granularities of
+For each kind (whole words, and pieces of several vocabularies) a pair of models is learnt (see `hmm`).
+Between words, p_ij of words i and j is the mean over the kinds of units of
 
     forward    mean over tokens t of target word i of  sum over tokens s of source word j of  p(t stands for s)
     backward   mean over tokens s of source word j of  sum over tokens t of target word i of  p(s stands for t)
@@ -32,8 +32,8 @@ from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
 from nmt.data.sentences import Span
-from nmt.extras.word_aligner.hmm import FARTHEST_JUMP, Direction, Hmms, Tokens, learn
-from nmt.extras.word_aligner.word_units import Granularity, Subwords, WholeWords
+from nmt.extras.word_aligner.hmm import FARTHEST_JUMP, Hmm, HmmPair, Tokens, learn
+from nmt.extras.word_aligner.word_units import Subwords, WholeWords, WordUnits
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ SHARES = (0.16, 0.25, 0.4)
 """The sizes of vocabularies of pieces, as shares of the different plain words that a side has."""
 
 
-class Numbered(NamedTuple):
+class NumberedSentences(NamedTuple):
     """Sentences as tokens."""
 
     tokens_B: list[Tokens]
@@ -64,18 +64,18 @@ class Numbered(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
+class TokenIndex:
     """How one side's words become numbers."""
 
-    granularity: Granularity
+    word_units: WordUnits
     number: dict[str, int]
 
-    def numbered(self, sentences: Sequence[Words]) -> Numbered:
+    def numbered(self, sentences: Sequence[Words]) -> NumberedSentences:
         """The tokens of each sentence as numbers; unknown ones are numbered on."""
         number = dict(self.number)
         place: dict[str, int] = {}
         word_N = np.array([place.setdefault(word, len(place)) for words in sentences for word in words], dtype=np.int64)
-        tokens, counts = self.granularity.tokens(place)
+        tokens, counts = self.word_units.tokens(place)
         token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64)
         count_N = np.array(counts, dtype=np.int64)[word_N]
         first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int64)
@@ -84,27 +84,23 @@ class Side:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         counts_B = _parted(count_N, lengths)
         tokens_B = _parted(token_M[np.repeat(first_N, count_N) + steps], [int(each.sum()) for each in counts_B])
-        return Numbered(tokens_B, counts_B, number)
+        return NumberedSentences(tokens_B, counts_B, number)
 
 
 @dataclass(frozen=True)
 class Member:
-    """The models of one granularity."""
+    """The models of one kind of word units."""
 
-    source: Side
-    target: Side
-    models: Hmms
+    source: TokenIndex
+    target: TokenIndex
+    models: HmmPair
 
     def fits(self, source: Words, target: Words) -> bool:
         """Whether no side of a pair has more than `LONGEST` tokens."""
         pair = ((self.source, source), (self.target, target))
-        return all(len(side.granularity.tokens(words)[0]) <= LONGEST for side, words in pair)
+        return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def matrices(self, sources: Sequence[Words], targets: Sequence[Words]) -> list[tuple[Weights, Weights]]:
-        """As ``WordAligner.matrices``; all pairs fit."""
-        return _matrices(self.cells(sources, targets).found_2N, sources, targets)
-
-    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> Cells:
+    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> LinkMatrices:
         """The cells of all pairs; those of a pair that does not fit are 0."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
@@ -117,7 +113,7 @@ class Member:
         )
         length_R2 = _lengths(sources, targets)
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
-        found_2N = np.zeros((2, int(first_R[-1])), np.float32)
+        cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
         for rows, forward_BTS, backward_BTS in self.models.in_batches(source_tokens, target_tokens, spelt_alike_X):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
             cells_2BIJ = _between_words_of(forward_BTS, backward_BTS, target_counts, source_counts)
@@ -126,14 +122,14 @@ class Member:
             row_I1, column_J = np.arange(widest_I)[:, None], np.arange(widest_J)
             is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
             place_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
-            found_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
-        return Cells(found_2N, np.array(fitting, dtype=np.bool_))
+            cells_2N[:, place_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
+        return LinkMatrices(cells_2N, np.array(fitting, dtype=np.bool_))
 
 
-class Cells(NamedTuple):
+class LinkMatrices(NamedTuple):
     """What a member says of R pairs."""
 
-    found_2N: NDArray[np.float32]
+    cells_2N: NDArray[np.float32]
     """The forward matrices' cells, those of one pair after those of another, and the backward ones'."""
     fits_R: NDArray[np.bool_]
     """Whether it says anything of a pair."""
@@ -161,9 +157,9 @@ class WordAligner:
         heard_R = np.array([each.fits_R for each in by_member]).sum(axis=0)
         _refuse_long(np.array(heard_R == 0), first_line)
         heard_N = np.repeat(heard_R, length_R2.prod(axis=1)).astype(np.float32)
-        mean_2N = np.zeros_like(by_member[0].found_2N)
+        mean_2N = np.zeros_like(by_member[0].cells_2N)
         for each in by_member:
-            mean_2N += each.found_2N / heard_N
+            mean_2N += each.cells_2N / heard_N
         return _matrices(mean_2N, sources, targets)
 
 
@@ -214,13 +210,15 @@ def learn_aligner(
     """An aligner learnt from sentence pairs; those of more than `LONGEST` tokens teach nothing. Raises ValueError where
     a side has no words."""
     source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
-    cuts: list[tuple[Granularity, Granularity]] = [(WholeWords(), WholeWords())]
+    cuts: list[tuple[WordUnits, WordUnits]] = [(WholeWords(), WholeWords())]
     for share in shares:
         source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
         cuts.append((source, target))
 
-    def member(pair: tuple[Granularity, Granularity]) -> Member:
-        source, target = (Side(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True))
+    def member(pair: tuple[WordUnits, WordUnits]) -> Member:
+        source, target = (
+            TokenIndex(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True)
+        )
         fitting = [
             both for both in zip(source.tokens_B, target.tokens_B, strict=True) if max(map(len, both)) <= LONGEST
         ]
@@ -233,7 +231,7 @@ def learn_aligner(
             iterations=iterations,
             after_iteration=after_iteration,
         )
-        return Member(Side(pair[0], source.number), Side(pair[1], target.number), models)
+        return Member(TokenIndex(pair[0], source.number), TokenIndex(pair[1], target.number), models)
 
     return WordAligner(in_threads([partial(member, pair) for pair in cuts]))
 
@@ -332,11 +330,11 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
     for number, member in enumerate(aligner.members):
         for side, of in (("source", member.source), ("target", member.target)):
             arrays[f"{number}.{side}.tokens"] = _bytes("\n".join(of.number).encode())
-            if isinstance(of.granularity, Subwords):
-                arrays[f"{number}.{side}.subwords"] = _bytes(of.granularity.model)
+            if isinstance(of.word_units, Subwords):
+                arrays[f"{number}.{side}.subwords"] = _bytes(of.word_units.model)
         arrays[f"{number}.pairs"] = member.models.pair_E
         for name, direction in (("forward", member.models.forward), ("backward", member.models.backward)):
-            for field in fields(Direction):
+            for field in fields(Hmm):
                 arrays[f"{number}.{name}.{field.name}"] = getattr(direction, field.name).numpy()
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, and the same text is to give the same bytes.
@@ -370,15 +368,15 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
     source, target = (_side(arrays, f"{number}.{side}", path) for side in ("source", "target"))
     pair_E = arrays[f"{number}.pairs"]
     forward, backward = (
-        Direction(**{each.name: torch.from_numpy(arrays[f"{number}.{name}.{each.name}"]) for each in fields(Direction)})
+        Hmm(**{each.name: torch.from_numpy(arrays[f"{number}.{name}.{each.name}"]) for each in fields(Hmm)})
         for name in ("forward", "backward")
     )
     for direction, tokens in ((forward, len(target.number)), (backward, len(source.number))):
-        shapes = [tuple(getattr(direction, each.name).shape) for each in fields(Direction)]
+        shapes = [tuple(getattr(direction, each.name).shape) for each in fields(Hmm)]
         reach = FARTHEST_JUMP
         if shapes != [pair_E.shape, (tokens + 1,), (2 * reach + 1,), (reach + 1,)]:
             raise ValueError("shapes")
-        for each in fields(Direction):
+        for each in fields(Hmm):
             values = getattr(direction, each.name)
             # A little more than 1 where counts have been smoothed; what is no number fails every comparison.
             if values.dtype != torch.float32 or not ((values >= 0) & (values < 1.01)).all():
@@ -389,10 +387,10 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
         raise ValueError("pairs")
     if len(pair_E) and not 0 <= pair_E[0] <= pair_E[-1] < len(source.number) * len(target.number):
         raise ValueError("numbers of tokens")
-    return Member(source, target, Hmms(forward, backward, pair_E))
+    return Member(source, target, HmmPair(forward, backward, pair_E))
 
 
-def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> Side:
+def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> TokenIndex:
     listed, model = arrays[f"{name}.tokens"], arrays.get(f"{name}.subwords")
     if any(each is not None and each.dtype != np.uint8 for each in (listed, model)):
         raise ValueError("types")
@@ -400,7 +398,7 @@ def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> Side:
     number = {token: place for place, token in enumerate(tokens)}
     if len(number) != len(tokens):
         raise ValueError("a token twice")
-    return Side(WholeWords() if model is None else Subwords(model.tobytes(), name=str(path)), number)
+    return TokenIndex(WholeWords() if model is None else Subwords(model.tobytes(), name=str(path)), number)
 
 
 def _bytes(data: bytes) -> NDArray[np.uint8]:

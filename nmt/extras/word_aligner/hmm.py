@@ -30,8 +30,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment import Weights
-
 Tokens = npt.NDArray[np.int64]
 """Numbers of the tokens of a sentence."""
 
@@ -63,7 +61,7 @@ _NO_TOKEN = -1
 
 
 @dataclass(frozen=True)
-class Direction:
+class Hmm:
     """p(target tokens | source tokens); V target tokens, W the farthest jump."""
 
     link_E: Tensor
@@ -90,7 +88,7 @@ class Posterior(NamedTuple):
 
 
 def posterior(
-    direction: Direction, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
+    direction: Hmm, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
 ) -> Posterior:
     """By the forward-backward algorithm, scaled at each target position. ``link_BST`` and ``empty_BT`` are emission
     probabilities; what they hold at padding is not looked at. Lengths are at least 1."""
@@ -138,11 +136,11 @@ def posterior(
 
 
 @dataclass(frozen=True)
-class Hmms:
+class HmmPair:
     """A model of each direction over the same tokens."""
 
-    forward: Direction
-    backward: Direction
+    forward: Hmm
+    backward: Hmm
     pair_E: Tokens
     """The pairs of tokens that have a probability, sorted, each as source x (target tokens) + target."""
 
@@ -155,25 +153,6 @@ class Hmms:
     def target_tokens(self) -> int:
         """See ``source_tokens``."""
         return len(self.forward.empty_V1) - 1
-
-    def posteriors(
-        self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens
-    ) -> list[tuple[Weights, Weights]]:
-        """Of each pair of sentences two matrices (T, S): the probability that a target token stands for a source token,
-        whose rows sum to 1 less that of the empty word, and the same the other way round, whose columns do.
-
-        ``spelt_alike_X`` gives for each source token, unknown ones included, the target token that is spelt like it, or
-        -1. Where a side has no token the matrices have no cell.
-        """
-        found: list[tuple[Weights, Weights]] = [
-            (np.zeros((len(target), len(source)), np.float32),) * 2
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        for rows, one_BTS, other_BTS in self.in_batches(sources, targets, spelt_alike_X):
-            for row, one_TS, other_TS in zip(rows, one_BTS.numpy(), other_BTS.numpy(), strict=True):
-                T, S = found[row][0].shape
-                found[row] = (one_TS[:T, :S].copy(), other_TS[:T, :S].copy())
-        return found
 
     def in_batches(
         self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens
@@ -215,7 +194,7 @@ def learn(
     flat_iterations: int = 5,
     iterations: int = 5,
     after_iteration: Callable[[], object] = lambda: None,
-) -> Hmms:
+) -> HmmPair:
     """The models of sentence pairs: expectation maximisation from equal probabilities, with jumps that are all alike
     and then with learnt ones.
 
@@ -229,7 +208,7 @@ def learn(
         for batch in batches
     ]
     source_E, target_E = (torch.from_numpy(each) for each in np.divmod(pair_E, max(target_tokens, 1)))
-    models = Hmms(_equal(len(pair_E), target_tokens), _equal(len(pair_E), source_tokens), pair_E)
+    models = HmmPair(_equal(len(pair_E), target_tokens), _equal(len(pair_E), source_tokens), pair_E)
     for number in range(flat_iterations + iterations):
         flat = number < flat_iterations
         find = _flat_posterior if flat else posterior
@@ -242,7 +221,7 @@ def learn(
             agreed_E.scatter_add_(0, place_BST.flatten().long(), agreed_BST.flatten().double())
             forward.add(one, batch.target_BT)
             backward.add(other, batch.source_BS)
-        models = Hmms(
+        models = HmmPair(
             forward.direction(models.forward, agreed_E, source_E, source_tokens, with_jumps=not flat),
             backward.direction(models.backward, agreed_E, target_E, target_tokens, with_jumps=not flat),
             pair_E,
@@ -252,7 +231,7 @@ def learn(
 
 
 def _flat_posterior(
-    direction: Direction, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
+    direction: Hmm, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
 ) -> Posterior:
     """As ``posterior``, where all jumps are alike (IBM model 1); it counts none."""
     is_source_BS, is_target_BT = (_within(length_B) for length_B in (source_length_B, target_length_B))
@@ -267,11 +246,11 @@ def _flat_posterior(
     )
 
 
-def _equal(pairs: int, tokens: int) -> Direction:
+def _equal(pairs: int, tokens: int) -> Hmm:
     """Knows nothing, but that shorter jumps forward are likelier."""
     jump_J = 1 / (1 + (torch.arange(-FARTHEST_JUMP, FARTHEST_JUMP + 1.0) - 1).abs())
     probability = 1 / max(tokens, 1)
-    return Direction(
+    return Hmm(
         torch.full((pairs,), probability),
         torch.full((tokens + 1,), probability),
         jump_J,
@@ -282,7 +261,7 @@ def _equal(pairs: int, tokens: int) -> Direction:
 class _Counts:
     """What a direction learns by itself, gathered over all batches."""
 
-    def __init__(self, direction: Direction) -> None:
+    def __init__(self, direction: Hmm) -> None:
         self.empty_V1 = torch.zeros_like(direction.empty_V1, dtype=torch.float64)
         self.jump_J = torch.zeros_like(direction.jump_J)
         self.first_W1 = torch.zeros_like(direction.first_W1)
@@ -293,16 +272,14 @@ class _Counts:
         self.jump_J.add_(found.jump_J)
         self.first_W1.add_(found.first_W1)
 
-    def direction(
-        self, before: Direction, agreed_E: Tensor, given_E: Tensor, given_tokens: int, *, with_jumps: bool
-    ) -> Direction:
+    def direction(self, before: Hmm, agreed_E: Tensor, given_E: Tensor, given_tokens: int, *, with_jumps: bool) -> Hmm:
         """The most probable model, jumps and empty word smoothed; ``agreed_E`` are the expected numbers of links that
         both directions agree on, and ``given_E`` is the token that a pair's other token is given."""
         total_V = torch.zeros(given_tokens, dtype=torch.float64).scatter_add_(0, given_E, agreed_E)
         link_E = agreed_E / total_V.clamp(min=_TINY).index_select(0, given_E)
         # One more for what was never seen; the last is padding's too, whose count is 0.
         empty_V1 = self.empty_V1 + _EMPTY_SMOOTHING
-        return Direction(
+        return Hmm(
             link_E.float(),
             (empty_V1 / empty_V1.sum()).float(),
             self.jump_J / self.jump_J.sum().clamp(min=_TINY) + _JUMP_SMOOTHING if with_jumps else before.jump_J,
@@ -310,10 +287,10 @@ class _Counts:
         )
 
 
-def _pruned(models: Hmms) -> Hmms:
+def _pruned(models: HmmPair) -> HmmPair:
     """Without the pairs of tokens that are as good as never seen together."""
     keeps_E = (models.forward.link_E >= NEVER_SEEN) | (models.backward.link_E >= NEVER_SEEN)
-    return Hmms(
+    return HmmPair(
         replace(models.forward, link_E=models.forward.link_E[keeps_E]),
         replace(models.backward, link_E=models.backward.link_E[keeps_E]),
         models.pair_E[keeps_E.numpy()],
@@ -335,7 +312,7 @@ class _Batch:
         """The other way round."""
         return _Batch(self.rows, self.target_BT, self.source_BS, self.target_length_B, self.source_length_B)
 
-    def seen_by(self, direction: Direction, link_BST: Tensor) -> tuple[Direction, Tensor, Tensor, Tensor, Tensor]:
+    def seen_by(self, direction: Hmm, link_BST: Tensor) -> tuple[Hmm, Tensor, Tensor, Tensor, Tensor]:
         """What ``posterior`` takes."""
         empty_BT = direction.empty_V1[self.target_BT.clamp(max=len(direction.empty_V1) - 1)]
         return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B

@@ -59,8 +59,8 @@ class AlignmentLayer(nn.Module):
     def __init__(self, source_size: int, target_size: int, *, width: int = WIDTH, dropout: float = DROPOUT) -> None:
         super().__init__()
         self.width = width
-        self.source = _Side(source_size, width, dropout)
-        self.target = _Side(target_size, width, dropout)
+        self.source = _SideContext(source_size, width, dropout)
+        self.target = _SideContext(target_size, width, dropout)
         self.empty = nn.Parameter(torch.zeros(2))
         """The score of the empty source word, and of the empty target word."""
 
@@ -75,7 +75,7 @@ class AlignmentLayer(nn.Module):
         )
 
 
-class _Side(nn.Module):
+class _SideContext(nn.Module):
     """Each piece of a side in its context."""
 
     def __init__(self, size: int, width: int, dropout: float) -> None:
@@ -149,7 +149,7 @@ def weights(
     return [(forward_TS, backward_TS) for forward_TS, backward_TS in matrices]
 
 
-class Lesson(NamedTuple):
+class LinkedPair(NamedTuple):
     """A sentence pair with its links."""
 
     source: Sequence[int]
@@ -158,10 +158,10 @@ class Lesson(NamedTuple):
     """1 for each link between pieces, 0 elsewhere."""
 
 
-def teach(
+def train_layer(
     layer: AlignmentLayer,
     model: Seq2Seq[Any, Any],
-    lessons: Sequence[Lesson],
+    linked_pairs: Sequence[LinkedPair],
     compute: Compute,
     *,
     updates: int,
@@ -178,13 +178,13 @@ def teach(
         optimizer, lambda update: min(1.0, (update + 1) / 100) * (1 - update / updates)
     )
     random = np.random.default_rng(seed)
-    lengths = [max(len(each.source), len(each.target)) + 1 for each in lessons]
+    lengths = [max(len(each.source), len(each.target)) + 1 for each in linked_pairs]
     batches: list[list[int]] = []
     for _ in range(updates):
         if not batches:
             batches = [list(rows) for rows in length_batches(lengths, batch_tokens)]
             random.shuffle(batches)
-        chosen = [lessons[row] for row in batches.pop()]
+        chosen = [linked_pairs[row] for row in batches.pop()]
         source_BS, _ = pad([each.source for each in chosen])
         target_BT, _ = pad([each.target for each in chosen])
         seen = states(

@@ -14,7 +14,7 @@ from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
 from nmt.data.words import text_words
 from nmt.extras.word_aligner.aligner import WordAligner, learn_aligner, save_aligner
-from nmt.extras.word_aligner.layer import AlignmentLayer, Lesson, teach
+from nmt.extras.word_aligner.layer import AlignmentLayer, LinkedPair, train_layer
 from nmt.extras.word_aligner.model_aligner import save_model_aligner
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel, load_trained
@@ -39,7 +39,7 @@ def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
     refuse_unwritable(output)
-    aligner = learnt(*lines_of(source, target))
+    aligner = learn_word_aligner(*lines_of(source, target))
     try:
         save_aligner(aligner, output)
     except OSError as error:
@@ -66,8 +66,8 @@ def learn_for_model(
         sources, targets = _training_text(trained, run)
     else:
         sources, targets = lines_of(source, target)
-    aligner = learnt(sources, targets)
-    layer = taught(trained, aligner, sources, targets, seed=seed)
+    aligner = learn_word_aligner(sources, targets)
+    layer = learn_layer(trained, aligner, sources, targets, seed=seed)
     try:
         aligner_file, layer_file = save_model_aligner(trained, aligner, layer)
     except OSError as error:
@@ -76,7 +76,7 @@ def learn_for_model(
     return run
 
 
-def learnt(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
+def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
     """An aligner learnt from lines. Raises InputError where a side has no words."""
     log.info(f"aligner  learning from {len(sources):,} pairs")
     with log.progress(description="aligner", unit="iteration") as bar:
@@ -90,13 +90,13 @@ def learnt(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
             raise InputError("there is nothing to learn from: one side holds no words") from None
 
 
-def taught(
+def learn_layer(
     trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
 ) -> AlignmentLayer:
     """A layer taught with the links that the aligner finds in lines."""
     rows = range(0, len(sources), -(-len(sources) // TEACHING_PAIRS))
-    lessons = _lessons(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
-    if not lessons:
+    linked = _linked_pairs(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
+    if not linked:
         raise InputError("there is nothing to learn from: no pair has words on both sides that fit the model")
     torch.manual_seed(seed)
     encoder, decoder = trained.model.encoder, trained.model.decoder
@@ -108,10 +108,10 @@ def taught(
             losses.append(loss)
             bar.update(1)
 
-        teach(
+        train_layer(
             layer,
             trained.model,
-            lessons,
+            linked,
             trained.compute,
             updates=UPDATES,
             batch_tokens=BATCH_TOKENS,
@@ -119,21 +119,21 @@ def taught(
             after_update=after_update,
         )
     log.info(
-        f"layer  taught with {len(lessons):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
+        f"layer  taught with {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
     )
     return layer
 
 
-def _lessons(
+def _linked_pairs(
     trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]
-) -> list[Lesson]:
+) -> list[LinkedPair]:
     """The pieces of each pair with the links between them: those of the words they lie in."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
     found = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
     limit = trained.experiment.search.max_source_tokens
-    lessons = []
+    linked_pairs = []
     for row, (forward_IJ, backward_IJ) in zip(rows, found, strict=True):
         source, target = sources[row], targets[row]
         one = trained.tokenizers.source.encode_words(source, text_words(source))
@@ -141,8 +141,8 @@ def _lessons(
         if not one.ids or not other.ids or max(len(one.ids), len(other.ids)) > limit:
             continue
         link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= LEAST).astype(np.float32)
-        lessons.append(Lesson(one.ids, other.ids, link_IJ[np.ix_(other.word_of_piece, one.word_of_piece)]))
-    return lessons
+        linked_pairs.append(LinkedPair(one.ids, other.ids, link_IJ[np.ix_(other.word_of_piece, one.word_of_piece)]))
+    return linked_pairs
 
 
 def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[str]]:

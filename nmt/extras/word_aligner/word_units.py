@@ -26,7 +26,7 @@ _TRAINING_THREADS = 8
 """The model depends on it; see ``nmt.data.tokenizer``."""
 
 
-class Granularity(ABC):
+class WordUnits(ABC):
     """A way to cut words."""
 
     def __init__(self) -> None:
@@ -52,14 +52,14 @@ class Granularity(ABC):
     def _cut_part(self, part: str) -> Sequence[str]: ...
 
 
-class WholeWords(Granularity):
+class WholeWords(WordUnits):
     """Words without their punctuation."""
 
     def _cut_part(self, part: str) -> Sequence[str]:
         return (part,)
 
 
-class Subwords(Granularity):
+class Subwords(WordUnits):
     """The most probable pieces of a unigram language model (Kudo 2018)."""
 
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
