@@ -37,7 +37,7 @@ def set_verbosity(verbosity: Verbosity) -> None:
 
 
 def is_silent() -> bool:
-    """Whether this process leaves speaking to another one."""
+    """Whether this process leaves word_indices to another one."""
     return _verbosity == Verbosity.SILENT
 
 

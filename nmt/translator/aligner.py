@@ -16,7 +16,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.gradient import GradientMethod, gradient_weights
-from nmt.alignment.words import NO_WORD, parts, speaking, to_words, to_words_of_parts
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
 from nmt.core.errors import InputError
 from nmt.data.sentences import Span
 from nmt.data.tokenizer import EncodedWords
@@ -231,8 +231,8 @@ def word_weights(
         return to_words_of_parts(weights_TS, parts(target), parts(source))
     return to_words(
         weights_TS,
-        [*speaking(target), NO_WORD],
-        [*speaking(source), NO_WORD],
+        [*word_indices(target), NO_WORD],
+        [*word_indices(source), NO_WORD],
         len(target.words),
         len(source.words),
     )

@@ -26,7 +26,7 @@ def read_shortlist(trained: TrainedModel) -> Shortlist:
         raise InputError(f"{path}: is damaged ({' '.join(str(error).split())}); {remedy}") from None
     if vocabulary != trained.tokenizers.fingerprint:
         raise InputError(f"{path}: is for another vocabulary than the model's; {remedy}")
-    found = Shortlist(trained.tokenizers.target.size, always_A, offsets_X1, targets_T)
-    if not found.fits(trained.tokenizers.source.size):
+    shortlist = Shortlist(trained.tokenizers.target.size, always_A, offsets_X1, targets_T)
+    if not shortlist.fits(trained.tokenizers.source.size):
         raise InputError(f"{path}: is damaged (numbers that are no subwords); {remedy}")
-    return found
+    return shortlist

@@ -1,7 +1,7 @@
-"""What aligns sentence pairs, and how it is looked at.
+"""Several alignments of the same sentence pairs, by one direction or two.
 
-An `Aligner` is all that is needed: a model, two of them, links from files. ``one_view("name", aligner)`` makes
-`Views` of it, which `nmt.workflows.align.write_alignments` writes in any format, draws, judges and reports on.
+A `PairAligner` may be a model, two models, or links from files. ``one_view("name", aligner)`` makes `Views` of it,
+which `nmt.workflows.align.write_alignments` writes in any format, draws, scores and reports on.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from nmt.alignment.formats import Alignment
 from nmt.alignment.views import Side, View
 
 
-class Aligner(Protocol):
-    """Aligns sentence pairs. It is asked for all pairs once, in order, some of them each time."""
+class PairAligner(Protocol):
+    """Aligns sentence pairs: all pairs once, in order, some of them in each call."""
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[Alignment]:
-        """One alignment, source to target, for each pair; ``first_line`` is the first one's number, from 1."""
+        """One alignment, source to target, for each pair; ``first_line`` is the first pair's number, from 1."""
 
 
 class Direction(Protocol):
-    """Aligns sentence pairs one way by several views, which may share the work."""
+    """Aligns sentence pairs from source to target by several views, which may share the work."""
 
     def by_views(
         self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> Mapping[View, list[Alignment]]:
-        """By each of different views what an `Aligner` gives."""
+        """One alignment for each pair by each view; no view occurs twice."""
 
 
 @dataclass(frozen=True)
 class OneWay:
-    """A direction that an aligner knows by itself, whatever the view is called."""
+    """A direction whose aligner gives the same alignments by every view."""
 
-    aligner: Aligner
+    aligner: PairAligner
 
     def by_views(
         self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
@@ -48,36 +48,36 @@ class Views:
     """One or several alignments of each pair."""
 
     shown: Sequence[View]
-    """Different ones. The first is what is written where a pair can have but one."""
+    """Distinct views. The first is written where a format has one alignment for a pair."""
     directions: Mapping[Side, Direction]
-    """The forward one, and maybe a backward one, which aligns target to source."""
+    """The forward direction, and optionally a backward one, which aligns target to source."""
     join: Join | None = None
-    """Makes one alignment of those of two directions."""
+    """Joins the alignments of two directions."""
 
     @property
     def names(self) -> list[str]:
-        return [each.name for each in self.shown]
+        return [view.name for view in self.shown]
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[list[Alignment]]:
-        """By each view what an `Aligner` gives."""
-        alone: dict[View, list[Alignment]] = {}
+        """The alignments of all pairs by each view."""
+        by_side: dict[View, list[Alignment]] = {}
         for side, direction in self.directions.items():
-            asked = dict.fromkeys(replace(each, side=side) for each in self.shown if each.side in (None, side))
+            views = dict.fromkeys(replace(view, side=side) for view in self.shown if view.side in (None, side))
             texts = (sources, targets) if side == "forward" else (targets, sources)
-            if asked:
-                alone.update(direction.by_views(list(asked), *texts, first_line=first_line))
-        return [self._of(each, alone) for each in self.shown]
+            if views:
+                by_side.update(direction.by_views(list(views), *texts, first_line=first_line))
+        return [self._joined(view, by_side) for view in self.shown]
 
-    def _of(self, asked: View, alone: Mapping[View, list[Alignment]]) -> list[Alignment]:
-        if asked.side == "backward":
-            return [each.turned() for each in alone[asked]]
-        forward = alone[replace(asked, side="forward")]
-        if asked.side == "forward" or self.join is None:
+    def _joined(self, view: View, by_side: Mapping[View, list[Alignment]]) -> list[Alignment]:
+        if view.side == "backward":
+            return [alignment.turned() for alignment in by_side[view]]
+        forward = by_side[replace(view, side="forward")]
+        if view.side == "forward" or self.join is None:
             return forward
-        backward = alone[replace(asked, side="backward")]
+        backward = by_side[replace(view, side="backward")]
         return [self.join(one, other) for one, other in zip(forward, backward, strict=True)]
 
 
-def one_view(name: str, aligner: Aligner) -> Views:
-    """What an aligner gives, under a name."""
+def one_view(name: str, aligner: PairAligner) -> Views:
+    """The alignments of one aligner as a view of this name."""
     return Views([View(name)], {"forward": OneWay(aligner)})

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt.alignment import Weights
 from nmt.alignment.formats import Alignment
-from nmt.alignment.words import NO_WORD, speaking
+from nmt.alignment.words import NO_WORD, word_indices
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.data.tokenizer import EncodedWords
@@ -59,7 +59,7 @@ class ModelAligner:
             batch_tokens=self.trained.experiment.search.batch_tokens,
         )
         for row, (forward_TS, backward_TS) in zip(rows, between_pieces, strict=True):
-            word_T, word_S = (np.array(speaking(side[row]), dtype=np.int64) for side in (targets, sources))
+            word_T, word_S = (np.array(word_indices(side[row]), dtype=np.int64) for side in (targets, sources))
             speaks_TS = np.ix_(word_T != NO_WORD, word_S != NO_WORD)
             count_I, count_J = (
                 np.bincount(word_of_piece[word_of_piece != NO_WORD], minlength=len(side[row].words))
