@@ -1,4 +1,4 @@
-"""Learns a word aligner from sentence pairs, and teaches a trained model to align."""
+"""Learns a word aligner from sentence pairs, and trains an alignment layer on a model."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from nmt.workflows.prepare import opened
 
 UPDATES = 600
 BATCH_TOKENS = 2048
-"""Of the longer side; with the updates, some two passages through 29,000 pairs of a dozen words. More makes the layer
-better and its mean with the aligner worse: it then repeats what the aligner is wrong about."""
+"""Tokens of the longer side; with the updates, some two epochs of 29,000 pairs of a dozen words. More epochs make the
+layer better and its mean with the aligner worse: it then repeats the aligner's errors."""
 
-TEACHING_PAIRS = 30_000
-"""What the layer is taught with, of a larger corpus every n-th pair."""
+MAX_PAIRS = 30_000
+"""Most pairs that the layer learns from; every n-th pair of a larger corpus."""
 
-LEAST = 0.3
-"""The least geometric mean of both directions' probabilities that makes a link to teach."""
+MIN_LINK = 0.3
+"""The least geometric mean of both directions' probabilities of a link that the layer learns."""
 
 
 def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
@@ -58,8 +58,8 @@ def learn_for_model(
     device: str,
     precision: str,
 ) -> Path:
-    """Learns an aligner from the training pairs of a model's run, or from two files, and teaches an alignment layer on
-    the model with what it finds. Writes both into the run, which is returned."""
+    """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
+    the model with its links. Writes both into the run, which is returned."""
     trained = load_trained(model, overrides, device=device, precision=precision)
     run = run_of(trained.checkpoint)
     if source is None or target is None:
@@ -77,7 +77,7 @@ def learn_for_model(
 
 
 def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
-    """An aligner learnt from lines. Raises InputError where a side has no words."""
+    """Learns an aligner from lines. Raises InputError where a side has no words."""
     log.info(f"aligner  learning from {len(sources):,} pairs")
     with log.progress(description="aligner", unit="iteration") as bar:
         try:
@@ -93,8 +93,8 @@ def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAl
 def learn_layer(
     trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
 ) -> AlignmentLayer:
-    """A layer taught with the links that the aligner finds in lines."""
-    rows = range(0, len(sources), -(-len(sources) // TEACHING_PAIRS))
+    """Trains a layer with the links that the aligner finds in lines."""
+    rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
     linked = _linked_pairs(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
     if not linked:
         raise InputError("there is nothing to learn from: no pair has words on both sides that fit the model")
@@ -127,21 +127,23 @@ def learn_layer(
 def _linked_pairs(
     trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]
 ) -> list[LinkedPair]:
-    """The pieces of each pair with the links between them: those of the words they lie in."""
+    """The pieces of each pair with links between them, those of their words."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
-    found = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
+    matrices = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
     limit = trained.experiment.search.max_source_tokens
     linked_pairs = []
-    for row, (forward_IJ, backward_IJ) in zip(rows, found, strict=True):
+    for row, (forward_IJ, backward_IJ) in zip(rows, matrices, strict=True):
         source, target = sources[row], targets[row]
-        one = trained.tokenizers.source.encode_words(source, text_words(source))
-        other = trained.tokenizers.target.encode_words(target, text_words(target))
-        if not one.ids or not other.ids or max(len(one.ids), len(other.ids)) > limit:
+        source_pieces = trained.tokenizers.source.encode_words(source, text_words(source))
+        target_pieces = trained.tokenizers.target.encode_words(target, text_words(target))
+        lengths = (len(source_pieces.ids), len(target_pieces.ids))
+        if min(lengths) == 0 or max(lengths) > limit:
             continue
-        link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= LEAST).astype(np.float32)
-        linked_pairs.append(LinkedPair(one.ids, other.ids, link_IJ[np.ix_(other.word_of_piece, one.word_of_piece)]))
+        link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= MIN_LINK).astype(np.float32)
+        link_TS = link_IJ[np.ix_(target_pieces.word_of_piece, source_pieces.word_of_piece)]
+        linked_pairs.append(LinkedPair(source_pieces.ids, target_pieces.ids, link_TS))
     return linked_pairs
 
 
@@ -157,9 +159,9 @@ def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[st
 
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two files, which go together. Raises InputError, also where a file holds no word."""
-    both = list(pairs(source, target))
+    """The lines of two parallel files. Raises InputError, also where a file holds no word."""
+    lines = list(pairs(source, target))
     for path, side in ((source, 0), (target, 1)):
-        if not any(pair[side].strip() for pair in both):
+        if not any(pair[side].strip() for pair in lines):
             raise InputError(f"{path}: holds no word to learn from")
-    return [one for one, _ in both], [other for _, other in both]
+    return [one for one, _ in lines], [other for _, other in lines]
