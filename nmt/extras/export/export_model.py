@@ -1,4 +1,4 @@
-"""A trained model in the format of another engine, and the engine for a model."""
+"""Exports a trained model for another engine, and loads the engine of an exported model."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ from nmt.translator.loading import TrainedModel, load_trained
 ExportFormat = Literal["ctranslate2", "onnx"]
 
 SAMPLE = 100
-"""Sentences that are translated with the model and what was made of it."""
+"""Sentences that are translated with the model and with its export."""
 
-LEAST_ALIKE = 0.9
-"""The share of them that must be the same. Where the second best token is as probable as the best, the order in which
-products are summed decides."""
+MIN_EQUAL = 0.9
+"""The least share of equal translations. Where the second best token is as probable as the best, the order of summation
+decides."""
 
 _ABOUT = "nmt.json"
 
 
 class Format(Protocol):
-    """Writes models for another engine, and translates with what it wrote."""
+    """Writes models for another engine, and translates with them."""
 
     use: str
-    """What comes next, for people."""
+    """The next step, for the user."""
 
     def required(self) -> None:
-        """Raises InputError for packages that are not installed."""
+        """Raises InputError where a package is missing."""
 
     def check(self, config: ModelConfig) -> None:
         """Raises InputError for a model that the engine cannot compute."""
 
     def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-        """Writes a model into an empty folder; what there is to say of it beside what is said of any."""
+        """Writes a model into an empty folder; returns what this format adds to ``nmt.json``."""
 
     def greedy(
         self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
     ) -> list[tuple[int, ...]]:
-        """The translations of sources by what was written."""
+        """The translations of sources by an exported model."""
 
 
 class _CTranslate2:
@@ -79,7 +79,7 @@ class _CTranslate2:
         self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
     ) -> list[tuple[int, ...]]:
         written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
-        return [found.tokens for (found,) in written.translate_ids(sources, search)]
+        return [best.tokens for (best,) in written.translate_ids(sources, search)]
 
 
 class _Onnx:
@@ -89,7 +89,7 @@ class _Onnx:
         session.required()
 
     def check(self, config: ModelConfig) -> None:
-        """There is no model that ONNX cannot express."""
+        """ONNX can express every model."""
 
     def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
         graphs = onnx.save(trained.model, folder)
@@ -108,13 +108,13 @@ class _Onnx:
         self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
     ) -> list[tuple[int, ...]]:
         written = OnnxSession(folder, threads=torch.get_num_threads())
-        found: dict[int, tuple[int, ...]] = {}
+        tokens: dict[int, tuple[int, ...]] = {}
         for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
             batch = [sources[row] for row in rows]
             lengths = torch.tensor([len(source) + 1 for source in batch])
             limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
-            found.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
-        return [found[row] for row in range(len(sources))]
+            tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+        return [tokens[row] for row in range(len(sources))]
 
 
 _FORMATS: dict[ExportFormat, Format] = {"ctranslate2": _CTranslate2(), "onnx": _Onnx()}
@@ -122,13 +122,13 @@ _FORMATS: dict[ExportFormat, Format] = {"ctranslate2": _CTranslate2(), "onnx": _
 
 def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, output: Path | None) -> None:
     """Writes a model to a folder, by default ``exported/<format>`` in its run directory, and translates sentences of
-    its validation corpus with both. What stands there is replaced. Raises InputError for a model that the engine cannot
-    compute and for a folder that holds something else."""
+    its validation corpus with both. An earlier export is replaced. Raises InputError for a model that the engine cannot
+    compute and for a folder that holds anything else."""
     chosen = _FORMATS[to]
     chosen.required()
     trained = load_trained(model, overrides, device="cpu", precision="float32")
     chosen.check(trained.experiment.model)
-    folder = output or place(trained, to)
+    folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"--output {folder}: is there and is no export of ours; name another folder")
     unfinished = folder.with_name(f".{folder.name}.unfinished")
@@ -151,8 +151,8 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 
 
-def place(trained: TrainedModel, to: ExportFormat) -> Path:
-    """Where a model is exported to unless one says otherwise."""
+def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
+    """The default folder of a model's export."""
     run = run_of(trained.checkpoint)
     folder = run / EXPORTED / to
     if not folder.resolve().is_relative_to(run):
@@ -161,9 +161,9 @@ def place(trained: TrainedModel, to: ExportFormat) -> Path:
 
 
 def exported_engine(trained: TrainedModel, *, device: str, precision: str) -> CTranslate2Engine:
-    """The engine for a model that has been exported. Raises InputError where no checkpoint or another one has been
-    exported, and for what the model's search asks and CTranslate2 cannot do."""
-    folder, name = place(trained, "ctranslate2"), trained.checkpoint.resolve().name
+    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported, and
+    for a search that CTranslate2 does not support."""
+    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
     engine.required()
     about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
     if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
@@ -180,8 +180,7 @@ def exported_engine(trained: TrainedModel, *, device: str, precision: str) -> CT
 
 
 def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
-    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it
-    is damaged."""
+    """The description of an export. Raises InputError, with a command as ``remedy``, where it is missing or damaged."""
     try:
         about = read_json(folder / _ABOUT)
         if not isinstance(about, dict):
@@ -202,12 +201,12 @@ def _compare(
     theirs = greedy(sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
     log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
-    if same < LEAST_ALIKE * len(sources):
+    if same < MIN_EQUAL * len(sources):
         raise RuntimeError(f"the exported model translates only {same} of {len(sources)} sentences as ours does")
 
 
 def _sample(trained: TrainedModel) -> list[list[int]]:
-    """Sentences of the validation corpus or, where that is no longer there, subwords at random."""
+    """Sentences of the validation corpus or, where that is gone, random subwords."""
     valid, source = trained.experiment.data.valid, trained.tokenizers.source
     texts: Sequence[str] = ()
     if valid is not None:
