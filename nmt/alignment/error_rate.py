@@ -6,7 +6,7 @@ sure and P the possible gold links (P includes S), each summed over all sentence
     precision = |A ∩ P| / |A|
     recall    = |A ∩ S| / |S|
     AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
-    F1        = 2 |A ∩ S| / (|A| + |S|)             on sure links alone: a possible link counts as wrong
+    F1        = 2 |A ∩ S| / (|A| + |S|)             on sure links only: a possible link counts as wrong
 
 Where a denominator is 0: precision is 1 without predicted links, recall is 1 without sure links, and without either
 AER is 0 and F1 is 1.

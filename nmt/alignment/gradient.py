@@ -139,8 +139,7 @@ def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:
 
 @contextmanager
 def _frozen(model: nn.Module) -> Iterator[None]:
-    """No parameter takes part in differentiation: their gradients are not asked for, and ``DeferredLinear`` would keep
-    notes for them."""
+    """Excludes all parameters from differentiation: only the gradient of the embeddings is needed."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in learning:
         parameter.requires_grad_(False)

@@ -4,7 +4,7 @@
     attention:layer3.*       by the mean of these heads
     each:layer3.*            by each of these heads, as a view of its own
     gradient                 the alignment of --method gradient; likewise the other methods
-    backward:attention       the alignment of the second of two models alone; forward: the first
+    backward:attention       the alignment of only the second of two models; forward: the first
     links, backward:links    links from files, of both directions joined or of one
 
 `--view` takes these names, and the page shows them.

@@ -31,17 +31,17 @@ def to_words(
         mass_ij    = mean over pieces t of word i of  sum over pieces s of word j of  weights_ts
         weights_ij = mass_ij / sum over j of mass_ij
 
-    The sum is the probability that a target piece looks at any piece of the word; the mean gives each piece of the
-    target word the same say. `target_word_of_piece_T` and `source_word_of_piece_S` give each piece's word, counted from
+    The sum is the weight of a target piece on all pieces of the word; the mean gives each piece of the target word
+    the same weight. `target_word_of_piece_T` and `source_word_of_piece_S` give each piece's word, counted from
     0, or `NO_WORD` for a piece of no word (end of sentence): such rows and columns are dropped, and the rest of each
-    row is rescaled to sum to 1. A piece that spends most of its weight on the end of the sentence thus has less say.
+    row is rescaled to sum to 1. A piece that spends most of its weight on the end of the sentence thus counts less.
 
     `target_words` and `source_words` are the numbers of words, hence the shape of the result. Every row sums to 1:
 
     - A target word without pieces (the tokenizer may remove a lone control character), or one whose whole weight lies
       on dropped columns, gets the uniform row 1/J: nothing is known about it, and this distribution says so. The rules
       of `nmt.alignment.extract` give no link to a row in which no source word stands out.
-    - A source word without pieces has weight 0 in every other row, as nothing could look at it.
+    - A source word without pieces has weight 0 in every other row, since no piece gets any.
     - With no target words the shape is (0, J), with no source words (I, 0); only there no row can sum to 1.
 
     Raises ValueError when the shapes disagree, a word index is out of range, or a weight is negative or not finite.

@@ -92,7 +92,7 @@ class Piece:
         span: Its span in the text without markup.
         text: The text for the model: the part in ordinary case.
         case: The case of the part.
-        is_translated: False where nothing in it needs translation, so that the model is not asked.
+        is_translated: False where nothing in it needs translation, so that the model does not get it.
     """
 
     span: Span

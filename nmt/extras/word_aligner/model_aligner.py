@@ -46,7 +46,7 @@ class ModelAligner:
     ) -> list[Alignment]:
         """Alignments by a mean of the word aligner's matrices, weighted by ``share``, and of the model's. The model's
         are those of its layer or, where it has attention, the mean of these and the attention. A word without subwords
-        of its own is unknown to the model, and aligned by the word aligner alone."""
+        of its own is unknown to the model, and aligned by the word aligner only."""
         source_words, target_words = ([encoded.words for encoded in side] for side in (sources, targets))
         matrices = self.aligner.matrices(source_words, target_words, first_line=first_line)
         rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids]

@@ -63,7 +63,7 @@ class Subwords(WordUnits):
     """The most probable pieces of a unigram language model (Kudo 2018)."""
 
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
-        """Raises InputError for bytes that are no such model; ``name`` is what they are called."""
+        """Raises InputError for bytes of anything else; ``name`` is the name in the message."""
         super().__init__()
         self._tokenizer = Tokenizer(model, name=name)
 
