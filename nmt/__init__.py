@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from nmt.translator.aligner import LearntAligner
     from nmt.translator.loading import TrainedModel
     from nmt.translator.segmentation import MarkedLine
-    from nmt.translator.translator import EngineName, Parts, Translator
+    from nmt.translator.translator import EngineName, Translator
 
 # A thread that has done its part of a matrix product waits actively for the next one for some 20 microseconds, then
 # sleeps. The default is a thousand: where another program has one of the cores, all threads then wait for a thread that
@@ -50,39 +51,38 @@ def load(
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
     whose precision is then ``precision``. Raises InputError.
     """
-    from nmt.translator import translator
+    import torch
 
-    return translator.load(
-        model,
-        parts(),
-        device=device,
-        precision=precision,
-        overrides=overrides,
-        ensemble=ensemble,
-        engine=engine,
+    from nmt.translator.aligner import Aligner
+    from nmt.translator.loading import load_trained
+    from nmt.translator.translator import Translator, own_engine
+
+    threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
+    if engine == "ctranslate2" and ensemble:
+        raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
+    trained = load_trained(
+        model, overrides, device=device, precision="float32" if engine == "ctranslate2" else precision
     )
+    searcher: Engine
+    if engine == "ctranslate2":
+        from nmt.extras.export.export_model import exported_engine
+
+        searcher = exported_engine(trained, device=device, precision=precision)
+    else:
+        searcher = own_engine(trained, [load_trained(name, device=device, precision=precision) for name in ensemble])
+    aligner = Aligner(trained, trained.experiment.alignment, learnt_aligner)
+    return Translator(trained, trained.experiment.search, aligner, searcher, marked_line, threads)
 
 
-def parts() -> Parts:
-    """The parts of ``nmt.extras`` that a translator may need."""
-    from nmt.translator.translator import Parts
-
-    return Parts(_markup, _learnt_aligner, _exported_engine)
-
-
-def _markup(line: str, stand_in: str | None) -> MarkedLine:
+def marked_line(line: str, stand_in: str | None) -> MarkedLine:
+    """The markup transfer of ``nmt.extras``, for ``search.markup``."""
     from nmt.extras.markup.transfer import transferred_line
 
     return transferred_line(line, stand_in)
 
 
-def _learnt_aligner(trained: TrainedModel) -> LearntAligner:
+def learnt_aligner(trained: TrainedModel) -> LearntAligner:
+    """The word aligner of ``nmt.extras``, for method ``trained``."""
     from nmt.extras.word_aligner.model_aligner import load_model_aligner
 
     return load_model_aligner(trained)
-
-
-def _exported_engine(trained: TrainedModel, device: str, precision: str) -> Engine:
-    from nmt.extras.export.export_model import exported_engine
-
-    return exported_engine(trained, device=device, precision=precision)

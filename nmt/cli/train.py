@@ -59,4 +59,4 @@ def train(
         with importing():
             from nmt.workflows import train as workflow
 
-        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged, parts=nmt.parts())
+        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged, markup=nmt.marked_line)

@@ -54,9 +54,12 @@ class Aligner:
     """Aligns sentence pairs with one model, by forced decoding."""
 
     def __init__(
-        self, trained: TrainedModel, extraction: Extraction, learnt: Callable[[TrainedModel], LearntAligner]
+        self,
+        trained: TrainedModel,
+        extraction: Extraction,
+        learnt: Callable[[TrainedModel], LearntAligner] | None = None,
     ) -> None:
-        """``extraction`` makes links of a soft alignment; ``learnt`` loads what method ``trained`` aligns by."""
+        """``extraction`` makes links of a soft alignment; ``learnt`` loads the aligner of method ``trained``."""
         self.trained = trained
         self.extraction = extraction
         self._learnt = learnt
@@ -71,15 +74,11 @@ class Aligner:
     def methods(self) -> tuple[Method, ...]:
         """The methods of this model: none by attention where it has no attention, ``trained`` where ``nmt aligner`` has
         written into its run."""
-        by_attention: tuple[Method, ...] = ("attention", "shifted-attention")
         run = run_of(self.trained.checkpoint)
-        is_learnt = all((run / name).exists() for name in (ALIGNER, LAYER))
-        return (
-            *(() if self.trained.experiment.model.attention.is_none else by_attention),
-            "gradient",
-            "input-x-gradient",
-            *(("trained",) if is_learnt else ()),
-        )
+        has_attention = not self.trained.experiment.model.attention.is_none
+        methods: tuple[Method, ...] = ("attention", "shifted-attention") if has_attention else ()
+        methods += get_args(GradientMethod)
+        return (*methods, "trained") if all((run / name).exists() for name in (ALIGNER, LAYER)) else methods
 
     def check_method(self, method: Method) -> None:
         """Raises InputError for a method that the model or its precision does not admit."""
@@ -187,6 +186,8 @@ class Aligner:
 
     @cached_property
     def _learnt_aligner(self) -> LearntAligner:
+        if self._learnt is None:
+            raise InputError("--method trained: needs nmt.extras.word_aligner; load the model with nmt.load")
         return self._learnt(self.trained)
 
     def _alignment(

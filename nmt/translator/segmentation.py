@@ -117,7 +117,7 @@ class Segmentation:
         search: SearchConfig,
         lengths: Lengths,
         count: Callable[[str], int],
-        markup: Markup,
+        markup: Markup | None,
         lines: Sequence[str],
         whole: Sequence[bool],
     ) -> None:
@@ -169,7 +169,7 @@ class Segmentation:
         ]
 
     def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
-        marked = self._markup(line, self._search.stand_in) if self._search.markup else PlainLine(line)
+        marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
         if not (self._search.markup or self._search.document or self._is_long(line)):
             return SegmentedLine(marked, (Piece((0, len(line)), line),))
         if is_whole:

@@ -19,10 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal, NoReturn, Protocol
-
-import torch
+from typing import Any, Literal, TypeAlias
 
 from nmt.alignment import Method
 from nmt.alignment.formats import Alignment, Level
@@ -40,9 +37,9 @@ from nmt.search.constrained import Phrase
 from nmt.search.decode import constrains
 from nmt.search.engine import Engine, OwnEngine
 from nmt.search.hypothesis import Hypothesis
-from nmt.translator.aligner import Aligner, LearntAligner
+from nmt.translator.aligner import Aligner
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import TrainedModel, load_trained
+from nmt.translator.loading import TrainedModel
 from nmt.translator.scorer import PairScore, Scorer
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.shortlist import read_shortlist
@@ -55,22 +52,6 @@ USUAL_CHARACTERS = 1000
 subwords of many such lines take memory."""
 
 
-def _not_installed(*_: object) -> NoReturn:
-    raise InputError("this needs a part of nmt.extras that is not installed")
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Parts from outside the core; each is called when a model needs it."""
-
-    markup: Markup = _not_installed
-    """Needed by ``search.markup``."""
-    learnt_aligner: Callable[[TrainedModel], LearntAligner] = _not_installed
-    """Needed by method ``trained``."""
-    exported_engine: Callable[[TrainedModel, str, str], Engine] = _not_installed
-    """Needed by engine ``ctranslate2``, which takes a device and a precision."""
-
-
 @dataclass(frozen=True)
 class Translator:
     """Translates, scores and aligns sentences with one model."""
@@ -80,11 +61,14 @@ class Translator:
     aligner: Aligner
     engine: Engine
     """Finds translations. Scores and alignments come from the model."""
-    markup: Markup
+    markup: Markup | None = None
+    """Needed for ``search.markup``."""
     threads: int = 1
     """Threads that split texts into subwords."""
 
     def __post_init__(self) -> None:
+        if self.search.markup and self.markup is None:
+            raise InputError("search.markup: needs nmt.extras.markup; load the model with nmt.load")
         if self.trained.experiment.model.attention.is_none:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(self.search, key):
@@ -124,6 +108,7 @@ class Translator:
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
         encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths
+        markup = self.markup if self.search.markup else None
         is_plain = not (self.search.markup or self.search.document)
         subwords = self._subwords([text for text in texts if is_plain and len(text) <= USUAL_CHARACTERS])
 
@@ -133,7 +118,7 @@ class Translator:
                 subwords[text] = tokens
             return len(tokens)
 
-        segmentation = Segmentation(self.search, lengths, count, self.markup, texts, whole)
+        segmentation = Segmentation(self.search, lengths, count, markup, texts, whole)
         subwords |= self._subwords([text for text in segmentation.texts if text not in subwords])
         translations = self._translate_sentences(
             segmentation.texts,
@@ -267,54 +252,21 @@ class Translator:
         return iter(texts)
 
 
-class Loader(Protocol):
-    """Loads a translator: ``nmt.load``."""
-
-    def __call__(
-        self,
-        model: str | Path | None = None,
-        *,
-        device: str = "auto",
-        precision: str = "auto",
-        overrides: Sequence[str] = (),
-        ensemble: Sequence[str | Path] = (),
-        engine: EngineName = "nmt",
-    ) -> Translator: ...
+Loader: TypeAlias = Callable[..., Translator]
+"""``nmt.load``, or a function with the same arguments."""
 
 
-def load(
-    model: str | Path | None,
-    parts: Parts,
-    *,
-    device: str,
-    precision: str,
-    overrides: Sequence[str],
-    ensemble: Sequence[str | Path],
-    engine: EngineName,
-) -> Translator:
-    """Loads a translator; see ``nmt.load``."""
-    threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
-    if engine == "ctranslate2":
-        if ensemble:
-            raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
-        trained = load_trained(model, overrides, device=device, precision="float32")
-        chosen = parts.exported_engine(trained, device, precision)
-    else:
-        trained = load_trained(model, overrides, device=device, precision=precision)
-        models = [trained.model]
-        for name in ensemble:
-            other = load_trained(name, device=device, precision=precision)
-            if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
-                raise InputError(
-                    f"{other.checkpoint}: has another vocabulary than {trained.checkpoint}, and an ensemble needs "
-                    f"models of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
-                )
-            models.append(other.model)
-        for member in models:
-            member.settle()
-        searched: Narrowable[Any, Any] = Ensemble(models) if ensemble else trained.model
-        shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
-        chosen = OwnEngine(searched, trained.compute, shortlist)
-    experiment = trained.experiment
-    aligner = Aligner(trained, experiment.alignment, parts.learnt_aligner)
-    return Translator(trained, experiment.search, aligner, chosen, parts.markup, threads)
+def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngine:
+    """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
+    for other in others:
+        if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
+            raise InputError(
+                f"{other.checkpoint}: has another vocabulary than {trained.checkpoint}, and an ensemble needs models "
+                f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
+            )
+    models = [member.model for member in (trained, *others)]
+    for model in models:
+        model.settle()
+    searched: Narrowable[Any, Any] = Ensemble(models) if others else trained.model
+    shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
+    return OwnEngine(searched, trained.compute, shortlist)

@@ -87,7 +87,12 @@ class Workers:
                 yield window, self._options.translate(self._translator, window)
                 continue
             with self._reporting():
-                waiting.append((window, self._submit(self._executor, window)))
+                submitted = (
+                    self._executor.submit(self._options.translate, self._translator, window)
+                    if self._loading is None
+                    else self._executor.submit(_translate, window)
+                )
+                waiting.append((window, submitted))
             # a writer of less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
                 yield self._next(waiting)
@@ -104,11 +109,6 @@ class Workers:
             initializer=_initialize,
             initargs=(self._loading, self._options),
         )
-
-    def _submit(self, executor: Executor, window: Window) -> Future[WindowTranslation]:
-        if self._loading is None:
-            return executor.submit(self._options.translate, self._translator, window)
-        return executor.submit(_translate, window)
 
     def _next(self, waiting: deque[tuple[Window, Future[WindowTranslation]]]) -> tuple[Window, WindowTranslation]:
         window, future = waiting.popleft()

@@ -44,7 +44,8 @@ from nmt.translator.aligner import Aligner
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
 from nmt.translator.loading import TrainedModel, build_model, for_inference
 from nmt.translator.scorer import Scorer
-from nmt.translator.translator import Parts, Translator
+from nmt.translator.segmentation import Markup
+from nmt.translator.translator import Translator
 from nmt.workflows.prepare import PreparedData, prepare
 
 LOCK = ".lock"
@@ -57,13 +58,13 @@ def train(
     device: str = "auto",
     precision: str = "auto",
     skip_damaged: bool = False,
-    parts: Parts | None = None,
+    markup: Markup | None = None,
 ) -> Path:
     """Trains what the experiment describes, or goes on where its run directory stands; returns that directory.
 
     Prepares the corpus first if needed. Where the environment says that this process is one of several, as torchrun has
     it, they train together, and the first one speaks for all. ``skip_damaged`` goes on from the newest checkpoint that
-    is whole, where a newer one is damaged. ``parts`` has what ``search.markup`` needs in validation. Raises InputError
+    is whole, where a newer one is damaged. ``markup`` serves ``search.markup`` in validation. Raises InputError
     for a fault of config, data or environment, for a run directory that another configuration made or another process
     is training in; after saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
@@ -81,12 +82,12 @@ def train(
         _refuse_conflicts(run, experiment)
         chosen = compute(launch.device(device), precision)
         with joined(launch, chosen.device) as processes:
-            _train(experiment, run, chosen, processes, skip_damaged, parts or Parts())
+            _train(experiment, run, chosen, processes, skip_damaged, markup)
     return run
 
 
 def _train(
-    experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool, parts: Parts
+    experiment: Experiment, run: Path, chosen: Compute, processes: Processes, skip_damaged: bool, markup: Markup | None
 ) -> None:
     with processes.first_alone():
         if skip_damaged and processes.is_first:
@@ -111,7 +112,7 @@ def _train(
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
-        validation=_validation(experiment, data, chosen, table, parts),
+        validation=_validation(experiment, data, chosen, table, markup),
         snapshot=_snapshot(experiment, data, chosen),
         announce=table or line,
     )
@@ -221,7 +222,7 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 
 
 def _validation(
-    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None, parts: Parts
+    experiment: Experiment, data: PreparedData, chosen: Compute, table: Table | None, markup: Markup | None
 ) -> Callable[[Seq2Seq[Any, Any]], Mapping[str, float]] | None:
     """Loss, perplexity and accuracy on the valid corpus, and BLEU and chrF where wanted, as ``nmt evaluate`` would have
     them. The table is given the sentence of middle length, as it has been translated."""
@@ -245,8 +246,8 @@ def _validation(
             "accuracy": prediction.accuracy,
         }
         if config.bleu:
-            aligner = Aligner(trained, experiment.alignment, parts.learnt_aligner)
-            translator = Translator(trained, search, aligner, OwnEngine(used, chosen), parts.markup)
+            aligner = Aligner(trained, experiment.alignment)
+            translator = Translator(trained, search, aligner, OwnEngine(used, chosen), markup)
             hypotheses = [translation.text for translation in translator.translate(sources)]
             bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
             measured |= {"bleu": bleu.value, "chrf": chrf.value}
@@ -271,7 +272,7 @@ def _snapshot(
     def write(model: Seq2Seq[Any, Any], path: Path) -> None:
         used = for_inference(model, chosen)
         trained = TrainedModel(experiment.folder, experiment, data.tokenizers, used, chosen, _lengths(data))
-        aligner = Aligner(trained, experiment.alignment, Parts().learnt_aligner)
+        aligner = Aligner(trained, experiment.alignment)
         sources, targets = [text.source for text in texts], [text.target for text in texts]
         found = aligner.align(("attention",), sources, targets, level="subword")["attention"]
         path.parent.mkdir(exist_ok=True)
