@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -41,83 +41,80 @@ decides."""
 _ABOUT = "nmt.json"
 
 
-class Format(Protocol):
-    """Writes models for another engine, and translates with them."""
+@dataclass(frozen=True)
+class Format:
+    """Functions that write models for another engine and translate with them.
+
+    Attributes:
+        use: The next step, for the user.
+        required: Raises InputError where a package is missing.
+        check: Raises InputError for a model that the engine cannot compute.
+        save: Writes a model into an empty folder; returns what this format adds to ``nmt.json``.
+        greedy: The translations of sources by an exported model.
+    """
 
     use: str
-    """The next step, for the user."""
-
-    def required(self) -> None:
-        """Raises InputError where a package is missing."""
-
-    def check(self, config: ModelConfig) -> None:
-        """Raises InputError for a model that the engine cannot compute."""
-
-    def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-        """Writes a model into an empty folder; returns what this format adds to ``nmt.json``."""
-
-    def greedy(
-        self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-    ) -> list[tuple[int, ...]]:
-        """The translations of sources by an exported model."""
+    required: Callable[[], object]
+    check: Callable[[ModelConfig], None]
+    save: Callable[[TrainedModel, Path], Mapping[str, object]]
+    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 
 
-class _CTranslate2:
-    use = "use it with nmt translate --engine ctranslate2"
-
-    def required(self) -> None:
-        engine.required()
-
-    def check(self, config: ModelConfig) -> None:
-        ctranslate2.check(config)
-
-    def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-        ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
-        return {}
-
-    def greedy(
-        self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-    ) -> list[tuple[int, ...]]:
-        written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
-        return [best.tokens for (best,) in written.translate_ids(sources, search)]
+def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
+    return {}
 
 
-class _Onnx:
-    use = "docs/export.md tells how programs use it"
-
-    def required(self) -> None:
-        session.required()
-
-    def check(self, config: ModelConfig) -> None:
-        """ONNX can express every model."""
-
-    def save(self, trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-        graphs = onnx.save(trained.model, folder)
-        trained.tokenizers.save(folder)
-        source, target = ("subwords.model",) * 2
-        if not trained.tokenizers.joint:
-            source, target = "subwords.source.model", "subwords.target.model"
-        return {
-            "subwords": {"source": source, "target": target},
-            "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
-            "heads": trained.model.decoder.head_names,
-            **dataclasses.asdict(graphs),
-        }
-
-    def greedy(
-        self, trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-    ) -> list[tuple[int, ...]]:
-        written = OnnxSession(folder, threads=torch.get_num_threads())
-        tokens: dict[int, tuple[int, ...]] = {}
-        for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
-            batch = [sources[row] for row in rows]
-            lengths = torch.tensor([len(source) + 1 for source in batch])
-            limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
-            tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
-        return [tokens[row] for row in range(len(sources))]
+def _greedy_ctranslate2(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
+    return [best.tokens for (best,) in written.translate_ids(sources, search)]
 
 
-_FORMATS: dict[ExportFormat, Format] = {"ctranslate2": _CTranslate2(), "onnx": _Onnx()}
+def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    graphs = onnx.save(trained.model, folder)
+    trained.tokenizers.save(folder)
+    source, target = ("subwords.model",) * 2
+    if not trained.tokenizers.joint:
+        source, target = "subwords.source.model", "subwords.target.model"
+    return {
+        "subwords": {"source": source, "target": target},
+        "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "heads": trained.model.decoder.head_names,
+        **asdict(graphs),
+    }
+
+
+def _greedy_onnx(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    written = OnnxSession(folder, threads=torch.get_num_threads())
+    tokens: dict[int, tuple[int, ...]] = {}
+    for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
+        batch = [sources[row] for row in rows]
+        lengths = torch.tensor([len(source) + 1 for source in batch])
+        limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
+        tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+    return [tokens[row] for row in range(len(sources))]
+
+
+_FORMATS: dict[ExportFormat, Format] = {
+    "ctranslate2": Format(
+        "use it with nmt translate --engine ctranslate2",
+        engine.required,
+        ctranslate2.check,
+        _save_ctranslate2,
+        _greedy_ctranslate2,
+    ),
+    "onnx": Format(
+        "docs/export.md tells how programs use it",
+        session.required,
+        lambda config: None,  # ONNX can express every model
+        _save_onnx,
+        _greedy_onnx,
+    ),
+}
 
 
 def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, output: Path | None) -> None:
