@@ -63,7 +63,7 @@ class MarkedLine(Protocol):
     def has_markup(self) -> bool: ...
 
     def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """The translation of the whole text, which ``pieces`` make up, with the markup in its place."""
+        """The translation of the whole text, which ``pieces`` make up, with the markup."""
 
 
 Markup: TypeAlias = Callable[[str, str | None], MarkedLine]
@@ -161,8 +161,8 @@ class Segmentation:
             for piece, translation in zip(line.pieces, of_pieces, strict=True)
             if piece.is_translated and piece.text.strip() and translation.text
         ]
-        found = aligner.piece_weights([one for one, _ in pairs], [other for _, other in pairs]) if pairs else []
-        weights = dict(zip(pairs, found, strict=True))
+        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        weights = dict(zip(pairs, aligner.piece_weights(sources, targets) if pairs else [], strict=True))
         return [
             tuple(self._line(line, of_pieces, weights, aligner.extraction) for of_pieces in ranks)
             for line, ranks in zip(self._lines, joined, strict=True)
@@ -273,8 +273,8 @@ def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
 
 
 def _without(text: str, kept: Sequence[Span]) -> str:
-    places = [0, *(place for span in kept for place in span), len(text)]
-    return "".join(text[begin:end] for begin, end in zip(places[::2], places[1::2], strict=True))
+    borders = [0, *(border for span in kept for border in span), len(text)]
+    return "".join(text[begin:end] for begin, end in zip(borders[::2], borders[1::2], strict=True))
 
 
 def _is_wide(character: str) -> bool:

@@ -270,11 +270,11 @@ class _Counts:
         self.jump_J = torch.zeros_like(direction.jump_J)
         self.first_W1 = torch.zeros_like(direction.first_W1)
 
-    def add(self, found: Posterior, target_BT: Tensor) -> None:
+    def add(self, posterior: Posterior, target_BT: Tensor) -> None:
         """Adds the expected numbers of a batch."""
-        self.empty_V1.index_add_(0, target_BT.flatten(), found.empty_BT.flatten().double())
-        self.jump_J.add_(found.jump_J)
-        self.first_W1.add_(found.first_W1)
+        self.empty_V1.index_add_(0, target_BT.flatten(), posterior.empty_BT.flatten().double())
+        self.jump_J.add_(posterior.jump_J)
+        self.first_W1.add_(posterior.first_W1)
 
     def direction(
         self, before: Hmm, agreed_E: Tensor, condition_E: Tensor, condition_tokens: int, *, with_jumps: bool
