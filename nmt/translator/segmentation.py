@@ -170,7 +170,9 @@ class Segmentation:
 
     def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
         marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
-        if not (self._search.markup or self._search.document or self._is_long(line)):
+        if not (self._search.markup or self._search.document) and (
+            self._lengths is None or self._count(line) <= self._lengths.usual
+        ):
             return SegmentedLine(marked, (Piece((0, len(line)), line),))
         if is_whole:
             return SegmentedLine(
@@ -179,9 +181,6 @@ class Segmentation:
         borders = [0, *marked.borders, len(marked.text)]
         spans = [span for begin, end in pairwise(borders) for span in self._spans(marked.text, begin, end)]
         return SegmentedLine(marked, tuple(self._piece(marked, span) for span in _unbroken(spans, marked.kept)))
-
-    def _is_long(self, text: str) -> bool:
-        return self._lengths is not None and self._count(text) > self._lengths.usual
 
     def _spans(self, text: str, begin: int, end: int) -> list[Span]:
         """The pieces of a part of a text; no sentence crosses its borders."""

@@ -88,7 +88,11 @@ class CTranslate2Engine:
         if self._translator.device == "cpu":
             tokens = min(tokens, BATCH_TOKENS)
         batches = length_batches([len(source) for source in sources], tokens)  # as it counts them itself
-        prefix_pieces = [[] for _ in sources] if prefixes is None else [self._pieces(prefix) for prefix in prefixes]
+        prefix_pieces = (
+            [[] for _ in sources]
+            if prefixes is None
+            else [[self._target_pieces[token] for token in prefix] for prefix in prefixes]
+        )
         lengths = torch.tensor([len(source) + 1 for source in sources])
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
         # without end-of-sentence, which counts in ours
@@ -166,9 +170,6 @@ class CTranslate2Engine:
     def _length(self, pieces: Sequence[str]) -> int:
         """The length without end-of-sentence, which a hypothesis at the limit of length does not have."""
         return len(pieces) - (pieces[-1:] == self._end)
-
-    def _pieces(self, tokens: Sequence[int]) -> list[str]:
-        return [self._target_pieces[token] for token in tokens]
 
 
 def _exponent(config: SearchConfig) -> float:

@@ -372,10 +372,11 @@ class _Writer:
                 runs[-1] = (runs[-1][0], unit + 1)
             elif begin <= unit < end:
                 runs.append((unit, unit + 1))
-        return max(runs, key=lambda run: max(self._weight(unit, source_unit) for unit in range(*run)), default=None)
-
-    def _weight(self, unit: int, source_unit: int) -> float:
-        return self._units[unit].weights.sum(source_unit, source_unit + 1)
+        return max(
+            runs,
+            key=lambda run: max(self._units[unit].weights.sum(source_unit, source_unit + 1) for unit in range(*run)),
+            default=None,
+        )
 
     # ------------------------------------------------------------------------------------------- white space
 
@@ -400,13 +401,12 @@ class _Writer:
             if index < last:
                 unit = self._units[index]
                 kept += [len(texts)] if unit.held_by >= 0 else []
-                texts.append(self._spelling(unit))
+                texts.append(
+                    self._items[unit.held_by].text if unit.held_by >= 0 else self._target[unit.begin : unit.end]
+                )
         _set_apart(texts, gaps, kept)
         body = "".join(gap + text for gap, text in zip(gaps, texts, strict=False))
         return self._white_space(0) + body + (self._white_space(last) if last else "")
-
-    def _spelling(self, unit: Unit) -> str:
-        return self._target[unit.begin : unit.end] if unit.held_by < 0 else self._items[unit.held_by].text
 
 
 def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) -> tuple[float, int, int]:

@@ -42,22 +42,17 @@ def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[s
     return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
 
 
-def _check_before_learning(given: Given, written: Written) -> None:
-    """Raises InputError for faults that would otherwise show after minutes."""
-    gold_of(given)
-    if written.output is not None and written.format not in ("png", "svg"):
-        refuse_unwritable(written.output)
-    if written.lexicon is not None:
-        refuse_unwritable(written.lexicon.path, option="--lexicon")
-
-
 def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
     pairs. Raises InputError as ``write_alignments`` does, and for another file than an aligner's."""
     assert given.target is not None
     check_files(given, written, aligner)
     if aligner is None:
-        _check_before_learning(given, written)
+        gold_of(given)  # these faults would otherwise show after minutes
+        if written.output is not None and written.format not in ("png", "svg"):
+            refuse_unwritable(written.output)
+        if written.lexicon is not None:
+            refuse_unwritable(written.lexicon.path, option="--lexicon")
         from nmt.extras.word_aligner.learn import learn_word_aligner, lines_of
 
         word_aligner = learn_word_aligner(*lines_of(given.source, given.target))
