@@ -11,16 +11,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
-    from nmt.translator.translator import load as load
+    from nmt.search.engine import Engine
+    from nmt.translator.aligner import LearntAligner
+    from nmt.translator.loading import TrainedModel
+    from nmt.translator.segmentation import MarkedLine
+    from nmt.translator.translator import EngineName, Translator
 
-# Threads that have done their part of a matrix product look out for the next one for some 20 microseconds, and then
-# sleep. By default they look out for a thousand, and where another program has one of the cores, all wait for a thread
-# that the system has put aside: measured, that takes up to a hundred times as long. Read when PyTorch is imported.
+# A thread that has done its part of a matrix product waits actively for the next one for some 20 microseconds, then
+# sleeps. The default is a thousand: where another program has one of the cores, all threads then wait for a thread that
+# the system has suspended, measured up to a hundred times as long. Read when PyTorch is imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
@@ -28,13 +35,54 @@ __version__ = VERSION
 __all__ = ["__version__", "load"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "load":
-        from nmt.translator.translator import load
+def load(
+    model: str | Path | None = None,
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    overrides: Sequence[str] = (),
+    ensemble: Sequence[str | Path] = (),
+    engine: EngineName = "nmt",
+) -> Translator:
+    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
+    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
+    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
+    whose precision is then ``precision``. Raises InputError.
+    """
+    import torch
+
+    from nmt.translator.aligner import Aligner
+    from nmt.translator.loading import load_trained
+    from nmt.translator.translator import Translator, own_engine
+
+    threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
+    if engine == "ctranslate2" and ensemble:
+        raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
+    trained = load_trained(
+        model, overrides, device=device, precision="float32" if engine == "ctranslate2" else precision
+    )
+    searcher: Engine
+    if engine == "ctranslate2":
+        from nmt.extras.export.export_model import exported_engine
+
+        searcher = exported_engine(trained, device=device, precision=precision)
+    else:
+        searcher = own_engine(trained, [load_trained(name, device=device, precision=precision) for name in ensemble])
+    aligner = Aligner(trained, trained.experiment.alignment, learnt_aligner)
+    return Translator(trained, trained.experiment.search, aligner, searcher, marked_line, threads)
 
 
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+def marked_line(line: str, stand_in: str | None) -> MarkedLine:
+    """The markup transfer of ``nmt.extras``, for ``search.markup``."""
+    from nmt.extras.markup.transfer import transferred_line
+
+    return transferred_line(line, stand_in)
+
+
+def learnt_aligner(trained: TrainedModel) -> LearntAligner:
+    """The word aligner of ``nmt.extras``, for method ``trained``."""
+    from nmt.extras.word_aligner.model_aligner import load_model_aligner
+
+    return load_model_aligner(trained)

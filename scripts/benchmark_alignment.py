@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -266,17 +266,17 @@ def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
 
 def _learner(file: Path) -> Work:
     from nmt.extras.word_aligner.aligner import save_aligner
-    from nmt.extras.word_aligner.learn import learnt
+    from nmt.extras.word_aligner.learn import learn_word_aligner
 
-    return lambda text: save_aligner(learnt(*text), file)
+    return lambda text: save_aligner(learn_word_aligner(*text), file)
 
 
 def _aligner(file: Path) -> Work:
-    from nmt.extras.word_aligner.align import WINDOW_PAIRS, Learned
+    from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
     from nmt.extras.word_aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
-        learned = Learned(load_aligner(file))
+        learned = TextAligner(load_aligner(file))
         return _windowed(learned.align, text, WINDOW_PAIRS)
 
     return work
@@ -287,7 +287,7 @@ def _model_aligner(model: str) -> Work:
     from nmt.workflows.align import WINDOW_PAIRS
 
     translator = nmt.load(model, device="cpu")
-    translator.check_method("trained")
+    translator.aligner.check_method("trained")
 
     def work(text: Text) -> list[str]:
         return _windowed(lambda *both: translator.align(*both, method="trained"), text, WINDOW_PAIRS)
@@ -376,12 +376,12 @@ def _ways(translator: Translator) -> dict[str, Callable[[Translator, Text], list
     def by(method: Method, heads: str | None = None) -> Callable[[Translator, Text], list[Links]]:
         def links(model: Translator, text: Text) -> list[Links]:
             if heads is not None:
-                model = model.extracting(model.extraction.model_copy(update={"heads": heads}))
+                model = replace(model, aligner=model.aligner.with_heads(heads))
             return [each.links for each in model.align(*text, method=method)]
 
         return links
 
-    found = {method: by(method) for method in translator.methods}
+    found = {method: by(method) for method in translator.aligner.methods}
     layers = dict.fromkeys(name.partition(".")[0] for name in translator.trained.model.decoder.head_names)
     ways: dict[str, Callable[[Translator, Text], list[Links]]] = {}
     for method, links in found.items():

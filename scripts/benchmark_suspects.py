@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 from measuring import print_table, report
 
+import nmt
 from nmt.alignment.directions import join
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
 from nmt.extras.inspect.corpus_filter import Kind, length, suspect, unlinked_share, usual_lengths
 from nmt.extras.inspect.corpus_reports import pair_nlls
 from nmt.translator.both_directions import BothDirections
-from nmt.translator.translator import Translator, load
+from nmt.translator.translator import Translator
 
 Fault: TypeAlias = Literal["swapped", "dropped"]
 
@@ -60,8 +61,8 @@ def main() -> None:
     try:
         lines = zip(read_lines(arguments.source), read_lines(arguments.target), strict=False)
         whole = [pair for pair in itertools.islice(lines, arguments.pairs) if all(map(str.strip, pair))]
-        forward = load(arguments.model, precision="float32")
-        backward = None if arguments.reverse is None else load(arguments.reverse, precision="float32")
+        forward = nmt.load(arguments.model, precision="float32")
+        backward = None if arguments.reverse is None else nmt.load(arguments.reverse, precision="float32")
         pairs = spoilt(whole, random.Random(arguments.seed))
         if not any(pair.fault for pair in pairs):
             raise InputError(f"{len(whole)} pairs are too few to spoil 5 % of them twice; give more lines or --pairs")

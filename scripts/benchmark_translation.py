@@ -160,8 +160,8 @@ def _own(
     """What ``nmt translate`` does."""
     import nmt
     from nmt.translator.translator import EngineName
-    from nmt.translator.windows import Wanted, Window
-    from nmt.translator.workers import Loading, Workers
+    from nmt.translator.windows import OutputOptions, Window
+    from nmt.translator.workers import LoadOptions, Workers
     from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
 
     engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
@@ -173,10 +173,10 @@ def _own(
     if engine == "nmt":
         workers, loading, full = (
             threads,
-            Loading(str(translator.trained.checkpoint), overrides, "cpu", precision, ()),
+            LoadOptions(nmt.load, str(translator.trained.checkpoint), overrides, "cpu", precision, ()),
             1,
         )
-    shared = stack.enter_context(Workers(translator, Wanted(), loading, count=workers, full=full, after=1))
+    shared = stack.enter_context(Workers(translator, OutputOptions(), loading, count=workers, full=full, after=1))
 
     def translate(lines: list[str]) -> tuple[list[str], int]:
         size = WINDOW_LINES
@@ -184,7 +184,7 @@ def _own(
             size = -(-len(lines) // (workers * max(round(len(lines) / (workers * SHARED_LINES)), 1)))
         numbered = [Line(number, text, None) for number, text in enumerate(lines, 1)]
         windows = (Window(numbered[start : start + size]) for start in range(0, len(lines), size))
-        answers = [answer for _, answer in shared.answers(windows)]
+        answers = [answer for _, answer in shared.translate(windows)]
         return "".join(each.text for each in answers).splitlines(), sum(each.subwords for each in answers)
 
     return translate

@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from nmt.alignment.error_rate import score
-from nmt.alignment.formats import read_gold, read_pharaoh
+from nmt.alignment.formats import read_gold
+from nmt.alignment.link_files import read_links
 
 CONFIG = Path("configs/de-en.yaml")
 RUN = Path("runs/de-en")
@@ -45,7 +46,10 @@ def main() -> None:
         scored = json.loads(nmt("evaluate", RUN, "--source", source, "--reference", target, "--json"))
         links = OUT / f"{name}.align"
         nmt("align", RUN, "--source", source, "--target", target, "--gold", gold, "--output", links)
-        figures[name] = scored["BLEU"]["value"], 100 * score(list(read_pharaoh(links)), read_gold(gold)).aer
+        figures[name] = (
+            scored["BLEU"]["value"],
+            100 * score([pair.links for pair in read_links(links)], read_gold(gold)).aer,
+        )
     pictures = draw()
     report(figures, pictures, time.monotonic() - started)
 

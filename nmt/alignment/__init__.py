@@ -1,7 +1,7 @@
-"""From attention weights to word alignments: words, links, symmetrization, files, error rate and figures.
+"""Word alignments from attention weights: words, links, symmetrization, files and error rate.
 
-What weighs is on PyTorch: attention (`forced`), gradients (`gradient`), what is learnt (`hmm`, `aligner`, `layer`). All
-else is plain functions of numpy arrays and records, and imports no torch. The conventions, everywhere:
+Soft alignments by attention (`forced`) and gradients (`gradient`) use PyTorch. All other modules are plain functions of
+numpy arrays and records, and import no torch. Conventions:
 
 - A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
   distribution over the source and sums to 1, but where two directions are joined (see `nmt.alignment.directions`).
@@ -25,5 +25,5 @@ Weights: TypeAlias = NDArray[np.floating]
 """A soft alignment: rows are target tokens, columns are source tokens."""
 
 Method: TypeAlias = Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"]
-"""Where a soft alignment comes from: the model's attention when it produces a word, or once it has read it, gradients
-(see `nmt.alignment.gradient`), or what was learnt for it (see `nmt.extras.word_aligner`)."""
+"""The source of a soft alignment: the model's attention when it produces a word, or once it has read it, gradients (see
+`nmt.alignment.gradient`), or an aligner that was learnt for the model (see `nmt.extras.word_aligner`)."""

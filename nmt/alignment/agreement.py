@@ -1,7 +1,7 @@
-"""How far two soft alignments of the same sentence pair agree: rank correlation of their rows.
+"""Agreement of two soft alignments of the same sentence pair: rank correlation of their rows.
 
-Jain & Wallace 2019, "Attention is not Explanation", section 4.1, so compare attention with gradients. They use
-Kendall's correlation; Spearman's and Kendall's are both given here. With s_ij = sign(x_i - x_j), u_ij likewise of y,
+Jain & Wallace 2019, "Attention is not Explanation", section 4.1, compare attention with gradients so. They use
+Kendall's correlation; this module computes Spearman's and Kendall's. With s_ij = sign(x_i - x_j), u_ij likewise of y,
 and r_i and q_i the ranks of x_i and y_i, where equal values share the mean of their ranks,
 
     Spearman   sum_i (r_i - r')(q_i - q') / sqrt(sum_i (r_i - r')^2  sum_i (q_i - q')^2)         r' the mean rank
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class RankCorrelation(NamedTuple):
-    """Of two rows; each from -1, the opposite order, to 1, the same order."""
+    """Correlations of two rows, each from -1, the opposite order, to 1, the same order."""
 
     spearman: float
     kendall: float
@@ -30,10 +30,10 @@ class RankCorrelation(NamedTuple):
 
 @dataclass(frozen=True)
 class Agreement:
-    """Sums over rows, and the means they give. Those of parts add up with ``+``."""
+    """Sums over rows, and their means. The agreements of parts add up with ``+``."""
 
     rows: int = 0
-    """Rows that have a correlation."""
+    """Number of rows that have a correlation."""
     spearman_sum: float = 0.0
     kendall_sum: float = 0.0
 
@@ -56,17 +56,17 @@ class Agreement:
 
 
 def agreement(weights_TS: ArrayLike, other_TS: ArrayLike) -> Agreement:
-    """The correlations of two soft alignments' rows. A row that is constant in either, so that it has no order, has
-    none: a source of one word, or a target word of which nothing is known.
+    """The correlations of two soft alignments' rows. A row that is constant in either has no order and no correlation:
+    a source of one word, or a target word about which nothing is known.
 
     Raises ValueError for matrices of different shapes.
     """
     rows, other_rows = np.asarray(weights_TS), np.asarray(other_TS)
     if rows.shape != other_rows.shape:
         raise ValueError(f"soft alignments of shapes {rows.shape} and {other_rows.shape} are not of one pair")
-    found = [rank_correlation(row, other) for row, other in zip(rows, other_rows, strict=True)]
-    defined = [each for each in found if each is not None]
-    return Agreement(len(defined), sum(each.spearman for each in defined), sum(each.kendall for each in defined))
+    correlations = [rank_correlation(row, other) for row, other in zip(rows, other_rows, strict=True)]
+    defined = [correlation for correlation in correlations if correlation is not None]
+    return Agreement(len(defined), sum(spearman for spearman, _ in defined), sum(kendall for _, kendall in defined))
 
 
 def rank_correlation(x_N: ArrayLike, y_N: ArrayLike) -> RankCorrelation | None:

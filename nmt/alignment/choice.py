@@ -1,11 +1,12 @@
-"""Which heads to align by: those that are sure of where they look, or those that agree with gold links.
+"""Choice of the heads to align by: the heads with the least uncertainty, or with the best error rate on gold links.
 
-Candidates are all heads together, those of each layer, and each head for itself. Without gold links the best one is
-that of the least uncertainty: the entropy of a target piece's weights over the S source pieces as a share of its most,
+Candidates are all heads together, the heads of each layer, and each head alone. The uncertainty of a target piece is
+the entropy of its weights over the S source pieces as a share of the maximum,
 
     u(w) = - sum over s of w_s log w_s / log S      with w_s = weight_s + weight_end / S
 
-where the weight at the end of the sentence, which says nothing, is spread over all pieces; averaged over target pieces.
+where the weight at the end of the sentence, which says nothing, is spread over all pieces; it is averaged over target
+pieces.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from nmt.alignment import Weights
 
 
 def candidates(head_names: Sequence[str]) -> dict[str, list[int]]:
-    """The places of the heads of each pattern: all, each layer where there are several, each head where there are."""
-    found = {"*": list(range(len(head_names)))}
-    for place, name in enumerate(head_names):
+    """The indices of the heads of each pattern: all heads, each layer where there are several, each head."""
+    by_pattern = {"*": list(range(len(head_names)))}
+    for index, name in enumerate(head_names):
         layer, dot, _ = name.partition(".")
         if dot:
-            found.setdefault(f"{layer}.*", []).append(place)
-    for place, name in enumerate(head_names):
-        found[name] = [place]
+            by_pattern.setdefault(f"{layer}.*", []).append(index)
+    for index, name in enumerate(head_names):
+        by_pattern[name] = [index]
     sets: dict[tuple[int, ...], str] = {}
-    for pattern, places in found.items():
-        sets.setdefault(tuple(places), pattern)
-    return {pattern: list(places) for places, pattern in sets.items()}
+    for pattern, indices in by_pattern.items():
+        sets.setdefault(tuple(indices), pattern)
+    return {pattern: list(indices) for indices, pattern in sets.items()}
 
 
 def uncertainty(weights_TS: Weights) -> tuple[float, int]:
-    """The sum of u over target pieces, and their number; the last row and column are the end of the sentence. A
-    source of one piece leaves nothing to be uncertain about, and does not count."""
+    """The sum of u over target pieces, and their number; the last row and column are the end of the sentence. A source
+    of one piece leaves no uncertainty, and does not count."""
     weights_TS = np.asarray(weights_TS, np.float64)
     T, S = weights_TS.shape[0] - 1, weights_TS.shape[1] - 1
     if S < 2:

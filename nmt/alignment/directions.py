@@ -1,4 +1,4 @@
-"""One alignment out of two of the same sentence pair: by a model of each direction.
+"""Joins two alignments of the same sentence pair, by a model of each direction.
 
 With p_ts the weights of the forward model, which translates source to target, and q_st those of the backward one, which
 translates target to source, rows of p being distributions over the source and rows of q over the target:
@@ -7,10 +7,9 @@ translates target to source, rows of p being distributions over the source and r
     soft-mean     link where (p_ts + q_st) / 2 is at least a threshold, 0.25 by default
     soft-product  link where p_ts q_st         is at least a threshold, 0.05 by default
 
-The product is what Liang, Taskar and Klein 2006 ("Alignment by Agreement") make of the posteriors of two directions:
-each asks for the other's consent, where the mean lets one that is certain answer for both. Both matrices lie between 0
-and 1, but their rows need not sum to 1. A word of either side whose joined weights are all equal, as nothing is known
-about it, gets no soft link, unless the other side has but one word.
+Liang, Taskar and Klein 2006 ("Alignment by Agreement") multiply the posteriors of two directions: a link needs both,
+where the mean lets one that is certain decide. Both matrices lie between 0 and 1, but their rows need not sum to 1. A
+word of either side whose joined weights are all equal gets no soft link, unless the other side has only one word.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from nmt.core.errors import InputError
 Symmetrization: TypeAlias = Heuristic | Literal["soft-mean", "soft-product"]
 
 SOFT = {"soft-mean": 0.25, "soft-product": 0.05}
-"""The default threshold of those that judge a matrix."""
+"""Default thresholds of the symmetrizations that join matrices."""
 
 SYMMETRIZATIONS: tuple[str, ...] = (*HEURISTICS, *SOFT)
 
@@ -39,12 +38,11 @@ DEFAULT: Symmetrization = "grow-diag-final-and"
 
 
 class Join(ABC):
-    """A way to make one alignment of two."""
+    """Makes one alignment of two."""
 
     def __call__(self, forward: Alignment, backward: Alignment) -> Alignment:
-        """The alignment of a pair from that of a forward model and that of a backward one, whose source is the pair's
-        target; links that both have are sure. Raises ValueError unless both are at level "word" and of the same words.
-        """
+        """The alignment of a pair from a forward and a backward one, whose source is the pair's target. Common links
+        are sure. Raises ValueError unless both are at level "word" and of the same words."""
         if (forward.level, backward.level) != ("word", "word"):
             raise ValueError("two directions are joined between words")
         if (backward.target_words, backward.source_words) != (forward.source_words, forward.target_words):
@@ -89,7 +87,7 @@ class _JoinWeights(Join):
     threshold: float
 
     def _links(self, forward: Links, backward: Links, weights_TS: Weights) -> Links:
-        # From both sides: a word of either of which nothing is known has equal weights, and gets no link.
+        # From both sides: a word of equal weights, on either side, gets no link.
         rule = Threshold(threshold=self.threshold)
         return symmetrize(rule.links(weights_TS), _swapped(rule.links(weights_TS.T)), "intersection")
 
@@ -110,8 +108,8 @@ class SoftProduct(_JoinWeights):
 
 
 def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
-    """The way of a name. Raises InputError for an unknown one, and for a threshold that it does not have or that is not
-    above 0 and at most 1."""
+    """The symmetrization of a name. Raises InputError for an unknown name, for a threshold where it has none, and for a
+    threshold that is not above 0 and at most 1."""
     if name not in SYMMETRIZATIONS:
         raise InputError(f"unknown symmetrization {name!r}: choose one of {', '.join(SYMMETRIZATIONS)}")
     if name not in SOFT:

@@ -1,4 +1,4 @@
-"""How good links are: alignment error rate, precision and recall against sure and possible gold links.
+"""Alignment error rate, precision and recall of links against sure and possible gold links.
 
 Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models". With A the predicted links, S the
 sure and P the possible gold links (P includes S), each summed over all sentence pairs before anything is divided:
@@ -6,10 +6,10 @@ sure and P the possible gold links (P includes S), each summed over all sentence
     precision = |A ∩ P| / |A|
     recall    = |A ∩ S| / |S|
     AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
-    F1        = 2 |A ∩ S| / (|A| + |S|)             on sure links alone: a possible link counts as wrong
+    F1        = 2 |A ∩ S| / (|A| + |S|)             on sure links only: a possible link counts as wrong
 
-Nothing to find and nothing wrongly found is no error. So where a denominator is 0: precision is 1 without predicted
-links, recall is 1 without sure links, and without either AER is 0 and F1 is 1.
+Where a denominator is 0: precision is 1 without predicted links, recall is 1 without sure links, and without either
+AER is 0 and F1 is 1.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Gold:
         object.__setattr__(self, "possible", self.possible | self.sure)
 
     def turned(self) -> Gold:
-        """The links of the pair the other way round."""
-        return Gold(*(frozenset((target, source) for source, target in each) for each in (self.sure, self.possible)))
+        """The links with source and target exchanged."""
+        return Gold(*(frozenset((target, source) for source, target in links) for links in (self.sure, self.possible)))
 
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """Counts over a corpus, and the rates they give, each a fraction from 0 to 1. Scores of parts add up with `+`."""
+    """Counts over a corpus, and rates from 0 to 1. The scores of parts add up with `+`."""
 
     sentences: int = 0
     predicted: int = 0
@@ -67,17 +67,17 @@ class AlignmentScore:
 
     @property
     def precision(self) -> float:
-        """The part of the predicted links that is at least possible."""
+        """The share of the predicted links that are at least possible."""
         return self.predicted_possible / self.predicted if self.predicted else 1.0
 
     @property
     def recall(self) -> float:
-        """The part of the sure links that is predicted."""
+        """The share of the sure links that are predicted."""
         return self.predicted_sure / self.sure if self.sure else 1.0
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall where both count sure links alone."""
+        """Harmonic mean of precision and recall where both count sure links only."""
         total = self.predicted + self.sure
         return 2 * self.predicted_sure / total if total else 1.0
 
@@ -125,4 +125,6 @@ def score(predicted: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> Alignmen
             f"{len(predicted)} aligned sentence pairs but {len(gold)} gold lines: "
             "give one gold line per pair, an empty one for a pair without links"
         )
-    return sum((score_pair(links, each) for links, each in zip(predicted, gold, strict=True)), AlignmentScore())
+    return sum(
+        (score_pair(links, gold_links) for links, gold_links in zip(predicted, gold, strict=True)), AlignmentScore()
+    )

@@ -1,4 +1,4 @@
-"""From a soft alignment to links: which cells of the matrix count.
+"""Rules that make links of a soft alignment.
 
 Every rule is a frozen configuration with a method `links(weights_TS)`; its `kind` is its name in a config:
 
@@ -37,13 +37,13 @@ Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
 class Rule(Structure):
-    """What every rule has."""
+    """Keys of every rule."""
 
     heads: Annotated[str, Field(min_length=1)] = "*"
-    """Which heads' weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`."""
+    """Heads whose weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`."""
 
     aligner_share: Fraction = 0.5
-    """How much of `--method trained` the aligner says; the rest is the model's."""
+    """Share of the learnt aligner in `--method trained`; the rest is the model's."""
 
 
 class Argmax(Rule):
@@ -121,23 +121,23 @@ class Grow(Rule):
         return self.links_of([weights_TS])[0]
 
     def links_of(self, matrices: Sequence[ArrayLike]) -> list[Links]:
-        """The links of each sentence pair; faster than one after the other, since matrices of one shape go together."""
+        """The links of each sentence pair, faster than one by one: matrices of one shape are computed together."""
         checked = [_checked(weights_TS) for weights_TS in matrices]
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for row, weights_TS in enumerate(checked):
             by_shape.setdefault(weights_TS.shape, []).append(row)
-        found: list[Links] = [()] * len(checked)
+        links_B: list[Links] = [()] * len(checked)
         for rows in by_shape.values():
             weights_BTS = np.stack([checked[row] for row in rows])
-            # A row that knows nothing could still hold the maximum of a column.
+            # A row of equal weights could still hold the maximum of a column.
             counts_BTS = (weights_BTS >= self.threshold) & _stands_out(weights_BTS)
             forward_BTS = _row_best(weights_BTS) & counts_BTS
             backward_BTS = _row_best(weights_BTS.swapaxes(1, 2)).swapaxes(1, 2) & counts_BTS
             differ_B = (forward_BTS != backward_BTS).any(axis=(1, 2)).tolist()
             both = zip(_links_of(forward_BTS), _links_of(backward_BTS), strict=True)
             for row, differ, (forward, backward) in zip(rows, differ_B, both, strict=True):
-                found[row] = symmetrize(forward, backward, "grow-diag-final-and") if differ else forward
-        return found
+                links_B[row] = symmetrize(forward, backward, "grow-diag-final-and") if differ else forward
+        return links_B
 
 
 Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
@@ -154,7 +154,7 @@ def _checked(weights_TS: ArrayLike) -> NDArray[np.float64]:
 
 
 def _stands_out(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Per row, shape (..., T, 1): whether some source word has more weight than another, or is the only one."""
+    """True for a row, (..., T, 1), where some source word has more weight than another or is the only one."""
     *BT, S = weights_TS.shape
     if S <= 1:
         return np.ones((*BT, 1), dtype=np.bool_)

@@ -31,12 +31,12 @@ def forced_weights(
     heads: str = "*",
     shifted: bool = False,
 ) -> list[NDArray[np.float32]]:
-    """For each pair of token ids (without end-of-sentence) its matrix weights_TS, in the order of the pairs.
+    """The matrix weights_TS of each pair of token ids (without end-of-sentence), in the order of the pairs.
 
-    Row t is where the model looks to produce target token t, or, ``shifted``, when it has just read it (Chen et al.
-    2020, "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the last row and column are
-    end-of-sentence's. Rows sum to 1. The heads that the pattern ``heads`` names are averaged (see ``chosen_heads``);
-    the model must have some, and be in eval mode.
+    Row t holds the attention that produces target token t or, ``shifted``, that follows reading it (Chen et al. 2020,
+    "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the last row and column belong to
+    end-of-sentence. Rows sum to 1. The heads that match the pattern ``heads`` are averaged (see ``chosen_heads``); the
+    model must have attention, and be in eval mode.
     """
     assert not model.training
     chosen = chosen_heads(model, heads)
@@ -51,12 +51,12 @@ def forced_weights(
         assert weights_BHTS.shape[1] == len(model.decoder.head_names) > 0, "a model without attention"
         return (weights_BHTS[:, chosen].mean(dim=1),)
 
-    found = in_batches(attention, sources, targets, compute.device, batch_tokens=batch_tokens)
-    return [weights_TS for (weights_TS,) in found]
+    weights = in_batches(attention, sources, targets, compute.device, batch_tokens=batch_tokens)
+    return [weights_TS for (weights_TS,) in weights]
 
 
 def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:
-    """The places of the heads whose names match a shell pattern, such as ``layer3.*``. Raises InputError where none
+    """The indices of the heads whose names match a shell pattern, such as ``layer3.*``. Raises InputError where no head
     does."""
     try:
         return matching(model.decoder.head_names, pattern)
@@ -73,20 +73,20 @@ def in_batches(
     batch_tokens: int,
     with_end: bool = True,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """For each pair of token ids the matrices weights_TS that ``weigh`` gives it, without padding.
+    """The matrices weights_TS that ``weigh`` gives each pair of token ids, without padding.
 
     ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S); without
     their last row and column where ``with_end`` is false.
     """
     end = 0 if with_end else 1
     lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-    found: list[tuple[NDArray[np.float32], ...]] = [()] * len(sources)
+    matrices_B: list[tuple[NDArray[np.float32], ...]] = [()] * len(sources)
     for rows in length_batches(lengths, batch_tokens):
         source_BS, source_length_B = pad([sources[row] for row in rows])
         target_BT, target_length_B = pad([targets[row] for row in rows])
-        weighed = weigh(torch.from_numpy(source_BS).to(device), torch.from_numpy(target_BT).to(device))
-        matrices = [weights_BTS.float().cpu().numpy() for weights_BTS in weighed]
-        for place, row in enumerate(rows):
-            T, S = target_length_B[place] - end, source_length_B[place] - end
-            found[row] = tuple(weights_BTS[place, :T, :S].copy() for weights_BTS in matrices)
-    return found
+        weights = weigh(torch.from_numpy(source_BS).to(device), torch.from_numpy(target_BT).to(device))
+        matrices = [weights_BTS.float().cpu().numpy() for weights_BTS in weights]
+        for index, row in enumerate(rows):
+            T, S = target_length_B[index] - end, source_length_B[index] - end
+            matrices_B[row] = tuple(weights_BTS[index, :T, :S].copy() for weights_BTS in matrices)
+    return matrices_B

@@ -1,11 +1,11 @@
-"""Alignments in files: Pharaoh lines, gold lines, JSON lines and numpy archives; writers that stream, readers for each.
+"""Alignments in files: Pharaoh lines, gold lines, JSON lines and numpy archives; writers that stream, and readers.
 
     pharaoh  one line per sentence pair: `0-0 1-2`, source index first
     gold     the same with sure `3-4` and possible `3p4` links
     jsonl    one JSON object per sentence pair: words, links, tokens and the soft matrix
     npz      one archive for all pairs, read with plain `numpy.load`
 
-A table of links (tsv), and what reads any of these, are in `nmt.alignment.link_files`.
+`nmt.alignment.link_files` has a table of links (tsv), and a reader of links in any format.
 
 A pair with an empty side keeps its place: an empty line, an object with empty lists, a matrix of size 0. Lines end in
 LF (CR LF is read too) and are UTF-8 with or without a byte order mark.
@@ -23,7 +23,7 @@ import tempfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from nmt.alignment import Link, Links, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special
+from nmt.core.files import refuse_special, whole_file
 from nmt.data.sentences import Span
 
 Level: TypeAlias = Literal["word", "subword"]
@@ -52,8 +52,8 @@ class Alignment:
     the tokens are the words at level "word", and the tokenizer's pieces (with the end of the sentence, where the model
     sees it) at level "subword".
 
-    What is not known may be left out: the place of each word in its line, in characters; the score of each link, which
-    at level "word" is its cell of the matrix; and which links are sure, if not all.
+    Optional: the span of each word in its line, in characters; the score of each link, which at level "word" is its
+    cell of the matrix; and the set of sure links, None: all.
 
     Raises ValueError when the matrix does not fit the tokens or a link lies outside its sentence.
     """
@@ -96,7 +96,7 @@ class Alignment:
         return [((source, target), float(self.weights_TS[target, source])) for source, target in links]
 
     def turned(self) -> Alignment:
-        """The same pair with source and target in each other's place."""
+        """The same alignment with source and target exchanged."""
         scores = {(target, source): score for (source, target), score in self.scored_links() if score is not None}
         links = tuple(sorted({(target, source) for source, target in self.links}))
         return Alignment(
@@ -124,16 +124,16 @@ class Alignment:
 
 
 def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
-    """The alignment, at level "word", of a text whose parts are aligned one by one: no part to another."""
-    sources = tuple(word for each in alignments for word in each.source_words)
-    targets = tuple(word for each in alignments for word in each.target_words)
+    """The alignment, at level "word", of a text whose parts are aligned separately, without links between parts."""
+    sources = tuple(word for part in alignments for word in part.source_words)
+    targets = tuple(word for part in alignments for word in part.target_words)
     weights_TS = np.zeros((len(targets), len(sources)))
     links: list[Link] = []
     source, target = 0, 0
-    for each in alignments:
-        T, S = each.weights_TS.shape
-        weights_TS[target : target + T, source : source + S] = each.weights_TS
-        links += [(source + one, target + other) for one, other in each.links]
+    for part in alignments:
+        T, S = part.weights_TS.shape
+        weights_TS[target : target + T, source : source + S] = part.weights_TS
+        links += [(source + one, target + other) for one, other in part.links]
         source, target = source + S, target + T
     return Alignment(sources, targets, tuple(links), weights_TS)
 
@@ -172,8 +172,8 @@ def parse_gold(
     target_length: int | None = None,
     base: int = 0,
 ) -> Gold:
-    """One gold line. `place` ("dev.align:17") names it in errors; lengths, in words, bound the indices where given.
-    `base` is the index that the line gives to the first word.
+    """The links of one gold line. `place` ("dev.align:17") names it in errors; the lengths of the sentences, in words,
+    bound the indices. `base` is the index of the first word.
 
     A link that is written both ways is sure. Raises InputError for a token that is no link or an index out of range.
     """
@@ -209,7 +209,7 @@ def parse_pharaoh(
     source_length: int | None = None,
     target_length: int | None = None,
 ) -> Links:
-    """One Pharaoh line; as `parse_gold`, but a possible link is an error."""
+    """The links of one Pharaoh line. A possible link is an error; else see `parse_gold`."""
     gold = parse_gold(line, place=place, source_length=source_length, target_length=target_length)
     if gold.possible != gold.sure:
         source, target = min(gold.possible - gold.sure)
@@ -218,8 +218,8 @@ def parse_pharaoh(
 
 
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, base: int = 0) -> tuple[Gold, ...]:
-    """A gold file, one line per sentence pair; `lengths` holds the (source, target) lengths of the pairs, in words, and
-    `base` is the index that the file gives to the first word.
+    """The links of a gold file, one line per sentence pair; `lengths` holds the (source, target) lengths of the pairs,
+    in words, and `base` is the index of the first word.
 
     Raises InputError for a malformed line or index, and when the numbers of lines and pairs differ.
     """
@@ -236,12 +236,6 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, b
     )
 
 
-def read_pharaoh(path: Path) -> Iterator[Links]:
-    """The links of each line. Raises InputError for a malformed one."""
-    for number, line in enumerate(text_lines(path), 1):
-        yield parse_pharaoh(line, place=f"{path}:{number}")
-
-
 class AlignmentWriter(ABC):
     """Takes alignments one by one, in order; leaving its `with` block completes the output."""
 
@@ -256,26 +250,15 @@ class AlignmentWriter(ABC):
         return None
 
 
-class PharaohWriter(AlignmentWriter):
-    """Writes one Pharaoh line per alignment to a text stream, which stays the caller's to close."""
+class LineWriter(AlignmentWriter):
+    """Writes the ``line`` of each alignment to a text stream, which stays the caller's to close."""
 
-    def __init__(self, stream: TextIO, base: int = 0) -> None:
+    def __init__(self, stream: TextIO, line: Callable[[Alignment], str]) -> None:
         self._stream = stream
-        self._base = base
+        self._line = line
 
     def write(self, alignment: Alignment) -> None:
-        self._stream.write(pharaoh_line(alignment.links, self._base) + "\n")
-
-
-class GoldWriter(AlignmentWriter):
-    """Writes one gold line per alignment to a text stream, which stays the caller's to close."""
-
-    def __init__(self, stream: TextIO, base: int = 0) -> None:
-        self._stream = stream
-        self._base = base
-
-    def write(self, alignment: Alignment) -> None:
-        self._stream.write(gold_line(alignment.as_gold(), self._base) + "\n")
+        self._stream.write(self._line(alignment) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------------- JSON lines
@@ -284,11 +267,11 @@ _WEIGHT_DECIMALS = 6
 """Rows of 40 words still sum to 1 within 2e-5."""
 
 _LINE_BREAKS = str.maketrans({0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"})
-"""What JSON leaves as it is but some readers take for the end of a line."""
+"""Characters that JSON does not escape but some readers take for the end of a line."""
 
 
 def json_tree(alignment: Alignment) -> dict[str, Any]:
-    """What a JSON object of an alignment holds, keys always the same: see docs/align.md."""
+    """The JSON object of an alignment, without scores, sure links and spans; see docs/align.md."""
     return {
         "source_words": alignment.source_words,
         "target_words": alignment.target_words,
@@ -301,35 +284,30 @@ def json_tree(alignment: Alignment) -> dict[str, Any]:
 
 
 def json_line(tree: object) -> str:
-    """JSON in one line, without newline, whatever a reader takes for a line's end."""
+    """JSON without any character that a reader takes for the end of a line."""
     return json.dumps(tree, ensure_ascii=False, allow_nan=False).translate(_LINE_BREAKS)
 
 
-class JsonlWriter(AlignmentWriter):
-    """Writes one JSON object per alignment and line to a text stream, which stays the caller's to close."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, alignment: Alignment) -> None:
-        scores = [None if score is None else round(score, _WEIGHT_DECIMALS) for _, score in alignment.scored_links()]
-        more = {
-            "scores": scores,
-            "sure": sorted(alignment.as_gold().sure),
-            "source_spans": alignment.source_spans,
-            "target_spans": alignment.target_spans,
-        }
-        self._stream.write(json_line(json_tree(alignment) | more) + "\n")
+def jsonl_line(alignment: Alignment) -> str:
+    """The whole JSON object of an alignment, no newline."""
+    scores = [None if score is None else round(score, _WEIGHT_DECIMALS) for _, score in alignment.scored_links()]
+    more = {
+        "scores": scores,
+        "sure": sorted(alignment.as_gold().sure),
+        "source_spans": alignment.source_spans,
+        "target_spans": alignment.target_spans,
+    }
+    return json_line(json_tree(alignment) | more)
 
 
 def read_jsonl(path: Path) -> Iterator[Alignment]:
-    """The alignments of a file that `JsonlWriter` wrote, one at a time. Raises InputError for any other line."""
+    """The alignments of a file of `jsonl_line`, one at a time. Raises InputError for any other line."""
     for number, line in enumerate(text_lines(path), 1):
         yield parse_json(line, place=f"{path}:{number}")
 
 
 def parse_json(line: str, *, place: str) -> Alignment:
-    """One line of `JsonlWriter`. Raises InputError, which names the `place`, for any other."""
+    """The alignment of a `jsonl_line`. Raises InputError, which names the `place`, for any other line."""
     try:
         record = json.loads(line)
         source_tokens, target_tokens = _texts(record["source_tokens"]), _texts(record["target_tokens"])
@@ -342,8 +320,8 @@ def parse_json(line: str, *, place: str) -> Alignment:
             level=record["level"],
             source_tokens=source_tokens,
             target_tokens=target_tokens,
-            source_spans=None if record.get("source_spans") is None else _spans(record["source_spans"]),
-            target_spans=None if record.get("target_spans") is None else _spans(record["target_spans"]),
+            source_spans=_spans(record.get("source_spans")),
+            target_spans=_spans(record.get("target_spans")),
             scores=None if scores is None or None in scores else tuple(map(float, scores)),
             sure=None if sure is None else frozenset(_pairs(sure)),
         )
@@ -357,40 +335,40 @@ def parse_json(line: str, *, place: str) -> Alignment:
 
 def _pairs(tree: Iterable[tuple[Any, Any]]) -> tuple[tuple[int, int], ...]:
     pairs = tuple((one, other) for one, other in tree)
-    if any(type(each) is not int for pair in pairs for each in pair):
+    if any(type(index) is not int for pair in pairs for index in pair):
         raise ValueError("an index that is no whole number")
     return pairs
 
 
-def _spans(tree: Iterable[tuple[Any, Any]]) -> tuple[Span, ...]:
+def _spans(tree: Iterable[tuple[Any, Any]] | None) -> tuple[Span, ...] | None:
+    if tree is None:
+        return None
     spans = _pairs(tree)
     if any(not 0 <= begin <= end < 1 << 62 for begin, end in spans):
         raise ValueError("a place that ends before it begins")
     return spans
 
 
-_MOST_WEIGHT = 1e30
-"""Rounding takes what is far larger for infinite."""
-
-_ENDS = re.compile(r"[\t\n\r]")
+_MAX_WEIGHT = 1e30
+"""Rounding turns far larger weights into infinity."""
 
 
 def _texts(tree: Any) -> tuple[str, ...]:
-    if not isinstance(tree, list) or not all(isinstance(each, str) for each in tree):
+    if not isinstance(tree, list) or not all(isinstance(word, str) for word in tree):
         raise ValueError("words that are no list of texts")
-    if any(_ENDS.search(each) for each in tree):
+    if any(end in word for word in tree for end in "\t\n\r"):
         raise ValueError("a word with a tab or a line end")
     "".join(tree).encode()  # half of a surrogate pair is no character, and could not be written
     return tuple(tree)
 
 
 def _check_read(alignment: Alignment, source_tokens: tuple[str, ...], target_tokens: tuple[str, ...]) -> None:
-    """Raises ValueError for what a file can say of an alignment, but none has that was written here."""
+    """Raises ValueError for an alignment that these writers never write."""
     if alignment.level not in ("word", "subword"):
         raise ValueError(f"level {alignment.level!r} is neither word nor subword")
     if (alignment.source_tokens, alignment.target_tokens) != (source_tokens, target_tokens):
         raise ValueError("at level word the tokens are the words")
-    if not (np.abs(alignment.weights_TS) < _MOST_WEIGHT).all():
+    if not (np.abs(alignment.weights_TS) < _MAX_WEIGHT).all():
         raise ValueError("a weight that is not finite")
     if alignment.scores is not None and not np.isfinite(alignment.scores).all():
         raise ValueError("a score that is not finite")
@@ -465,18 +443,12 @@ class NpzWriter(AlignmentWriter):
             columns[name].add(np.frombuffer("".join(token + "\n" for token in tokens).encode(), dtype=np.uint8))
 
     def _pack(self) -> None:
-        unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
-        try:
-            with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, column in self._columns.items():
-                    with archive.open(_member(name), "w", force_zip64=True) as member:
-                        column.copy(member)
-                with archive.open(_member("level"), "w") as member:
-                    np.lib.format.write_array(member, np.array(self._level or "word"), allow_pickle=False)
-            unfinished.replace(self._path)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        with whole_file(self._path) as unfinished, zipfile.ZipFile(unfinished, "w") as archive:
+            for name, column in self._columns.items():
+                with archive.open(_member(name), "w", force_zip64=True) as member:
+                    column.copy(member)
+            with archive.open(_member("level"), "w") as member:
+                np.lib.format.write_array(member, np.array(self._level or "word"), allow_pickle=False)
 
 
 class _Column:
@@ -529,7 +501,7 @@ def read_npz(path: Path) -> Iterator[Alignment]:
         raise InputError(f"{path}: not an archive that nmt align --format npz wrote: {error}") from None
 
 
-# The last three are what zipfile raises for encrypted members, unknown compression, and damage that it does not see.
+# zipfile raises the last three for encrypted members, unknown compression, and damage that it does not see.
 _UNREADABLE = (
     OSError, EOFError, ValueError, KeyError, OverflowError, zlib.error, zipfile.BadZipFile, RuntimeError,
     NotImplementedError, struct.error,
@@ -540,7 +512,7 @@ _MOST_DEFLATED = 1032
 
 
 def _member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
-    """What a member holds, where it can be as much as the archive says: else a small file could fill the memory."""
+    """The content of a member. Its claimed size is checked first: else a small file could fill the memory."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         raise ValueError(f"{info.filename} is packed in another way than by deflate")
@@ -551,7 +523,7 @@ def _member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Of a member, which must be of the type and shape that are written. Never unpickles."""
+    """The array of a member, which must have the type and shape that `NpzWriter` writes. Never unpickles."""
     data = _member_bytes(archive, name)
     kind, row_shape = _COLUMNS[name]
     size = np.dtype(kind).itemsize * int(np.prod(row_shape))
@@ -605,7 +577,7 @@ def _unpacked(arrays: dict[str, NDArray[Any]], level: Level) -> Iterator[Alignme
 
 def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
     shapes, words, counts = arrays["shapes"], arrays["word_counts"], arrays["link_counts"]
-    if any(each.size and not 0 <= each.min() <= each.max() < 1 << 31 for each in (shapes, words, counts)):
+    if any(array.size and not 0 <= array.min() <= array.max() < 1 << 31 for array in (shapes, words, counts)):
         raise ValueError("a count that is none")
     lines = {name: np.count_nonzero(arrays[name] == ord("\n")) for name in _TEXTS}
     fits = (
@@ -620,11 +592,11 @@ def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
 
 
 MAX_LINE_BYTES = 64 << 20
-"""The JSON of two sentences of a thousand words each has a fifth of that."""
+"""Limit of a line; the JSON of two sentences of a thousand words each has a fifth of that."""
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Lines split on LF alone; the line number of an invalid byte is named."""
+    """The lines of a file, which end in LF or CR LF. Raises InputError, with the line of an invalid byte."""
     try:
         with path.open("rb") as stream:
             for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):

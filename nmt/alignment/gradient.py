@@ -1,4 +1,4 @@
-"""Soft alignments without attention: how much each source word's embedding changes the score of a given target word.
+"""Soft alignments without attention: the effect of each source word's embedding on the score of a given target word.
 
 With e_s the embedding of source token s that enters the encoder, y_t the given target token and y_<t those before it
 (teacher forcing), row t holds, before it is scaled to sum to 1,
@@ -6,7 +6,7 @@ With e_s the embedding of source token s that enters the encoder, y_t the given 
     gradient           || d log p(y_t | y_<t, e) / d e_s ||      Li et al. 2016, Simonyan et al. 2014
     input-x-gradient   | e_s . d log p(y_t | y_<t, e) / d e_s |  Denil et al. 2014, Ding, Xu & Koehn 2019
 
-`gradient` is how steeply the score can change with the embedding, whichever way it moves. (Li et al. show the absolute
+`gradient` is the steepest change of the score with the embedding, in any direction. (Li et al. show the absolute
 derivative by each of its dimensions, Simonyan et al., section 3, the largest of a pixel's channels; the Euclidean norm
 is one number for all.) `input-x-gradient` is the derivative by a factor 1 that the embedding is multiplied by, or by
 the 1 in the token's one-hot vector: to first order, how much the score would fall if the embedding were 0. Ding et al.
@@ -48,11 +48,11 @@ def gradient_weights(
     methods: Sequence[GradientMethod],
     batch_tokens: int,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """For each pair of token ids (without end-of-sentence) its matrices weights_TS, one for each of ``methods``.
+    """The matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of ``methods``.
 
-    Row t is what target token t depends on; the last row and column are end-of-sentence's. Rows sum to 1; a row without
-    any gradient is uniform. Gradients are taken in the model's precision, once for all methods. The model must be in
-    eval mode and stays as it is, parameters' own gradients included.
+    Row t belongs to target token t; the last row and column belong to end-of-sentence. Rows sum to 1; a row without any
+    gradient is uniform. Gradients are taken in the model's precision, once for all methods. The model must be in eval
+    mode and does not change, nor do the gradients of its parameters.
 
     Time grows with the square of the target's length and with the source's, memory with their product.
     """
@@ -75,7 +75,7 @@ def _saliency(
 ) -> tuple[Tensor, ...]:
     """The weights (B, T, S) of each method: one forward pass, and a backward pass from each step as soon as it is made.
 
-    A step has no later one among its ancestors, so its backward pass is as long as the target so far. Through
+    A step does not depend on later ones, so its backward pass is as long as the target so far. Through
     ``model.forced``, which joins the readouts of all steps, each pass would go through all of them. One backward pass
     over as many copies of the sentence as it has target tokens was slower as well.
     """
@@ -83,16 +83,16 @@ def _saliency(
     embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)
     memory = model.encode_embedded(embedded_BSE, is_pad_BS)
     state, token_B = model.start(memory), model.first_token(len(source_BS), source_BS.device)
-    found: list[list[Tensor]] = [[] for _ in methods]
+    weights: list[list[Tensor]] = [[] for _ in methods]
     for gold_B in target_BT.unbind(dim=1):
         step = model.step(token_B, memory, state)
-        # Sentences do not see each other, so the gradient of the sum holds each one's own.
+        # Sentences are independent, so the gradient of the sum holds the gradient of each.
         score = log_odds(step.logits_NV, gold_B).sum()
         (gradient_BSE,) = torch.autograd.grad(score, embedded_BSE, retain_graph=True)
-        for rows, method in zip(found, methods, strict=True):
+        for rows, method in zip(weights, methods, strict=True):
             rows.append(_distribution(_SIZE[method](embedded_BSE.detach(), gradient_BSE), is_pad_BS))
         state, token_B = step.state, gold_B
-    return tuple(torch.stack(rows, dim=1) for rows in found)
+    return tuple(torch.stack(rows, dim=1) for rows in weights)
 
 
 def log_odds(logits_BV: Tensor, gold_B: Tensor) -> Tensor:
@@ -100,8 +100,8 @@ def log_odds(logits_BV: Tensor, gold_B: Tensor) -> Tensor:
 
     d log p = (1 - p) d log(p / (1 - p)): its gradient is that of log p but for a factor, which scaling a row to sum to
     1 takes away (as it does the factor between log p and p). But where the model is certain, the gradient of log p is
-    lost in rounding, and this one is not. A logit by itself would be another thing: it leaves out what a source word
-    does to the other tokens.
+    lost in rounding, and this one is not. A logit alone would leave out the effect of a source word on the other
+    tokens.
     """
     logits_BV = logits_BV.to(torch.promote_types(logits_BV.dtype, torch.float32))
     gold_B1 = gold_B[:, None]
@@ -125,11 +125,11 @@ _SIZE: dict[GradientMethod, Callable[[Tensor, Tensor], Tensor]] = {
     "gradient": _norm,
     "input-x-gradient": _input_x_gradient,
 }
-"""From embeddings and gradients (B, S, E) to how much each source token counts, (B, S)."""
+"""The size of each source token's effect, (B, S), from embeddings and gradients (B, S, E)."""
 
 
 def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:
-    """Scaled to sum to 1 over S; exactly 0 at padding, and uniform where nothing counts."""
+    """Sizes scaled to sum to 1 over S; exactly 0 at padding, and uniform where all are 0."""
     size_BS = size_BS.masked_fill(is_pad_BS, 0.0)
     # The largest first: a sum of very small numbers may have no exact reciprocal.
     largest_B1 = size_BS.amax(dim=1, keepdim=True)
@@ -139,8 +139,7 @@ def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:
 
 @contextmanager
 def _frozen(model: nn.Module) -> Iterator[None]:
-    """No parameter takes part in differentiation: their gradients are not asked for, and ``DeferredLinear`` would keep
-    notes for them."""
+    """Excludes all parameters from differentiation: only the gradient of the embeddings is needed."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in learning:
         parameter.requires_grad_(False)

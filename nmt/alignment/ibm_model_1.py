@@ -1,4 +1,4 @@
-"""Which target tokens stand for which source tokens: IBM model 1 (Brown et al. 1993, "The Mathematics of Statistical
+"""Translation probabilities of tokens by IBM model 1 (Brown et al. 1993, "The Mathematics of Statistical
 Machine Translation", section 4.1).
 
     p(t | s_1 ... s_S) = 1 / (S + 1) x sum over i = 0 ... S of p(t | s_i)        s_0 the empty word

@@ -1,4 +1,4 @@
-"""Links as a table, and links read from a file of any format that there is: pharaoh, gold, tsv, jsonl or npz.
+"""A table of links, and a reader of links in any format: pharaoh, gold, tsv, jsonl or npz.
 
 A table has a header and one row per link, so that spreadsheets and programs that make TMX or XLIFF can read it:
 
@@ -8,10 +8,10 @@ A table has a header and one row per link, so that spreadsheets and programs tha
     score                      of the link
     kind                       sure or possible
     source_begin, source_end, target_begin, target_end
-                               place of either word in its line, in characters
+                               span of either word in its line, in characters
 
-A pair without links has a row of its own, empty but for the number, so that none gets lost. A cell is empty where
-nothing is known. Nothing is quoted: no word holds a tab or a line end, as both are white space, which parts words.
+A pair without links has one row, empty but for the number. A cell is empty where the value is unknown. Nothing is
+quoted: no word holds a tab or a line end, which are white space and separate words.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ _COLUMNS = (
 _HEADER = "\t".join(_COLUMNS)
 
 MOST_GAP = 1000
-"""Pairs without links, of which a table may say nothing, for each of its lines: a number that is wrong shall not stand
-for a billion of them."""
+"""Most pairs without a row for each line of a table: a wrong number must not mean a billion pairs."""
 
 
 class TsvWriter(AlignmentWriter):
@@ -94,27 +93,27 @@ def _place(spans: Sequence[Span] | None, word: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class PairLinks:
-    """What a file says of one sentence pair."""
+    """The links of one sentence pair in a file."""
 
     place: str
-    """Where it says so: ``links:17``."""
+    """The file and line: ``links:17``."""
     gold: Gold
     """The links, sure and possible."""
     scores: dict[Link, float] = field(default_factory=dict)
     words: dict[Link, tuple[str, str]] = field(default_factory=dict)
-    """The words of links, where the file names them."""
+    """The words of links, where the file has them."""
     places: dict[Link, str] = field(default_factory=dict)
-    """Where the file says so of a link, if it has a line of its own."""
+    """The file and line of each link, where it has a line of its own."""
     alignment: Alignment | None = None
-    """Where the file holds words and matrices."""
+    """The words and the matrix, where the file has them."""
 
     @property
     def links(self) -> Links:
-        """All of them, sorted."""
+        """All links, sorted."""
         return tuple(sorted(self.gold.possible))
 
     def turned(self) -> PairLinks:
-        """With source and target in each other's place."""
+        """The links with source and target exchanged."""
         return PairLinks(
             self.place,
             Gold(frozenset(map(_turned, self.gold.sure)), frozenset(map(_turned, self.gold.possible))),
@@ -126,10 +125,10 @@ class PairLinks:
 
 
 def read_links(path: Path, *, base: int | None = None) -> Iterator[PairLinks]:
-    """The links of each sentence pair, from a file of any format; what it holds tells which it is.
+    """The links of each sentence pair, from a file of any format, which its content tells.
 
-    ``base`` is the index that the file gives to the first word, None: 0. Raises InputError, with file and line, for
-    what is no link, and for a ``base`` of 1 with a jsonl or npz file, which always count from 0.
+    ``base`` is the index of the first word, None: 0. Raises InputError, with file and line, for text that is not a
+    link, and for a ``base`` of 1 with a jsonl or npz file, which always count from 0.
     """
     if _is_archive(path):
         _refuse_base(path, "npz", base)
@@ -155,7 +154,7 @@ def read_links(path: Path, *, base: int | None = None) -> Iterator[PairLinks]:
 
 
 def _is_archive(path: Path) -> bool:
-    if not path.is_file():  # a pipe, whose first bytes must stay, or nothing at all
+    if not path.is_file():  # a pipe, whose first bytes must not be consumed, or a missing file
         return False
     with path.open("rb") as stream:
         return stream.read(4) == b"PK\x03\x04"
@@ -172,7 +171,7 @@ def _of_alignment(place: str, alignment: Alignment) -> PairLinks:
 
 
 def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks]:
-    """Pairs that have no row, as none is after all, have no links."""
+    """The pairs of a table. Pairs without a row have no links."""
     current = _Table(f"{path}:1")
     pair = 0
     for number, line in enumerate(lines, 2):
@@ -181,12 +180,14 @@ def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks
         if len(cells) != len(_COLUMNS):
             raise InputError(f"{place}: {len(cells)} columns, not the {len(_COLUMNS)} that its header names")
         row = dict(zip(_COLUMNS, cells, strict=True))
-        found = _number(place, row, "pair")
-        if found < max(pair, 1):
-            raise InputError(f"{place}: pair {found} after pair {pair}; rows stand in the order of pairs, from 1")
-        if found > MOST_GAP * number:
-            raise InputError(f"{place}: pair {found} in a table of {number} lines so far; pairs are numbered from 1")
-        while pair < found:
+        next_pair = _number(place, row, "pair")
+        if next_pair < max(pair, 1):
+            raise InputError(f"{place}: pair {next_pair} after pair {pair}; rows stand in the order of pairs, from 1")
+        if next_pair > MOST_GAP * number:
+            raise InputError(
+                f"{place}: pair {next_pair} in a table of {number} lines so far; pairs are numbered from 1"
+            )
+        while pair < next_pair:
             if pair:
                 yield current.pair()
             pair += 1

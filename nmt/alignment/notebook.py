@@ -1,6 +1,6 @@
 """Heatmaps of alignments for a notebook: a table of HTML, source words over its columns, target words before its rows.
 
-A cell is as blue as its weight, and says both words and the weight to who points at it; a dot is a link.
+A cell is as blue as its weight; its tooltip has both words and the weight; a dot is a link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from nmt.alignment import Link, Weights
 from nmt.core.notebook import BLUE, background, escape, text
 
 MOST_TOKENS = 60
-"""Of a side that are shown; a table of all pairs of words of two long texts would stop the browser."""
+"""Most tokens of a side that are shown; a table of all word pairs of two long texts would stop the browser."""
 
 _SOURCE = "writing-mode: vertical-rl; transform: rotate(180deg); padding: 4px 2px; text-align: left"
 _TARGET = "padding: 2px 8px; text-align: right"
@@ -19,7 +19,7 @@ _CELL = "min-width: 1.4em; padding: 0; text-align: center; border: 1px solid rgb
 
 
 def heatmap(sources: Sequence[str], targets: Sequence[str], weights_TS: Weights, links: Collection[Link]) -> str:
-    """A picture of the first tokens of both sides; blank where a side is."""
+    """A heatmap of the first tokens of both sides."""
     columns, rows = sources[:MOST_TOKENS], targets[:MOST_TOKENS]
     head = "".join(f'<th style="{_SOURCE}">{text(word)}</th>' for word in columns)
     body = "".join(

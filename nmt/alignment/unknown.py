@@ -1,5 +1,5 @@
-"""Unknown words of a translation, copied from where the model looked (Luong et al. 2015, "Addressing the Rare Word
-Problem in Neural Machine Translation", with attention for their positions)."""
+"""Unknown words of a translation, copied from the most attended source words (Luong et al. 2015, "Addressing the Rare
+Word Problem in Neural Machine Translation", with attention for their positions)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from nmt.data.tokenizer import EncodedWords
 
 UNKNOWN_MARK = "⁇"
-"""What the tokenizer writes for an unknown token (U+2047)."""
+"""The tokenizer's text of an unknown token (U+2047)."""
 
 
 def copied(source: EncodedWords, tokens: Sequence[int], weights_TS: NDArray[np.float32], *, unknown: int) -> list[str]:
-    """For each ``unknown`` token what to write instead: the source piece that got most of its attention, if that is
-    unknown itself, else the whole word that the piece is part of. End-of-sentence, the last column, is not looked at.
-    """
+    """The replacement of each ``unknown`` token: the source piece with most of its attention, if that is unknown
+    itself, else the whole word of the piece. End-of-sentence, the last column, is left out."""
     texts = []
     for time, token in enumerate(tokens):
         if token == unknown:
@@ -28,8 +27,8 @@ def copied(source: EncodedWords, tokens: Sequence[int], weights_TS: NDArray[np.f
 
 
 def with_copies(text: str, copies: Sequence[str]) -> str:
-    """``text`` with its marks of unknown tokens replaced, in order. Text that has other marks beside them, which stood
-    in the vocabulary, is left as it is."""
+    """``text`` with its marks of unknown tokens replaced, in order. A text with more marks than copies, from the
+    vocabulary itself, does not change."""
     parts = text.split(UNKNOWN_MARK)
     if len(parts) != len(copies) + 1:
         return text

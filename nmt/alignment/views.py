@@ -1,13 +1,13 @@
-"""What is looked at side by side, each view by its name.
+"""Views: several alignments of the same pairs, side by side on a page, each with a name.
 
-    attention                what --method attention gives
+    attention                the alignment of --method attention
     attention:layer3.*       by the mean of these heads
-    each:layer3.*            each of these heads for itself
-    gradient                 what --method gradient gives; likewise the other methods
-    backward:attention       of two models, what the second finds alone; forward: the first
-    links, backward:links    links from files, of both directions or of one alone
+    each:layer3.*            by each of these heads, as a view of its own
+    gradient                 the alignment of --method gradient; likewise the other methods
+    backward:attention       the alignment of only the second of two models; forward: the first
+    links, backward:links    links from files, of both directions joined or of one
 
-`--view` takes them, and so names them the page.
+`--view` takes these names, and the page shows them.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from nmt.core.errors import InputError
 Side: TypeAlias = Literal["forward", "backward"]
 
 LINKS = "links"
-"""The method of links that are there already."""
+"""The method of links from files."""
 
 BY_ATTENTION = ("attention", "shifted-attention")
-"""Methods that look at heads."""
+"""Methods that use attention heads."""
 
 _EACH = "each"
 
 
 @dataclass(frozen=True)
 class View:
-    """One way to align: a method, whose heads where it has any, and which of two directions."""
+    """A method, the heads that it uses, and one of two directions."""
 
     method: str
-    """One of a model, or what another kind of aligner calls its own."""
+    """A method of a model, or the name of another kind of aligner."""
     heads: str | None = None
-    """A pattern over the names of heads; None: those of the configuration."""
+    """A pattern over the names of heads; None: the heads of the configuration."""
     each: bool = False
-    """Each head that fits for itself, which makes several views of one."""
+    """One view for each head that fits the pattern."""
     side: Side | None = None
-    """Of two directions the one that is asked alone; None: both, joined."""
+    """One of two directions; None: both, joined."""
 
     @property
     def name(self) -> str:
-        """As it is written."""
+        """The name that `parse_view` reads."""
         method = _EACH if self.each else self.method
         return ":".join(part for part in (self.side, method, self.heads) if part is not None)
 
 
 def parse_view(text: str) -> View:
-    """A view of models. Raises InputError for what is none."""
+    """A view of models. Raises InputError for any other text."""
     side, rest = None, text.split(":")
     if rest[0] in get_args(Side):
         side, rest = cast(Side, rest[0]), rest[1:]
@@ -65,15 +65,15 @@ def parse_view(text: str) -> View:
             raise InputError(f"--view {text}: name heads, such as each:layer3.* or each:*")
         return View("attention", heads[0], each=True, side=side)
     if heads and method not in BY_ATTENTION:
-        unlooked = f"heads are those of attention, which {method} does not look at"
-        raise InputError(f"--view {text}: {unlooked}; leave them out")
+        raise InputError(
+            f"--view {text}: heads are those of attention, which {method} does not look at; leave them out"
+        )
     return View(method, heads[0] if heads else None, side=side)
 
 
 def parse_link_view(text: str) -> View:
-    """A view of links from files. Raises InputError for what is none."""
-    views = (View(LINKS), *(View(LINKS, side=side) for side in get_args(Side)))
-    for each in views:
-        if text == each.name:
-            return each
-    raise InputError(f"--view {text}: of links from files choose one of {', '.join(each.name for each in views)}")
+    """A view of links from files. Raises InputError for any other text."""
+    views = {view.name: view for view in (View(LINKS), *(View(LINKS, side=side) for side in get_args(Side)))}
+    if text not in views:
+        raise InputError(f"--view {text}: of links from files choose one of {', '.join(views)}")
+    return views[text]

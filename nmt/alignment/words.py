@@ -1,4 +1,4 @@
-"""From attention between subwords to attention between words.
+"""Attention between words, from attention between subwords.
 
 Shape suffixes: T target pieces, S source pieces, I target words, J source words, M and N parts of target and source
 pieces.
@@ -31,17 +31,17 @@ def to_words(
         mass_ij    = mean over pieces t of word i of  sum over pieces s of word j of  weights_ts
         weights_ij = mass_ij / sum over j of mass_ij
 
-    The sum is the probability that a target piece looks at any piece of the word; the mean gives each piece of the
-    target word the same say. `target_word_of_piece_T` and `source_word_of_piece_S` give each piece's word, counted from
+    The sum is the weight of a target piece on all pieces of the word; the mean gives each piece of the target word
+    the same weight. `target_word_of_piece_T` and `source_word_of_piece_S` give each piece's word, counted from
     0, or `NO_WORD` for a piece of no word (end of sentence): such rows and columns are dropped, and the rest of each
-    row is rescaled to sum to 1. A piece that spends most of its weight on the end of the sentence thus has less say.
+    row is rescaled to sum to 1. A piece that spends most of its weight on the end of the sentence thus counts less.
 
     `target_words` and `source_words` are the numbers of words, hence the shape of the result. Every row sums to 1:
 
     - A target word without pieces (the tokenizer may remove a lone control character), or one whose whole weight lies
       on dropped columns, gets the uniform row 1/J: nothing is known about it, and this distribution says so. The rules
       of `nmt.alignment.extract` give no link to a row in which no source word stands out.
-    - A source word without pieces has weight 0 in every other row, as nothing could look at it.
+    - A source word without pieces has weight 0 in every other row, since no piece gets any.
     - With no target words the shape is (0, J), with no source words (I, 0); only there no row can sum to 1.
 
     Raises ValueError when the shapes disagree, a word index is out of range, or a weight is negative or not finite.
@@ -57,9 +57,9 @@ def to_words(
     return _rescaled(belongs_IT @ weights_TS @ belongs_JS.T)
 
 
-def speaking(encoded: EncodedWords) -> list[int]:
-    """The word that each piece speaks for, or `NO_WORD`: a piece of punctuation speaks for no word that has letters.
-    The comma after a noun looks at another comma, wherever the noun may look."""
+def word_indices(encoded: EncodedWords) -> list[int]:
+    """The word whose alignment each piece counts for, or `NO_WORD` for a piece of punctuation in a word that has
+    letters: the comma after a noun aligns with another comma, whatever the noun aligns with."""
     pieces = list(zip(encoded.word_of_piece, encoded.written, strict=True))
     has_letters = {word for word, text in pieces if text and not is_punctuation(text)}
     return [NO_WORD if word in has_letters and is_punctuation(text) else word for word, text in pieces]
@@ -77,8 +77,8 @@ class Parts(NamedTuple):
 
 
 def parts(encoded: EncodedWords) -> Parts:
-    """The parts of a sentence's pieces by the characters of words that they cover, each counting the same. A piece that
-    covers none, which normalisation has added, is a part of the word that it belongs to (see `EncodedWords`)."""
+    """The parts of a sentence's pieces, in proportion to the characters of words that they cover. A piece that covers
+    none, which normalisation has added, is a part of the word that it belongs to (see `EncodedWords`)."""
     word_begins, word_ends = np.array(encoded.word_spans, dtype=np.int64).reshape(-1, 2).T
     piece_begins, piece_ends = np.array(encoded.piece_spans, dtype=np.int64).reshape(-1, 2).T
     ends, begins = np.minimum.outer(piece_ends, word_ends), np.maximum.outer(piece_begins, word_begins)
@@ -93,14 +93,14 @@ def parts(encoded: EncodedWords) -> Parts:
 
 
 def to_words_of_parts(weights_TS: ArrayLike, target: Parts, source: Parts) -> NDArray[np.float64]:
-    """As `to_words`, where a piece may lie in several words, as in scripts without spaces:
+    """Attention between words where a piece may lie in several words, as in scripts without spaces:
 
         mass_ij    = sum over parts m of word i, n of word j, of pieces t and s, of  overlap_mn weights_ts
         weights_ij = mass_ij / sum over j of mass_ij
 
-    A piece's weight is shared between its words in proportion to their characters. Where two pieces that look at each
-    other both have several words, their first words belong together and so do their last: overlap_mn is the length that
-    the two parts have in common, with both pieces as long as 1. If no piece has more than one word this is `to_words`.
+    A piece's weight is shared between its words in proportion to their characters. Where two aligned pieces both have
+    several words, their first words belong together and so do their last: overlap_mn is the length that the two parts
+    have in common, with both pieces as long as 1. If no piece has more than one word this is `to_words`.
     """
     weights_TS = np.asarray(weights_TS, dtype=np.float64)
     _check(weights_TS)
@@ -116,7 +116,7 @@ def _check(weights_TS: NDArray[np.float64]) -> None:
 
 
 def _rescaled(mass_IJ: NDArray[np.float64]) -> NDArray[np.float64]:
-    """With rows that sum to 1; one of nothing is uniform."""
+    """The matrix with rows that sum to 1; a row of zeros becomes uniform."""
     total_I1 = mass_IJ.sum(axis=1, keepdims=True)
     words_IJ = np.full_like(mass_IJ, 1 / max(mass_IJ.shape[1], 1))
     np.divide(mass_IJ, total_I1, out=words_IJ, where=total_I1 > 0)

@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import nmt
 from nmt.cli import align_options as of
 from nmt.cli.options import (
     BatchTokens,
@@ -175,13 +176,17 @@ def align(
     if compare:
         from nmt.workflows.compare_alignments import compare as compare_workflow
 
-        compare_workflow(workflow.Models(model, changes, device=device, precision=precision), given, json=json)
+        compare_workflow(
+            workflow.Models(model, changes, device=device, precision=precision), given, json=json, load=nmt.load
+        )
         return
     joined = None
     if reverse is not None:
         joined = workflow.Reverse(reverse, _join(symmetrize, threshold))
         check_model(reverse, changes)
-    workflow.align(workflow.Models(model, changes, joined, device, precision, choose_heads), asked, given, written)
+    workflow.align(
+        workflow.Models(model, changes, joined, device, precision, choose_heads), asked, given, written, nmt.load
+    )
 
 
 def _named(options: Mapping[str, object]) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import nmt
 from nmt.cli.options import (
     BatchTokens,
     Beam,
@@ -175,6 +176,7 @@ def evaluate(
         json=json,
         device=device,
         precision=precision,
+        load=nmt.load,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+import nmt
 from nmt.cli.options import (
     BatchTokens,
     Device,
@@ -64,4 +65,5 @@ def score(
         format=format_,
         device=device,
         precision=precision,
+        load=nmt.load,
     )

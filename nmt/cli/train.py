@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import nmt
 from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
 from nmt.core.memory import gc_paused
 
@@ -63,4 +64,4 @@ def train(
         with gc_paused():
             from nmt.workflows import train as workflow
 
-        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged)
+        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged, markup=nmt.marked_line)

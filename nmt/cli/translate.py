@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+import nmt
 from nmt.cli.options import (
     BatchTokens,
     Beam,
@@ -219,4 +220,5 @@ def translate(
         workers=workers,
         device=device,
         precision=precision,
+        load=nmt.load,
     )

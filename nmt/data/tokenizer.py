@@ -242,7 +242,7 @@ class Tokenizer:
         return stripped
 
     @_sound
-    def decode(self, ids: Iterable[int]) -> str:
+    def detokenize(self, ids: Iterable[int]) -> str:
         """The text of subwords: words with a space between, always one line.
 
         Padding, begin and end are nothing; what is unknown reads ⁇ (U+2047), as a word of its own.
@@ -250,8 +250,8 @@ class Tokenizer:
         return _as_line(self._processor.decode([int(piece_id) for piece_id in ids]))
 
     @_sound
-    def decode_batch(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        """Decodes many sentences, quicker than `decode` does."""
+    def detokenize_batch(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each sentence; faster than `detokenize` one by one."""
         return [_as_line(text) for text in self._processor.decode([list(ids) for ids in sentences], num_threads=1)]
 
     @_sound

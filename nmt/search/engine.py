@@ -17,7 +17,7 @@ from nmt.search.hypothesis import Hypothesis
 class Engine(Protocol):
     """Translates any number of sentences."""
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,
@@ -38,7 +38,7 @@ class OwnEngine:
     compute: Compute
     shortlist: VocabularyReducer | None = None
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,

@@ -92,7 +92,7 @@ class Trainer:
         self.position = Position()
         self.standing = BestValidation()
         self.interruption = Interrupted()
-        self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.decode)
+        self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.detokenize)
         self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._announce = announce

@@ -1,4 +1,4 @@
-"""Two models, one of each direction, that align together.
+"""Alignment by two models, one of each direction.
 
 >>> import nmt
 >>> from nmt.alignment.directions import join
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nmt.alignment import Method
 from nmt.alignment.directions import Join
@@ -22,20 +23,22 @@ from nmt.translator.find_run import run_of
 from nmt.translator.translator import Translator
 
 
+@dataclass(frozen=True)
 class BothDirections:
-    """Aligns sentence pairs with a model that translates source to target and one that translates target to source."""
+    """Aligns sentence pairs with a model that translates source to target and one that translates target to source.
+    Raises InputError where both are of one run, which translates in one direction only."""
 
-    def __init__(self, forward: Translator, backward: Translator, join: Join) -> None:
-        """Raises InputError where both are of one run, which translates but one way."""
-        forward_run, backward_run = (run_of(each.trained.checkpoint) for each in (forward, backward))
-        if forward_run == backward_run:
+    forward: Translator
+    backward: Translator
+    join: Join
+
+    def __post_init__(self) -> None:
+        forward, backward = self.forward.trained.checkpoint, self.backward.trained.checkpoint
+        if run_of(forward) == run_of(backward):
             raise InputError(
-                f"{backward.trained.checkpoint}: is of the same run as the forward model; "
+                f"{backward}: is of the same run as the forward model; "
                 "name one that translates the target to the source"
             )
-        self.forward = forward
-        self.backward = backward
-        self.join = join
 
     def align(
         self,
@@ -46,8 +49,7 @@ class BothDirections:
         first_line: int = 1,
         text: bool = False,
     ) -> Results[Alignment]:
-        """One alignment between words for each pair; ``text`` as in `Translator.align`. Raises InputError for what that
-        of either model raises it for; the subwords of both may differ."""
+        """One alignment between words for each pair; see `Translator.align`. The subwords of the models may differ."""
         forward = self.forward.align(sources, targets, method=method, first_line=first_line, text=text)
         backward = self.backward.align(targets, sources, method=method, first_line=first_line, text=text)
         return Results(self.join(one, other) for one, other in zip(forward, backward, strict=True))

@@ -1,4 +1,4 @@
-"""Finds what a user calls a model. Free of torch, so that a wrong name is told at once."""
+"""Finds the run or checkpoint that a user names. Imports no torch, so that a wrong name is reported at once."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from nmt.core.files import naming
 from nmt.training import folders
 
 RUNS = Path("runs")
-"""Where a run is looked for that the user has not named."""
+"""The folder of runs that need not be named."""
 
 ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
-"""What ``nmt aligner`` leaves in a run directory."""
+"""The files of ``nmt aligner`` in a run directory."""
 
 SHORTLIST = "shortlist.safetensors"
-"""What ``nmt shortlist`` leaves there."""
+"""The file of ``nmt shortlist`` there."""
 
 EXPORTED = "exported"
-"""The folder there that ``nmt export`` makes, with one for each format."""
+"""The folder of ``nmt export`` there, with one for each format."""
 
 ORDER = ".order"
-"""Holds a number that is greater in a run that was trained later than another one beside it."""
+"""Holds a number; a run that was trained later than another one beside it has a greater number."""
 
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The checkpoint folder that a user means; see ``nmt.translator.loading.load_trained``."""
-    found = find(model, overrides)
-    return found if is_checkpoint(found) else _of_run(found)
+    """The checkpoint folder that a user names; see ``nmt.translator.loading.load_trained``."""
+    path = find(model, overrides)
+    return path if is_checkpoint(path) else _of_run(path)
 
 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The run directory or checkpoint folder that a user means. Raises InputError where there is none, and where a
-    newer release has written it."""
-    found = _find(model, overrides)
-    newest = found if is_checkpoint(found) else folders.latest(found)
+    """The run directory or checkpoint folder that a user names. Raises InputError where there is none, and where
+    a newer release has written it."""
+    path = _find(model, overrides)
+    newest = path if is_checkpoint(path) else folders.latest(path)
     if newest is not None:
         folders.refuse_newer(newest)
-    return found
+    return path
 
 
 def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
@@ -68,25 +68,24 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a folder, or what a link leads to, is a checkpoint or an average of some."""
+    """True for a folder, or a link to one, that is a checkpoint or an average of some."""
     return (path / folders.MODEL).exists()
 
 
 def run_of(checkpoint: Path) -> Path:
-    """The run directory that a checkpoint stands in."""
+    """The run directory of a checkpoint."""
     return checkpoint.resolve().parent.parent
 
 
 def typed(model: str | None, checkpoint: Path) -> str:
-    """How a user who has named ``model``, and got this checkpoint of it, may name it in the next command."""
+    """A name of the model for the next command, where ``model``, as the user typed it, has given this checkpoint."""
     return shlex.quote(model if model is not None and Path(model).expanduser().is_dir() else str(run_of(checkpoint)))
 
 
 def note_training(run: Path) -> None:
-    """Notes that this run is now the last that was trained of those beside it: by a number that is greater than theirs,
-    and by no clock, which may be set back."""
-    place = run.absolute()
-    others = max((_order(note.parent) for note in place.parent.glob(f"*/{ORDER}") if note.parent != place), default=0)
+    """Marks this run as trained after all runs beside it, by a number greater than theirs. A clock may be set back."""
+    folder = run.absolute()
+    others = max((_order(note.parent) for note in folder.parent.glob(f"*/{ORDER}") if note.parent != folder), default=0)
     if _order(run) <= others:
         beside = run / f"{ORDER}.unfinished"
         with naming(beside):
@@ -102,14 +101,14 @@ def _order(run: Path) -> int:
 
 
 def _last_run() -> Path:
-    found = [link.parent for link in RUNS.glob("*/latest") if (link.parent / experiments.FILE).exists()]
-    if not found:
+    runs = [link.parent for link in RUNS.glob("*/latest") if (link.parent / experiments.FILE).exists()]
+    if not runs:
         raise InputError(f"no trained model under {RUNS}/; train one with nmt train, or name a run directory")
-    last = max(map(_order, found))
-    found = sorted(run for run in found if _order(run) == last)
-    if len(found) > 1:
-        raise InputError(f"{RUNS}/: cannot be told which of {', '.join(map(str, found))} was trained last; name one")
-    return found[0]
+    last = max(map(_order, runs))
+    runs = sorted(run for run in runs if _order(run) == last)
+    if len(runs) > 1:
+        raise InputError(f"{RUNS}/: cannot be told which of {', '.join(map(str, runs))} was trained last; name one")
+    return runs[0]
 
 
 def _of_run(run: Path) -> Path:

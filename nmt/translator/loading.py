@@ -1,4 +1,4 @@
-"""From what a user calls a model to one that translates."""
+"""Loads a trained model for use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.pieces import Lengths
-from nmt.data.tokenizer import TokenizerPair
+from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
+from nmt.data.words import text_words
 from nmt.experiment import Experiment
 from nmt.extras.accel.optimize import optimize, register
 from nmt.models.build import build
@@ -26,8 +27,8 @@ from nmt.translator.find_run import find_checkpoint, run_of
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A trained model with all that is needed to use it."""
+class TrainedModel:
+    """A trained model with its tokenizers, configuration and device."""
 
     checkpoint: Path
     experiment: Experiment
@@ -35,17 +36,41 @@ class Trained:
     model: Seq2Seq[Any, Any]
     compute: Compute
     lengths: Lengths
-    """Of the sentences that it was trained on."""
+    """Lengths of the sentences that it was trained on."""
+
+    def encode_pairs(
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool = False
+    ) -> list[tuple[EncodedWords, EncodedWords]]:
+        """The subwords and words of sentence pairs; ``text`` as in ``nmt.translator.aligner.Aligner.align``. Raises
+        InputError for different numbers of sources and targets, and for a side of more subwords than
+        ``search.max_source_tokens``; ``first_line`` is the first pair's number."""
+        if len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
+        encoded = [
+            [tokenizer.encode_words(line, text_words(line) if text else None) for line in lines]
+            for tokenizer, lines in sides
+        ]
+        pairs = list(zip(*encoded, strict=True))
+        limit = self.experiment.search.max_source_tokens
+        for number, pair in enumerate(pairs, first_line):
+            longest = max(len(side.ids) for side in pair)
+            if longest > limit:
+                raise InputError(
+                    f"line {number}: {longest} subwords are more than search.max_source_tokens ({limit}); split the "
+                    "line, or raise the limit with --set"
+                )
+        return [(source, target) for source, target in pairs]
 
 
 def load_trained(
     model: str | Path | None, overrides: Sequence[str] = (), *, device: str = "auto", precision: str = "auto"
-) -> Trained:
+) -> TrainedModel:
     """Loads a model for use.
 
     ``model`` is a run directory (its best checkpoint, or the latest before the first validation), a checkpoint folder,
     or the config that trained it; None is the run under ``runs/`` that trained last. ``overrides`` change the run's
-    config. Raises InputError for whatever is missing, damaged or does not belong together.
+    config. Raises InputError for files that are missing, damaged or of different models.
     """
     folder = find_checkpoint(model, overrides)
     run = run_of(folder)
@@ -64,13 +89,13 @@ def load_trained(
     with without_init():
         built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
-    most = experiment.data.filters.max_length  # all that is known of a run from before lengths were noted
+    most = experiment.data.filters.max_length  # older runs have no record of their lengths
     lengths = folders.read_lengths(run) or Lengths(usual=most, longest=most)
-    return Trained(folder, experiment, tokenizers, for_inference(built.to(chosen.device), chosen), chosen, lengths)
+    return TrainedModel(folder, experiment, tokenizers, for_inference(built.to(chosen.device), chosen), chosen, lengths)
 
 
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
-    """A new model of an experiment for its vocabularies."""
+    """A new model with the configuration of an experiment and the sizes of its vocabularies."""
     return build(
         experiment.model,
         source_tokens=tokenizers.source.size,

@@ -1,125 +1,189 @@
-"""Lines in pieces that a model can translate, and the translations of pieces as lines again.
+"""Lines cut into pieces that a model can translate, and the translations of pieces joined to lines.
 
-A line is a ``Passage``: its pieces, each translated by itself, with the white space between them. It has one piece,
-the line as it stands, unless it is running text (``search.document``), too long (``search.split_longer_than``) or has
-markup (``search.markup``), which is taken out before and put back into the whole.
+A line has one piece, the line itself, unless it is running text (``search.document``), too long
+(``search.split_longer_than``) or has markup (``search.markup``), which is removed before and put back into the
+translation of the line.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
-
-import numpy as np
+from typing import Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
 from nmt.data.casing import Case, case_of, is_usual, put_back, to_ordinary
 from nmt.data.pieces import Lengths, halved, split_long
 from nmt.data.sentences import Span, sentence_spans
-from nmt.extras.markup.markup import Marked, extract
-from nmt.extras.markup.text_spans import PieceWeights, to_units, units, with_links
-from nmt.extras.markup.transfer import Look, Unit, restore
 from nmt.search.config import SearchConfig
+from nmt.translator.aligner import Aligner, PieceWeights
 from nmt.translator.translation import Translation
 
 T = TypeVar("T")
 
-Weigh = Callable[[Sequence[str], Sequence[str]], list[PieceWeights]]
-"""The alignments of sources with their targets."""
+
+@dataclass(frozen=True)
+class PieceTranslation:
+    """A piece of a line and its translation.
+
+    Attributes:
+        span: The piece's span in the line without markup.
+        begin: The offset of the translation in that of the line.
+        text: The translation.
+        is_translated: False where the text is the piece itself.
+        weights: The soft alignment of the piece with its translation; None where there is none.
+    """
+
+    span: Span
+    begin: int
+    text: str
+    is_translated: bool
+    weights: PieceWeights | None
+
+
+class MarkedLine(Protocol):
+    """A line without its markup, which puts the markup into a translation.
+
+    Attributes:
+        text: The text for the model.
+        kept: Spans of the text that stay as they are.
+        borders: Offsets in the text that no sentence crosses, in order.
+        has_markup: True where something was removed or is kept.
+    """
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def kept(self) -> Sequence[Span]: ...
+    @property
+    def borders(self) -> Sequence[int]: ...
+    @property
+    def has_markup(self) -> bool: ...
+
+    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
+        """The translation of the whole text, which ``pieces`` make up, with the markup."""
+
+
+Markup: TypeAlias = Callable[[str, str | None], MarkedLine]
+"""Removes the markup of a line; the second argument is ``search.stand_in``."""
+
+
+@dataclass(frozen=True)
+class PlainLine:
+    """A line that is not searched for markup."""
+
+    text: str
+    kept: tuple[Span, ...] = ()
+    borders: tuple[int, ...] = ()
+    has_markup: bool = False
+
+    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
+        """The translation itself."""
+        return translation
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a passage.
+    """A part of a line.
 
     Attributes:
-        span: Where it stands in the plain text.
-        given: What the model is given: the same in ordinary case.
-        case: Which case it is in.
-        is_translated: Whether there is anything to translate, so that the model is asked at all.
+        span: Its span in the text without markup.
+        text: The text for the model: the part in ordinary case.
+        case: The case of the part.
+        is_translated: False where nothing in it needs translation, so that the model does not get it.
     """
 
     span: Span
-    given: str
+    text: str
     case: Case = "ordinary"
     is_translated: bool = True
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A line: what is left of it without markup, and the pieces of that, in order."""
+class SegmentedLine:
+    """A line without markup, and its pieces in order."""
 
-    marked: Marked
+    marked: MarkedLine
     pieces: tuple[Piece, ...]
 
 
-class Passages:
-    """Lines as passages, and translations of their pieces as translations of lines."""
+class Segmentation:
+    """Lines as pieces, and translations of the pieces as translations of the lines."""
 
     def __init__(
         self,
         search: SearchConfig,
-        extraction: Extraction,
         lengths: Lengths,
         count: Callable[[str], int],
+        markup: Markup | None,
         lines: Sequence[str],
         whole: Sequence[bool],
     ) -> None:
-        """``count`` says how many subwords a text has. Lines that are to be translated as a ``whole`` are one piece
-        each, and keep their case."""
+        """``count`` gives the number of subwords of a text. A line that is to be translated as a ``whole`` has one
+        piece, and keeps its case."""
         self._search = search
-        self._extraction = extraction
         self._count = count
+        self._markup = markup
         limit = search.split_longer_than
         self._lengths = lengths if limit == "trained" else None if limit is None else Lengths(limit, limit)
-        self._passages = [self._passage(line, each) for line, each in zip(lines, whole, strict=True)]
-        self.pieces = [piece.given for passage in self._passages for piece in passage.pieces if piece.is_translated]
-        """What is to be translated, line by line."""
+        self._lines = [self._segmented(line, is_whole) for line, is_whole in zip(lines, whole, strict=True)]
+        self.texts = [piece.text for line in self._lines for piece in line.pieces if piece.is_translated]
+        """The texts to translate, line by line."""
 
-    def of_line(self, values: Sequence[T]) -> list[T]:
-        """For each of the pieces the value of its line."""
+    def per_piece(self, values: Sequence[T]) -> list[T]:
+        """The value of its line for each of ``texts``."""
         return [
             value
-            for value, passage in zip(values, self._passages, strict=True)
-            for piece in passage.pieces
+            for value, line in zip(values, self._lines, strict=True)
+            for piece in line.pieces
             if piece.is_translated
         ]
 
-    def joined(self, found: Sequence[Sequence[Translation]], weigh: Weigh) -> list[tuple[Translation, ...]]:
-        """The translations of each line, from those of ``pieces``: as many as the piece has that has most, the first of
-        all pieces together, then the second. A piece that has fewer gives its last one again."""
-        translations = iter(found)
-        lines = []
-        for passage in self._passages:
+    def join(self, translations: Sequence[Sequence[Translation]], aligner: Aligner) -> list[tuple[Translation, ...]]:
+        """The translations of each line, from those of ``texts``, best first. A line has as many as its piece with the
+        most; a piece with fewer repeats its last one. ``aligner`` says where markup belongs."""
+        remaining = iter(translations)
+        joined: list[list[list[Translation]]] = []
+        for line in self._lines:
             of_pieces = [
-                next(translations) if piece.is_translated else (Translation(piece.given, 0.0, 0.0),)
-                for piece in passage.pieces
+                next(remaining) if piece.is_translated else (Translation(piece.text, 0.0, 0.0),)
+                for piece in line.pieces
             ]
             ranks = max(map(len, of_pieces), default=1)
-            lines.append([[each[min(rank, len(each) - 1)] for each in of_pieces] for rank in range(ranks)])
-        return self._restored(lines, weigh)
+            joined.append([[ranked[min(rank, len(ranked) - 1)] for ranked in of_pieces] for rank in range(ranks)])
+        pairs = [
+            (piece.text, translation.text)
+            for line, ranks in zip(self._lines, joined, strict=True)
+            if line.marked.has_markup
+            for of_pieces in ranks
+            for piece, translation in zip(line.pieces, of_pieces, strict=True)
+            if piece.is_translated and piece.text.strip() and translation.text
+        ]
+        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        weights = dict(zip(pairs, aligner.piece_weights(sources, targets) if pairs else [], strict=True))
+        return [
+            tuple(self._line(line, of_pieces, weights, aligner.extraction) for of_pieces in ranks)
+            for line, ranks in zip(self._lines, joined, strict=True)
+        ]
 
-    # ------------------------------------------------------------------------------------------- line to pieces
-
-    def _passage(self, line: str, whole: bool) -> Passage:
-        marked = extract(line, self._search.stand_in) if self._search.markup else Marked(line, ())
-        if not (self._search.markup or self._search.document or self._is_long(line)):
-            return Passage(marked, (Piece((0, len(line)), line),))
-        if whole:
-            return Passage(marked, tuple(Piece(span, marked.text[slice(*span)]) for span in _stripped(marked.text)))
+    def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
+        marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
+        if not (self._search.markup or self._search.document) and (
+            self._lengths is None or self._count(line) <= self._lengths.usual
+        ):
+            return SegmentedLine(marked, (Piece((0, len(line)), line),))
+        if is_whole:
+            return SegmentedLine(
+                marked, tuple(Piece(span, marked.text[slice(*span)]) for span in _stripped(marked.text))
+            )
         borders = [0, *marked.borders, len(marked.text)]
         spans = [span for begin, end in pairwise(borders) for span in self._spans(marked.text, begin, end)]
-        return Passage(marked, tuple(self._piece(marked, span) for span in _unbroken(spans, marked.kept)))
-
-    def _is_long(self, text: str) -> bool:
-        return self._lengths is not None and self._count(text) > self._lengths.usual
+        return SegmentedLine(marked, tuple(self._piece(marked, span) for span in _unbroken(spans, marked.kept)))
 
     def _spans(self, text: str, begin: int, end: int) -> list[Span]:
-        """The pieces of a part of a text that no sentence reaches over."""
+        """The pieces of a part of a text; no sentence crosses its borders."""
         part = text[begin:end]
         if self._search.document:
             spans = sentence_spans(part)
@@ -132,7 +196,7 @@ class Passages:
             spans = _stripped(part)
         return [(begin + first, begin + last) for first, last in spans]
 
-    def _piece(self, marked: Marked, span: Span) -> Piece:
+    def _piece(self, marked: MarkedLine, span: Span) -> Piece:
         begin, end = span
         text = marked.text[begin:end]
         if not self._search.markup:
@@ -141,87 +205,44 @@ class Passages:
         if kept and not any(character.isalpha() for character in _without(text, kept)):
             return Piece(span, text, is_translated=False)
         case = case_of(text, kept)
-        given = text if case == "ordinary" else to_ordinary(text, self._count, kept)
-        return Piece(span, text) if is_usual(text, given) else Piece(span, given, case)
-
-    # ------------------------------------------------------------------------------------------- pieces to line
-
-    def _restored(self, lines: Sequence[Sequence[list[Translation]]], weigh: Weigh) -> list[tuple[Translation, ...]]:
-        """The translations of pieces together, with what was taken out of the lines."""
-        pairs = [
-            (piece.given, translation.text)
-            for passage, ranks in zip(self._passages, lines, strict=True)
-            if passage.marked.items
-            for of_pieces in ranks
-            for piece, translation in zip(passage.pieces, of_pieces, strict=True)
-            if piece.is_translated and piece.given.strip() and translation.text
-        ]
-        found = weigh([one for one, _ in pairs], [other for _, other in pairs]) if pairs else []
-        weights = dict(zip(pairs, found, strict=True))
-        return [
-            tuple(self._line(passage, of_pieces, weights) for of_pieces in ranks)
-            for passage, ranks in zip(self._passages, lines, strict=True)
-        ]
+        ordinary = text if case == "ordinary" else to_ordinary(text, self._count, kept)
+        return Piece(span, text) if is_usual(text, ordinary) else Piece(span, ordinary, case)
 
     def _line(
-        self, passage: Passage, found: Sequence[Translation], weights: dict[tuple[str, str], PieceWeights]
+        self,
+        line: SegmentedLine,
+        translations: Sequence[Translation],
+        weights: Mapping[tuple[str, str], PieceWeights],
+        extraction: Extraction,
     ) -> Translation:
-        """One translation of a line: log-probabilities of pieces add up, their scores have a mean."""
-        if not (self._search.markup or self._search.document) and len(found) == 1:  # nothing around it, nothing changed
-            return found[0]
-        texts = [put_back(each.text, piece.case) for each, piece in zip(found, passage.pieces, strict=True)]
-        text, begins = self._together(passage, texts)
-        if passage.marked.items:
-            marked = passage.marked
-            source = units(marked.text, 0, len(marked.text), marked)
-            target = [
-                unit
-                for piece, each, begin in zip(passage.pieces, found, begins, strict=True)
-                for unit in self._units(marked, piece, source, each.text, begin, weights.get((piece.given, each.text)))
-            ]
-            text = restore(marked, source, text, target)
-        translated = [each for each, piece in zip(found, passage.pieces, strict=True) if piece.is_translated]
+        """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores."""
+        if not (self._search.markup or self._search.document) and len(translations) == 1:
+            return translations[0]
+        pairs = list(zip(line.pieces, translations, strict=True))
+        text, begins = self._together(line, [put_back(translation.text, piece.case) for piece, translation in pairs])
+        pieces = [
+            PieceTranslation(
+                piece.span, begin, translation.text, piece.is_translated, weights.get((piece.text, translation.text))
+            )
+            for (piece, translation), begin in zip(pairs, begins, strict=True)
+        ]
+        translated = [(piece, translation) for piece, translation in pairs if piece.is_translated]
         return Translation(
-            text,
-            sum(each.score for each in translated) / max(len(translated), 1),
-            sum(each.log_prob for each in translated),
-            sum(each.cut for each in translated),
-            tuple(token for each in translated for token in each.tokens),
-            tuple(
-                (piece.given, each.text)
-                for piece, each in zip(passage.pieces, found, strict=True)
-                if piece.is_translated
-            ),
-            max((len(each.tokens) for each in translated), default=0),
+            line.marked.restore(text, pieces, extraction),
+            sum(translation.score for _, translation in translated) / max(len(translated), 1),
+            sum(translation.log_prob for _, translation in translated),
+            sum(translation.cut for _, translation in translated),
+            tuple(token for _, translation in translated for token in translation.tokens),
+            tuple((piece.text, translation.text) for piece, translation in translated),
+            max((len(translation.tokens) for _, translation in translated), default=0),
         )
 
-    def _units(
-        self, marked: Marked, piece: Piece, source: Sequence[Span], text: str, begin: int, weights: PieceWeights | None
-    ) -> list[Unit]:
-        """The units of a piece's translation, which begins at ``begin`` in that of its line."""
-        first_unit, last_unit = (bisect_left(source, (place, 0)) for place in piece.span)
-        own = source[first_unit:last_unit]
-        if not piece.is_translated:
-            return [
-                Unit(begin + first - piece.span[0], begin + last - piece.span[0], Look(first_unit, row_I))
-                for (first, last), row_I in zip(own, np.eye(len(own)), strict=True)
-            ]
-        spans = units(text, 0, len(text))
-        weights_JI = np.zeros((len(spans), len(own)))
-        if weights is not None:
-            weights_JI = to_units(weights, spans, [(one - piece.span[0], other - piece.span[0]) for one, other in own])
-            weights_JI = with_links(weights_JI, self._extraction.links(weights_JI))
-        return [
-            Unit(begin + first, begin + last, Look(first_unit, row_I))
-            for (first, last), row_I in zip(spans, weights_JI, strict=True)
-        ]
-
-    def _together(self, passage: Passage, texts: Sequence[str]) -> tuple[str, list[int]]:
-        """Pieces of a line with the white space that is between them in the source, and where each begins. Between
-        sentences that need none, as Chinese ones, there is a space where the language of the translation has it."""
-        source, borders = passage.marked.text, passage.marked.borders
+    def _together(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
+        """Translations of pieces with the white space that is between the pieces in the source, and the offset of each.
+        Between sentences without it, as in Chinese, there is a space where the language of the translation has it."""
+        source, borders = line.marked.text, line.marked.borders
         joined, begins, last = "", [], 0
-        for piece, text in zip(passage.pieces, texts, strict=True):
+        for piece, text in zip(line.pieces, texts, strict=True):
             between = source[last : piece.span[0]]
             if last == 0 and not self._search.document:
                 between = ""
@@ -234,13 +255,13 @@ class Passages:
 
 
 def _stripped(text: str) -> list[Span]:
-    """A text without the white space around it; nothing of a blank one."""
+    """The span of a text without the white space around it; no span for a blank text."""
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
     return [(begin, end)] if begin < end else []
 
 
 def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
-    """The spans, joined where something that is kept reaches from one to the next."""
+    """The spans, joined where a kept span reaches from one to the next."""
     whole: list[Span] = []
     for begin, end in spans:
         if whole and any(first < begin < last for first, last in kept):
@@ -251,8 +272,8 @@ def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
 
 
 def _without(text: str, kept: Sequence[Span]) -> str:
-    places = [0, *(place for span in kept for place in span), len(text)]
-    return "".join(text[begin:end] for begin, end in zip(places[::2], places[1::2], strict=True))
+    borders = [0, *(border for span in kept for border in span), len(text)]
+    return "".join(text[begin:end] for begin, end in zip(borders[::2], borders[1::2], strict=True))
 
 
 def _is_wide(character: str) -> bool:

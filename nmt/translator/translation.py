@@ -1,4 +1,4 @@
-"""What a translator gives for a line."""
+"""The translation of a line."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class Translation:
 
     text: str
     score: float
-    """What it was ranked by: ``log_prob`` over the length penalty, with coverage where that counts, or by
-    ``search.consensus`` its likeness to all that were drawn, from 0 to 1; 0 for a blank source."""
+    """Rank: ``log_prob`` over the length penalty, with coverage where the search counts it; with ``search.consensus``
+    its similarity to all draws, from 0 to 1; 0 for a blank source."""
     log_prob: float
     """Natural logarithm of its probability under the model; 0 for a blank source."""
     cut: int = 0
-    """Source tokens that were left out because the sentence had more than ``search.max_source_tokens``."""
+    """Number of source tokens beyond ``search.max_source_tokens``, which the model did not see."""
     tokens: tuple[str, ...] = ()
-    """The subwords that it is made of."""
+    """Its subwords."""
     parts: tuple[tuple[str, str], ...] = ()
-    """What the model was given and what it made of it, piece by piece."""
+    """Source and target of each piece that the model translated."""
     longest: int = 0
-    """Subwords of the longest of these translations."""
+    """Number of subwords of the longest of these targets."""
 
     def _repr_html_(self) -> str:
         """For a notebook: the text and its score."""

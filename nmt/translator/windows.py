@@ -1,25 +1,19 @@
-"""What is written for a window of lines."""
+"""Translations of windows of lines, as lines of text, of tab-separated values or of JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from nmt.alignment.formats import Alignment, json_line, json_tree, side_by_side
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
 from nmt.core.memory import malloc_trim
-from nmt.translator.output import (
-    OutputFormat,
-    aligned,
-    document_lines,
-    json_lines,
-    json_result,
-    text_lines,
-    tsv_lines,
-)
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+
+OutputFormat = Literal["text", "tsv", "jsonl"]
 
 
 @dataclass(frozen=True)
@@ -32,74 +26,91 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came of a window."""
+class WindowTranslation:
+    """The translation of a window.
+
+    Attributes:
+        text: The lines to write.
+        warnings: Warnings about its lines.
+        subwords: The number of subwords in all translations.
+    """
 
     text: str
-    """What is written."""
     warnings: tuple[str, ...]
     subwords: int
-    """How many the translations have."""
 
 
 @dataclass(frozen=True)
-class Values:
-    """What came of texts that stand in records."""
+class RecordTranslations:
+    """The translations of texts in records.
+
+    Attributes:
+        values: The value for each record: its translation, or in ``jsonl`` a list of objects, one for each translation.
+        warnings, subwords: See ``WindowTranslation``.
+    """
 
     values: tuple[Any, ...]
-    """What a record gets, of each text: the translation, or in ``jsonl`` a list of all with what is known of them."""
     warnings: tuple[str, ...]
     subwords: int
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is written of a translation."""
+class OutputOptions:
+    """The form of the output: its format, and with ``alignment`` each translation's alignment in ``jsonl``."""
 
     format: OutputFormat = "text"
     alignment: bool = False
 
     def check(self, n_best: int) -> None:
-        """Raises InputError where one line is to hold several translations."""
+        """Raises InputError where one line would hold several translations."""
         if self.format == "text" and n_best > 1:
             raise InputError(
                 "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"
             )
 
-    def answer(self, translator: Translator, window: Window) -> Answer:
-        """Translates a window."""
-        found, warnings, subwords = _found(translator, window, scored=self.format != "text")
-        return Answer(self._written(translator, window.lines, found), warnings, subwords)
+    def translate(self, translator: Translator, window: Window) -> WindowTranslation:
+        """Translates a window of lines."""
+        candidates, warnings, subwords = _candidates(translator, window, scored=self.format != "text")
+        if self.format == "jsonl":
+            alignments = aligned(translator, candidates) if self.alignment else [None] * len(candidates)
+            texts = [
+                json_line({"line": line.number, **json_result(line.text, of_line, their_alignments)}) + "\n"
+                for line, of_line, their_alignments in zip(window.lines, candidates, alignments, strict=True)
+            ]
+        elif self.format == "tsv":
+            texts = [
+                f"{line.number}\t{rank}\t{translation.score:.6f}\t{translation.text}\n"
+                for line, of_line in zip(window.lines, candidates, strict=True)
+                for rank, translation in enumerate(of_line, 1)
+            ]
+        elif translator.search.document:  # with the ending of the source line; no line is lost
+            texts = [
+                f"{best.text}{line.ending}" or "\n" for line, (best, *_) in zip(window.lines, candidates, strict=True)
+            ]
+        else:
+            texts = [f"{best.text}\n" for best, *_ in candidates]
+        return WindowTranslation("".join(texts), warnings, subwords)
 
-    def values(self, translator: Translator, lines: Sequence[Line]) -> Values:
-        """Translates texts that stand in records, each as what its record gets."""
-        found, warnings, subwords = _found(translator, Window(lines), scored=self.format == "jsonl")
+    def translate_records(self, translator: Translator, lines: Sequence[Line]) -> RecordTranslations:
+        """Translates texts of records."""
+        candidates, warnings, subwords = _candidates(translator, Window(lines), scored=self.format == "jsonl")
         if self.format != "jsonl":
-            return Values(tuple(best.text for best, *_ in found), warnings, subwords)
-        alignments = aligned(translator, found) if self.alignment else [None] * len(found)
+            return RecordTranslations(tuple(best.text for best, *_ in candidates), warnings, subwords)
+        alignments = aligned(translator, candidates) if self.alignment else [None] * len(candidates)
         results = (
-            json_result(line.text, each, known) for line, each, known in zip(lines, found, alignments, strict=True)
+            json_result(line.text, of_line, their_alignments)
+            for line, of_line, their_alignments in zip(lines, candidates, alignments, strict=True)
         )
-        return Values(tuple(result["translations"] for result in results), warnings, subwords)
-
-    def _written(self, translator: Translator, lines: Sequence[Line], found: Sequence[tuple[Translation, ...]]) -> str:
-        if self.format != "jsonl":
-            of_line = (
-                tsv_lines if self.format == "tsv" else document_lines if translator.search.document else text_lines
-            )
-            return "".join(of_line(line, each) for line, each in zip(lines, found, strict=True))
-        if not self.alignment:
-            return "".join(json_lines(line, each, None) for line, each in zip(lines, found, strict=True))
-        return "".join(json_lines(*each) for each in zip(lines, found, aligned(translator, found), strict=True))
+        return RecordTranslations(tuple(result["translations"] for result in results), warnings, subwords)
 
 
-def _found(
+def _candidates(
     translator: Translator, window: Window, *, scored: bool
 ) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
-    """The translations of a window, what is to be said of its lines, and how many subwords the translations have."""
+    """The translations of each line of a window, warnings about its lines, and the number of their subwords."""
     malloc_trim()
     first_line = window.lines[0].number
-    found = translator.candidates(
+    candidates = translator.candidates(
         [line.text for line in window.lines],
         prefixes=window.prefixes,
         constraints=window.constraints,
@@ -107,5 +118,40 @@ def _found(
         scored=scored,
     )
     warnings = [line.warning for line in window.lines if line.warning is not None]
-    warnings += translator.cuts([best for best, *_ in found], first_line=first_line)
-    return found, tuple(warnings), sum(len(translation.tokens) for each in found for translation in each)
+    warnings += translator.cut_warnings([best for best, *_ in candidates], first_line=first_line)
+    return candidates, tuple(warnings), sum(len(one.tokens) for of_line in candidates for one in of_line)
+
+
+def json_result(
+    source: str, translations: Sequence[Translation], alignments: Sequence[Alignment | None] | None
+) -> dict[str, Any]:
+    """The JSON object of a text, without its number: all translations and, where given, their alignments."""
+    objects: list[dict[str, Any]] = [
+        {
+            "text": translation.text,
+            "score": round(translation.score, 6),
+            "log_prob": round(translation.log_prob, 6),
+            "tokens": translation.tokens,
+        }
+        for translation in translations
+    ]
+    if alignments is not None:
+        for translation_object, alignment in zip(objects, alignments, strict=True):
+            translation_object["alignment"] = None if alignment is None else json_tree(alignment)
+    return {"source": source, "translations": objects}
+
+
+def aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
+    """The alignment of each translation of each line; None where a side has too many subwords for one."""
+    limit = translator.search.max_source_tokens
+    fits = [[not one.cut and one.longest <= limit for one in of_line] for of_line in candidates]
+    parts = [
+        one.parts
+        for of_line, flags in zip(candidates, fits, strict=True)
+        for one, is_short in zip(of_line, flags, strict=True)
+        if is_short
+    ]
+    pairs = [pair for of_translation in parts for pair in of_translation]
+    pieces = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    alignments = iter([side_by_side([next(pieces) for _ in of_translation]) for of_translation in parts])
+    return [[next(alignments) if is_short else None for is_short in flags] for flags in fits]

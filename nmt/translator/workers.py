@@ -1,8 +1,8 @@
-"""Several windows of lines translated at once.
+"""Translates several windows of lines at once.
 
-By processes, each with the model and one thread: two threads of one process share every matrix product and wait for
-each other at each; two processes share nothing. Or, where an engine computes outside Python's lock, by threads of this
-process, so that it has work while Python reads and writes the text of other windows.
+Processes have the model and one thread each: two threads of one process share every matrix product and wait for each
+other at each; two processes share nothing. For an engine that computes outside Python's lock, threads of this process
+serve: the engine translates while Python reads and writes the text of other windows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from types import TracebackType
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.translator.translator import Translator, load
-from nmt.translator.windows import Answer, Wanted, Window
+from nmt.translator.translator import Loader, Translator
+from nmt.translator.windows import OutputOptions, Window, WindowTranslation
 
 AHEAD = 2
 """Windows for each process or thread that are read before the first of them is written."""
 
 
 @dataclass(frozen=True)
-class Loading:
-    """What ``load`` needs in each process."""
+class LoadOptions:
+    """The loader and its arguments, for each process."""
 
+    load: Loader
     model: str
     overrides: Sequence[str]
     device: str
@@ -39,18 +40,25 @@ class Loading:
 
 
 class Workers:
-    """Answers windows in order: one by one, until it is worth it to start processes or threads.
+    """Translates windows in order: one by one, until starting processes or threads is worth its time.
 
     Processes take seconds to start and the memory of a model each. They are started at the ``after``-th window in a row
     of ``full`` lines, and end with the context.
     """
 
     def __init__(
-        self, translator: Translator, wanted: Wanted, loading: Loading | None, *, count: int, full: int, after: int
-    ):
-        """``count`` 1: there are no others. ``loading`` None: threads of this process, all with ``translator``."""
+        self,
+        translator: Translator,
+        options: OutputOptions,
+        loading: LoadOptions | None,
+        *,
+        count: int,
+        full: int,
+        after: int,
+    ) -> None:
+        """``count`` 1: this process translates. ``loading`` None: threads of it, all with ``translator``."""
         self._translator = translator
-        self._wanted = wanted
+        self._options = options
         self._loading = loading
         self._count = count
         self._full = full
@@ -66,9 +74,9 @@ class Workers:
         if self._executor is not None:
             self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
-    def answers(self, windows: Iterable[Window]) -> Iterator[tuple[Window, Answer]]:
-        """Each window with what came of it, in order. Raises InputError where a process was ended from outside."""
-        waiting: deque[tuple[Window, Future[Answer]]] = deque()
+    def translate(self, windows: Iterable[Window]) -> Iterator[tuple[Window, WindowTranslation]]:
+        """Each window with its translation, in order. Raises InputError where a process was ended from outside."""
+        waiting: deque[tuple[Window, Future[WindowTranslation]]] = deque()
         in_a_row = 0
         for window in windows:
             is_full = len(window.lines) >= self._full
@@ -76,11 +84,16 @@ class Workers:
             if self._executor is None and self._count > 1 and in_a_row >= self._after:
                 self._executor = self._started()
             if self._executor is None:
-                yield window, self._wanted.answer(self._translator, window)
+                yield window, self._options.translate(self._translator, window)
                 continue
-            with self._telling():
-                waiting.append((window, self._submit(self._executor, window)))
-            # who has written less than a window may wait for the answer
+            with self._reporting():
+                submitted = (
+                    self._executor.submit(self._options.translate, self._translator, window)
+                    if self._loading is None
+                    else self._executor.submit(_translate, window)
+                )
+                waiting.append((window, submitted))
+            # a writer of less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
                 yield self._next(waiting)
         while waiting:
@@ -93,23 +106,18 @@ class Workers:
         return ProcessPoolExecutor(
             self._count,
             mp_context=multiprocessing.get_context("spawn"),
-            initializer=_begin,
-            initargs=(self._loading, self._wanted),
+            initializer=_initialize,
+            initargs=(self._loading, self._options),
         )
 
-    def _submit(self, executor: Executor, window: Window) -> Future[Answer]:
-        if self._loading is None:
-            return executor.submit(self._wanted.answer, self._translator, window)
-        return executor.submit(_answer, window)
-
-    def _next(self, waiting: deque[tuple[Window, Future[Answer]]]) -> tuple[Window, Answer]:
+    def _next(self, waiting: deque[tuple[Window, Future[WindowTranslation]]]) -> tuple[Window, WindowTranslation]:
         window, future = waiting.popleft()
-        with self._telling():
+        with self._reporting():
             return window, future.result()
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Both to give a window and to wait for its answer may show that a process is gone."""
+    def _reporting(self) -> Iterator[None]:
+        """Reports a process that is gone, which shows when a window is submitted or its translation awaited."""
         try:
             yield
         except BrokenProcessPool:
@@ -118,31 +126,31 @@ class Workers:
             ) from None
 
 
-_here: tuple[Translator, Wanted] | None = None
-"""What a started process works with."""
+_process_state: tuple[Translator, OutputOptions] | None = None
+"""The translator of a started process."""
 
 
-def _begin(loading: Loading, wanted: Wanted) -> None:
-    global _here
+def _initialize(loading: LoadOptions, options: OutputOptions) -> None:
+    global _process_state
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the process that started this one ends it
     log.set_verbosity(log.Verbosity.SILENT)
     torch.set_num_threads(1)
-    _here = (
-        load(
+    _process_state = (
+        loading.load(
             loading.model,
             device=loading.device,
             precision=loading.precision,
             overrides=loading.overrides,
             ensemble=loading.ensemble,
         ),
-        wanted,
+        options,
     )
     gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
 
 
-def _answer(window: Window) -> Answer:
-    assert _here is not None
-    translator, wanted = _here
-    return wanted.answer(translator, window)
+def _translate(window: Window) -> WindowTranslation:
+    assert _process_state is not None
+    translator, options = _process_state
+    return options.translate(translator, window)

@@ -20,11 +20,12 @@ from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import (
     Alignment,
     AlignmentWriter,
-    GoldWriter,
-    JsonlWriter,
     Level,
+    LineWriter,
     NpzWriter,
-    PharaohWriter,
+    gold_line,
+    jsonl_line,
+    pharaoh_line,
     read_gold,
 )
 from nmt.alignment.link_files import TsvWriter
@@ -44,7 +45,7 @@ from nmt.extras.inspect.corpus_reports import (
 from nmt.extras.inspect.heatmap import HeatmapWriter
 from nmt.extras.inspect.plot import PictureWriter
 from nmt.extras.inspect.viewer import ViewerWriter
-from nmt.translator.aligners import Views
+from nmt.translator.views import Views
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"]
 
 _LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
-    "pharaoh": PharaohWriter,
-    "gold": GoldWriter,
+    "pharaoh": lambda stream, base: LineWriter(stream, lambda pair: pharaoh_line(pair.links, base)),
+    "gold": lambda stream, base: LineWriter(stream, lambda pair: gold_line(pair.as_gold(), base)),
     "tsv": TsvWriter,
-    "jsonl": lambda stream, _: JsonlWriter(stream),
+    "jsonl": lambda stream, _: LineWriter(stream, jsonl_line),
     "heatmap": lambda stream, _: HeatmapWriter(stream),
 }
 """Formats of text; those with indices of their own choice count from a base."""
@@ -187,8 +188,9 @@ def windows(
             sources, targets = [each for each, _ in window], [other for _, other in window]
             if target is None:
                 assert translator is not None
-                translations = [best for best, *_ in translator.sentences(sources)]
-                translator.warn_of_cuts(translations, first_line=first + 1)
+                translations = [best for best, *_ in translator.translate_sentences(sources)]
+                for warning in translator.cut_warnings(translations, first_line=first + 1):
+                    log.warning(warning)
                 targets = [translation.text for translation in translations]
             yield Window(first, sources, targets)
             first += len(window)

@@ -20,7 +20,7 @@ from nmt.alignment.link_files import PairLinks, read_links
 from nmt.alignment.views import Side, View
 from nmt.core.errors import InputError
 from nmt.data.words import text_words, white_space_words
-from nmt.translator.aligners import OneWay, Views
+from nmt.translator.views import OneWay, Views
 from nmt.workflows.align import Given, Window, Written, check_files, windows, write_alignments
 
 WINDOW_PAIRS = 20

@@ -17,13 +17,14 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.extras.inspect.corpus_reports import pair_nlls
 from nmt.training import metrics
-from nmt.translator.aligners import Views
 from nmt.translator.find_run import run_of, typed
+from nmt.translator.views import Views
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 from nmt.workflows.choose_heads import Criterion, choose_heads
 
 if TYPE_CHECKING:
-    from nmt.translator.translator import Translator
+    from nmt.translator.aligner import Aligner
+    from nmt.translator.translator import Loader, Translator
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Models:
 class ByModel:
     """The direction in which a model translates; heads that are looked at apart cost a passage through the model."""
 
-    translator: Translator
+    aligner: Aligner
     level: Level = "word"
     text: bool = False
 
@@ -63,24 +64,24 @@ class ByModel:
         found: dict[View, list[Alignment]] = {}
         for heads in dict.fromkeys(each.heads for each in views):
             asked = {each: cast(Method, each.method) for each in views if each.heads == heads}
-            model = self.translator
-            if heads is not None:
-                model = model.extracting(model.extraction.model_copy(update={"heads": heads}))
-            aligned = model.align_by(
+            aligner = self.aligner if heads is None else self.aligner.with_heads(heads)
+            aligned = aligner.align(
                 list(asked.values()), sources, targets, level=self.level, first_line=first_line, text=self.text
             )
             found |= {each: aligned[method] for each, method in asked.items()}
         return found
 
 
-def align(models: Models, views: Sequence[View], given: Given, written: Written) -> Mapping[str, AlignmentScore]:
+def align(
+    models: Models, views: Sequence[View], given: Given, written: Written, load: Loader
+) -> Mapping[str, AlignmentScore]:
     """Writes alignments of the given pairs, or of source lines and their translations by the model, by each of
     ``views``; of two models only between words.
 
     Raises InputError for what ``write_alignments`` raises it for, and for methods and heads that a model does not have.
     """
     check_files(given, written)
-    loaded = _loaded(models)
+    loaded = _loaded(models, load)
     shown = expanded(views, loaded)
     if models.choose_heads is not None:
         loaded = _choosing(loaded, models.choose_heads, given)
@@ -92,7 +93,7 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
     totals = write_alignments(
         Views(
             shown,
-            {side: ByModel(each, written.level, given.text) for side, each in loaded.items()},
+            {side: ByModel(each.aligner, written.level, given.text) for side, each in loaded.items()},
             None if models.reverse is None else models.reverse.join,
         ),
         given,
@@ -109,9 +110,8 @@ def align(models: Models, views: Sequence[View], given: Given, written: Written)
     return totals
 
 
-def _loaded(models: Models) -> dict[Side, Translator]:
-    from nmt.translator.both_directions import BothDirections
-    from nmt.translator.translator import load  # only now: torch takes a second to import
+def _loaded(models: Models, load: Loader) -> dict[Side, Translator]:
+    from nmt.translator.both_directions import BothDirections  # only now: torch takes a second to import
 
     def loaded(model: str | None) -> Translator:
         return load(model, device=models.device, precision=models.precision, overrides=models.overrides)
@@ -144,7 +144,7 @@ def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[V
     for each in views:
         asked = [model for side, model in models.items() if each.side in (None, side)]
         for model in asked:
-            model.check_method(cast(Method, each.method))
+            model.aligner.check_method(cast(Method, each.method))
         heads = [] if each.heads is None else [_heads(each, model) for model in asked]
         if each.each:
             common = [head for head in heads[0] if all(head in names for names in heads)]

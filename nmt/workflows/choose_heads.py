@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from nmt.alignment.choice import candidates, uncertainty
@@ -30,7 +31,7 @@ def choose_heads(
 ) -> Translator:
     """The model with the heads that are best on the given pairs; says which they are. Raises InputError for a model
     without attention, and for sentences that cannot be aligned."""
-    model.check_method("attention")
+    model.aligner.check_method("attention")
     if by == "entropy":
         sources, targets, gold = sources[:PAIRS], targets[:PAIRS], None
     found: list[tuple[float, str]] = []
@@ -52,4 +53,4 @@ def choose_heads(
 
 
 def _with(model: Translator, heads: str) -> Translator:
-    return model.extracting(model.extraction.model_copy(update={"heads": heads}))
+    return replace(model, aligner=model.aligner.with_heads(heads))

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.error_rate import AlignmentScore, score_pair
 from nmt.workflows.align import Given, gold_of, meet_files, windows
 from nmt.workflows.align_models import Models
+
+if TYPE_CHECKING:
+    from nmt.translator.translator import Loader
 
 
 @dataclass(frozen=True)
@@ -58,24 +61,22 @@ class Comparison:
         }
 
 
-def compare(models: Models, given: Given, *, json: bool) -> Comparison:
+def compare(models: Models, given: Given, *, json: bool, load: Loader) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
     one model admits. Prints how far the methods' soft alignments agree and, with gold links, the error rates of theirs.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
     meet_files(given.source, given.target, given.gold)
-    from nmt.translator.translator import load  # only now: torch takes a second to import
-
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     wanted = gold_of(given)
-    methods = translator.methods
+    methods = translator.aligner.methods
     scores = dict.fromkeys(methods, AlignmentScore())
     agreements = dict.fromkeys(combinations(methods, 2), Agreement())
     sentences = 0
     with closing(windows(translator, given.source, given.target)) as all_pairs:
         for window in all_pairs:
-            found = translator.align_by(
+            found = translator.aligner.align(
                 methods, window.sources, window.targets, first_line=window.first + 1, text=given.text
             )
             sentences += len(window.sources)

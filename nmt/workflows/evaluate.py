@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks, read_lines
@@ -17,7 +18,7 @@ from nmt.evaluation.translation import Score, sacrebleu_metric, scores
 from nmt.extras.inspect.score_plot import check_plot, plot_by_length
 
 if TYPE_CHECKING:
-    from nmt.translator.translator import Translator
+    from nmt.translator.translator import Loader, Translator
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def evaluate(
     json: bool,
     device: str,
     precision: str,
+    load: Loader,
 ) -> None:
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own beside its perplexity and token
     accuracy on the references; without any file, of each of ``data.test`` in the model's config. With ``lengths`` also
@@ -70,8 +72,6 @@ def evaluate(
             given = _read_together(source, reference)
             if not given[0]:
                 raise InputError(f"{source}: holds no line to translate")
-        from nmt.translator.translator import load  # torch is not needed to score a file
-
         translator = load(model, device=device, precision=precision, overrides=overrides)
         corpora = {"": given} if given is not None else _test_corpora(translator.trained.experiment.data)
         evaluations = {name: _of_model(translator, *lines, lengths, preparation) for name, lines in corpora.items()}
@@ -108,7 +108,8 @@ def _of_model(
     from nmt.evaluation.perplexity import FEEDS
 
     translations = translator.translate(sources)
-    translator.warn_of_cuts(translations)
+    for warning in translator.cut_warnings(translations):
+        log.warning(warning)
     hypotheses = [translation.text for translation in translations]
     predictions = {name: translator.predict(sources, references, feed) for name, feed in FEEDS.items()}
     by_lengths = None if lengths is None else _lengths(lengths, sources, hypotheses, references, preparation)

@@ -10,7 +10,8 @@ from typing import Literal
 
 from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
-from nmt.translator.translator import PairScore, load
+from nmt.translator.scorer import PairScore
+from nmt.translator.translator import Loader
 from nmt.workflows.align import meet_files, text_file, windows
 
 ScoreFormat = Literal["text", "tsv", "jsonl"]
@@ -26,6 +27,7 @@ def score(
     format: ScoreFormat,
     device: str,
     precision: str,
+    load: Loader,
 ) -> None:
     """Writes how probable the model finds each pair of lines, a line for each, in order; None stands for stdout."""
     refuse_overwriting(output, source, target)

@@ -7,19 +7,18 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import safetensors
 import safetensors.numpy
 
 from nmt.alignment.ibm_model_1 import learn
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special, whole_file
+from nmt.core.files import whole_file
 from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel.shortlist import Shortlist
 from nmt.search.decode import decode
 from nmt.translator.find_run import SHORTLIST, run_of
-from nmt.translator.loading import Trained, load_trained
+from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.prepare import opened
 
 CELLS = 1 << 24
@@ -52,28 +51,7 @@ def shortlist(
     return path
 
 
-def read_shortlist(trained: Trained) -> Shortlist:
-    """The shortlist of a model's run. Raises InputError where there is none, or none for its vocabulary."""
-    path = run_of(trained.checkpoint) / SHORTLIST
-    remedy = f"make it with: nmt shortlist {run_of(trained.checkpoint)}"
-    refuse_special(path)
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            vocabulary = (file.metadata() or {}).get("vocabulary")
-            always_A, offsets_X1, targets_T = (file.get_tensor(name) for name in ("always", "offsets", "targets"))
-    except FileNotFoundError:
-        raise InputError(f"search.shortlist: {path} is not there; {remedy}") from None
-    except (safetensors.SafetensorError, OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: is damaged ({' '.join(str(error).split())}); {remedy}") from None
-    if vocabulary != trained.tokenizers.fingerprint:
-        raise InputError(f"{path}: is for another vocabulary than the model's; {remedy}")
-    found = Shortlist(trained.tokenizers.target.size, always_A, offsets_X1, targets_T)
-    if not found.fits(trained.tokenizers.source.size):
-        raise InputError(f"{path}: is damaged (numbers that are no subwords); {remedy}")
-    return found
-
-
-def learnt(store: Store, trained: Trained, *, size: int, frequent: int) -> Shortlist:
+def learnt(store: Store, trained: TrainedModel, *, size: int, frequent: int) -> Shortlist:
     """The shortlist that the pairs of a corpus suggest."""
     cells = int(((store.source_lengths.astype(np.int64) + 1) * store.target_lengths).sum())
     rows = range(0, len(store), -(-cells // CELLS))
@@ -94,7 +72,7 @@ def learnt(store: Store, trained: Trained, *, size: int, frequent: int) -> Short
     )
 
 
-def _compare(trained: Trained, found: Shortlist, sources: Sequence[Sequence[int]]) -> None:
+def _compare(trained: TrainedModel, found: Shortlist, sources: Sequence[Sequence[int]]) -> None:
     search = trained.experiment.search
     sources = [source[: search.max_source_tokens] for source in sources]
     without, narrowed = (

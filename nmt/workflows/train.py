@@ -39,19 +39,27 @@ from nmt.workflows.prepare import PreparedData, prepare
 
 if TYPE_CHECKING:
     from nmt.training.more.table import Table
+    from nmt.translator.segmentation import Markup
 
 LOCK = ".lock"
 """File in a run directory, locked by the process that trains in it, which writes its name there."""
 
 
-def train(experiment: Experiment, *, device: str = "auto", precision: str = "auto", skip_damaged: bool = False) -> Path:
+def train(
+    experiment: Experiment,
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    skip_damaged: bool = False,
+    markup: Markup | None = None,
+) -> Path:
     """Trains what the experiment describes, from the newest checkpoint of its run directory on; returns that directory.
 
     Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
-    damaged. Raises InputError for a fault of config, data or environment, for a run directory that another
-    configuration made or another process is training in; after saving, KeyboardInterrupt for Ctrl-C and SystemExit for
-    SIGTERM.
+    damaged. ``markup`` serves ``search.markup`` in validation. Raises InputError for a fault of config, data or
+    environment, for a run directory that another configuration made or another process is training in; after saving,
+    KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
     processes = launched(os.environ)
     if not processes.is_first:
@@ -67,14 +75,16 @@ def train(experiment: Experiment, *, device: str = "auto", precision: str = "aut
         _refuse_conflicts(run, experiment)
         chosen = compute(processes.device(device), precision)
         with processes.connected(chosen.device):
-            trainer = _trainer(experiment, chosen, processes, skip_damaged)
+            trainer = _trainer(experiment, chosen, processes, skip_damaged, markup)
             trainer.train()
             if processes.is_first:
                 log.info(_next_steps(experiment))
     return run
 
 
-def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip_damaged: bool) -> Trainer:
+def _trainer(
+    experiment: Experiment, chosen: Compute, processes: Processes, skip_damaged: bool, markup: Markup | None
+) -> Trainer:
     """The trainer of a run, with its corpus prepared and its newest checkpoint restored; reports what it will train."""
     run = experiment.folder
     with processes.main_process_first():
@@ -104,7 +114,7 @@ def _trainer(experiment: Experiment, chosen: Compute, processes: Processes, skip
         table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
     validate = None
     if data.valid is not None:
-        validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
+        validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table, markup)
     trainer = Trainer(
         model,
         experiment.training,

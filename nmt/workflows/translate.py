@@ -18,10 +18,9 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import typed
-from nmt.translator.output import OutputFormat
-from nmt.translator.translator import EngineName, Translator, load
-from nmt.translator.windows import Wanted, Window
-from nmt.translator.workers import Loading, Workers
+from nmt.translator.translator import EngineName, Loader, Translator
+from nmt.translator.windows import OutputFormat, OutputOptions, Window
+from nmt.translator.workers import LoadOptions, Workers
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more are faster, and are held in memory."""
@@ -55,6 +54,7 @@ def translate(
     workers: int | None,
     device: str,
     precision: str,
+    load: Loader,
 ) -> None:
     """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
     for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
@@ -68,10 +68,10 @@ def translate(
     if engine != "nmt" and workers is not None:
         raise InputError(f"--workers: --engine {engine} shares out its work by itself; leave it out")
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
-    wanted = Wanted(format, alignment)
-    wanted.check(translator.search.n_best)
+    options = OutputOptions(format, alignment)
+    options.check(translator.search.n_best)
     if alignment:
-        translator.check_method("attention")
+        translator.aligner.check_method("attention")
     with ExitStack() as stack:
         source = LineReader(stack.enter_context(_reading(input, "--input")), limit_bytes=LIMIT_BYTES)
         prefixes, phrases = (
@@ -81,14 +81,16 @@ def translate(
         sink = stack.enter_context(_writing(output))
         interactive = input is None and sys.stdin.isatty()
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
-        loading: Loading | None = Loading(str(translator.trained.checkpoint), overrides, device, precision, ensemble)
+        loading: LoadOptions | None = LoadOptions(
+            load, str(translator.trained.checkpoint), overrides, device, precision, ensemble
+        )
         if engine != "nmt":
             loading, count, size, after = None, BESIDE, WINDOW_LINES, 1
         elif workers is None:
             count, size, after = _usual_workers(translator), WINDOW_LINES, AFTER
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
-        shared = stack.enter_context(Workers(translator, wanted, loading, count=count, full=size, after=after))
+        shared = stack.enter_context(Workers(translator, options, loading, count=count, full=size, after=after))
         read = (
             Window(
                 window,
@@ -98,13 +100,13 @@ def translate(
             for window in windows(source, size, interactive=interactive)
         )
         started, lines, tokens = time.monotonic(), 0, 0
-        for window, answer in shared.answers(read):
-            for warning in answer.warnings:
+        for window, translation in shared.translate(read):
+            for warning in translation.warnings:
                 log.warning(warning)
-            sink.write(answer.text.encode())
+            sink.write(translation.text.encode())
             sink.flush()
             lines += len(window.lines)
-            tokens += answer.subwords
+            tokens += translation.subwords
             bar.update(len(window.lines))
         for beside in filter(None, (prefixes, phrases)):
             beside.end(lines)
@@ -118,7 +120,7 @@ def translate(
 
 def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:
     """The command that shows how a translation is aligned."""
-    method = translator.methods[0]
+    method = translator.aligner.methods[0]
     option = "" if method == "attention" else f" --method {method}"
     files = f"--source {quote(str(source))} --target {quote(str(target))}"
     page = quote(f"{target}.html")

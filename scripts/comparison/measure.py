@@ -20,7 +20,7 @@ from comparison.budget import write_whole
 from nmt.alignment import Method
 from nmt.alignment.error_rate import Gold, score
 from nmt.alignment.extract import Argmax, Extraction, Grow
-from nmt.alignment.formats import Alignment, JsonlWriter, read_gold
+from nmt.alignment.formats import Alignment, jsonl_line, read_gold
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks, read_lines
@@ -112,14 +112,14 @@ def main(path: Path) -> None:
         prediction = translator.predict(sources, references, FEEDS[name])
         figures[name] = {"perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
 
-    if "attention" in translator.methods:
+    if "attention" in translator.aligner.methods:
         figures["entropy"] = entropy(translator.align(sources, references))
     if request.gold is not None:
         source, target, links = map(Path, request.gold)
         pairs = list(read_lines(source)), list(read_lines(target))
         gold = read_gold(links)
-        methods = [method for method in METHODS if method in translator.methods]
-        alignments = translator.align_by(methods, *pairs)
+        methods = [method for method in METHODS if method in translator.aligner.methods]
+        alignments = translator.aligner.align(methods, *pairs)
         for method in methods:
             _write_alignments(output / f"{method}.jsonl", alignments[method])
         figures["error_rates"] = {method: _error_rates(alignments[method], gold) for method in methods}
@@ -138,9 +138,8 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 
 def _write_alignments(path: Path, alignments: Sequence[Alignment]) -> None:
-    with path.open("w", encoding="utf-8") as stream, JsonlWriter(stream) as writer:
-        for alignment in alignments:
-            writer.write(alignment)
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(f"{jsonl_line(alignment)}\n" for alignment in alignments)
 
 
 if __name__ == "__main__":

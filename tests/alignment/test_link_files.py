@@ -15,10 +15,11 @@ from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import (
     Alignment,
     AlignmentWriter,
-    GoldWriter,
-    JsonlWriter,
+    LineWriter,
     NpzWriter,
-    PharaohWriter,
+    gold_line,
+    jsonl_line,
+    pharaoh_line,
     read_jsonl,
 )
 from nmt.alignment.link_files import TsvWriter, read_links
@@ -49,10 +50,10 @@ def write(path: Path, format: str, pairs: Sequence[Alignment], base: int = 0) ->
         return
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer: AlignmentWriter = {
-            "pharaoh": lambda: PharaohWriter(stream, base),
-            "gold": lambda: GoldWriter(stream, base),
+            "pharaoh": lambda: LineWriter(stream, lambda pair: pharaoh_line(pair.links, base)),
+            "gold": lambda: LineWriter(stream, lambda pair: gold_line(pair.as_gold(), base)),
             "tsv": lambda: TsvWriter(stream, base),
-            "jsonl": lambda: JsonlWriter(stream),
+            "jsonl": lambda: LineWriter(stream, jsonl_line),
         }[format]()
         for each in pairs:
             writer.write(each)

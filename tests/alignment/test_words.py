@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.alignment.words import NO_WORD, parts, speaking, to_words, to_words_of_parts
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
 from nmt.data.tokenizer import EncodedWords
 
 
@@ -72,7 +72,7 @@ def test_punctuation_speaks_for_no_word_with_letters(line: str, pieces: str, wor
     word_of_piece = np.cumsum([piece.startswith("▁") for piece in pieces.split()]) - 1
     written = tuple(piece.removeprefix("▁") for piece in pieces.split())
     encoded = EncodedWords(tuple(range(len(written))), tuple(line.split()), tuple(word_of_piece.tolist()), written)
-    assert speaking(encoded) == words
+    assert word_indices(encoded) == words
 
 
 def test_a_row_that_looks_only_at_the_end_is_uniform() -> None:

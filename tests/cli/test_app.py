@@ -245,7 +245,9 @@ def test_a_fault_of_ours_is_a_plain_traceback_and_exit_1(error: str) -> None:
 
 
 def test_options_reach_the_workflow() -> None:
-    workflow = "def translate(*a, **k): print(a, sorted((n, str(v)) for n, v in k.items() if v is not None))"
+    workflow = (
+        "def translate(*a, **k): print(a, sorted((n, str(v)) for n, v in k.items() if v is not None and n != 'load'))"
+    )
     arguments = "runs/x --beam 3 --input i --output o --length-penalty 0.6 --max-length-ratio 2 --batch-tokens 99 "
     arguments += "--device cuda:1 --precision bfloat16 --set a.b=1 --set c=[2] --n-best 3 --sample --temperature 0.5 "
     arguments += "--top-k 4 --top-p 0.9 --seed 5 --consensus bleu --samples 6 --prefix p --format jsonl --alignment "

@@ -49,7 +49,7 @@ def test_any_text_can_be_encoded_and_every_piece_has_a_word(
     assert len(encoded.word_of_piece) == len(encoded.written) == len(ids)
     assert all(0 <= word < len(encoded.words) for word in encoded.word_of_piece)
     assert list(encoded.word_of_piece) == sorted(encoded.word_of_piece)
-    decoded = tokenizer.decode(ids)
+    decoded = tokenizer.detokenize(ids)
     assert decoded.splitlines() in ([], [decoded])
     assert " ".join(decoded.split()) == decoded
 
@@ -73,16 +73,16 @@ def test_known_text_survives_a_round_trip(
     tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
 ) -> None:
     for source, target in pairs:
-        assert tokenizers[kind].source.decode(tokenizers[kind].source.encode(source)) == source
-        assert tokenizers[kind].target.decode(tokenizers[kind].target.encode(target)) == target
+        assert tokenizers[kind].source.detokenize(tokenizers[kind].source.encode(source)) == source
+        assert tokenizers[kind].target.detokenize(tokenizers[kind].target.encode(target)) == target
 
 
 def test_byte_fallback_spells_everything_on_one_line(tokenizers: dict[str, TokenizerPair]) -> None:
     tokenizer = tokenizers["bytes"].source
-    assert tokenizer.decode(tokenizer.encode("Ω 한국 👩‍🚀 \0!")) == "Ω 한국 👩‍🚀 \0!"
+    assert tokenizer.detokenize(tokenizer.encode("Ω 한국 👩‍🚀 \0!")) == "Ω 한국 👩‍🚀 \0!"
     assert UNK not in tokenizer.encode("Ω 한국")
     newline, a = (tokenizer.pieces(range(tokenizer.size)).index(f"<0x{byte:02X}>") for byte in (0x0A, 0x41))
-    assert tokenizer.decode([a, newline, a]) == "A A"
+    assert tokenizer.detokenize([a, newline, a]) == "A A"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,12 +92,14 @@ def test_many_are_decoded_as_one_by_one(tokenizers: dict[str, TokenizerPair], ki
     tokenizer = tokenizers[kind].source
     ids = st.lists(st.integers(0, tokenizer.size - 1), max_size=8)
     sentences = data.draw(st.lists(ids, max_size=5))
-    assert tokenizer.decode_batch(sentences) == [tokenizer.decode(each) for each in sentences]
+    assert tokenizer.detokenize_batch(sentences) == [tokenizer.detokenize(each) for each in sentences]
 
 
 def test_unknown_text_is_a_mark_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:
-    assert tokenizers["word"].source.decode(tokenizers["word"].source.encode("der Xy Zw Hund")) == "der ⁇ ⁇ Hund"
-    assert tokenizers["unigram"].source.decode([PAD, BOS, *tokenizers["unigram"].source.encode("der"), EOS]) == "der"
+    assert tokenizers["word"].source.detokenize(tokenizers["word"].source.encode("der Xy Zw Hund")) == "der ⁇ ⁇ Hund"
+    assert (
+        tokenizers["unigram"].source.detokenize([PAD, BOS, *tokenizers["unigram"].source.encode("der"), EOS]) == "der"
+    )
 
 
 def test_every_unknown_word_is_a_token_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:
@@ -128,8 +130,8 @@ def test_sampling_is_a_function_of_its_arguments(
     with ThreadPoolExecutor(2) as executor:
         assert list(executor.map(draw, [5, 5])) == [first, first]
     assert first != [tokenizer.encode(text) for text in texts]
-    decoded = [tokenizer.decode(ids) for ids in first]
-    assert decoded == [tokenizer.decode(tokenizer.encode(text)) for text in texts]
+    decoded = [tokenizer.detokenize(ids) for ids in first]
+    assert decoded == [tokenizer.detokenize(tokenizer.encode(text)) for text in texts]
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])

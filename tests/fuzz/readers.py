@@ -22,13 +22,14 @@ from nmt import experiment as experiments
 from nmt.alignment.error_rate import score_pair
 from nmt.alignment.formats import (
     Alignment,
-    GoldWriter,
-    JsonlWriter,
     NpzWriter,
+    gold_line,
     json_line,
     json_tree,
+    jsonl_line,
+    parse_pharaoh,
     read_gold,
-    read_pharaoh,
+    text_lines,
 )
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.config.structure import parse_document, validate
@@ -51,8 +52,8 @@ from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
 from nmt.translator.find_run import SHORTLIST
-from nmt.translator.loading import Trained, load_trained
-from nmt.workflows import shortlist as shortlists
+from nmt.translator.loading import TrainedModel, load_trained
+from nmt.translator.shortlist import read_shortlist
 from nmt.workflows.info import inspect
 from nmt.workflows.info_text import text as info_text
 from nmt.workflows.prepare import opened, prepare
@@ -189,11 +190,11 @@ ALIGNMENTS = [
 
 def _use(alignment: Alignment) -> None:
     """As the commands use it."""
-    JsonlWriter(io.StringIO()).write(alignment)
+    jsonl_line(alignment)
     TsvWriter(io.StringIO()).write(alignment)
     json_line(json_tree(alignment.turned()))
     score_pair(alignment.links, alignment.as_gold())
-    GoldWriter(io.StringIO()).write(alignment)
+    gold_line(alignment.as_gold())
 
 
 def _use_links(path: Path) -> int:
@@ -217,7 +218,8 @@ def _written(make: Callable[[io.StringIO], Any]) -> bytes:
 
 def _pharaoh(folder: Path) -> Opened:
     return Opened(
-        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], _of_file(folder / "links", lambda path: _spend(read_pharaoh(path)))
+        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"],
+        _of_file(folder / "links", lambda path: _spend(map(parse_pharaoh, text_lines(path)))),
     )
 
 
@@ -235,7 +237,9 @@ def _tsv(folder: Path) -> Opened:
 
 
 def _jsonl(folder: Path) -> Opened:
-    return Opened([_written(JsonlWriter)], _of_file(folder / "links", _use_links))
+    return Opened(
+        ["".join(f"{jsonl_line(each)}\n" for each in ALIGNMENTS).encode()], _of_file(folder / "links", _use_links)
+    )
 
 
 def _npz(folder: Path) -> Opened:
@@ -318,7 +322,7 @@ def _subwords(folder: Path) -> Opened:
         for text in ("Ein Hund schläft.", "", " ﬀ ½ 字\u200b\u2581", "x" * 50):
             ids = tokenizer.encode(text)
             assert all(0 <= each < tokenizer.size for each in ids)
-            assert "\n" not in tokenizer.decode(ids)
+            assert "\n" not in tokenizer.detokenize(ids)
             tokenizer.encode_words(text)
             if tokenizer.samples:
                 tokenizer.sample(text, alpha=0.2, seed=1)
@@ -472,7 +476,7 @@ def _corpus_and_config(folder: Path) -> Experiment:
     return validate(Experiment, parse_document(text, "config.yaml"))
 
 
-def make_run(run: Path, text: str = CONFIG) -> Trained:
+def make_run(run: Path, text: str = CONFIG) -> TrainedModel:
     """A run directory with a model that has learnt nothing."""
     run.mkdir()
     (run / "config.yaml").write_text(text, encoding="utf-8")
@@ -563,7 +567,7 @@ def _shortlist(folder: Path) -> Opened:
     file = folder / "run" / SHORTLIST
     safetensors.numpy.save_file(tensors, file, {"vocabulary": trained.tokenizers.fingerprint})
     seed = file.read_bytes()
-    read = _of_file(file, lambda path: shortlists.read_shortlist(trained).size([5, 6, size - 1]))
+    read = _of_file(file, lambda path: read_shortlist(trained).size([5, 6, size - 1]))
     return Opened([seed], read, _shaped(seed))
 
 

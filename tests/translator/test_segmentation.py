@@ -32,7 +32,7 @@ Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
 def loaded(folder: Path, *overrides: str, lengths: Lengths | None = None) -> Translator:
     translator = package.load(folder / "run", device="cpu", precision="float32", overrides=overrides)
     if lengths is not None:
-        translator.trained = replace(translator.trained, lengths=lengths)
+        translator = replace(translator, trained=replace(translator.trained, lengths=lengths))
     return translator
 
 
@@ -60,7 +60,7 @@ def test_without_the_option_markup_is_text(trained: Path) -> None:
     translator = loaded(trained)
     assert translator.candidates(["<b>Hund</b> {x}"]) == [
         tuple(replace(each, parts=(("<b>Hund</b> {x}", each.text),), longest=len(each.tokens)) for each in found)
-        for found in translator.sentences(["<b>Hund</b> {x}"])
+        for found in translator.translate_sentences(["<b>Hund</b> {x}"])
     ]
 
 
@@ -116,7 +116,7 @@ def test_formats_with_markup(trained: Path) -> None:
         assert "<b>" in found["text"]
         # scores, tokens and alignment are those of what the model was given and said
         ids = [tokenizer._processor.piece_to_id(each) for each in found["tokens"]]
-        assert "".join(found["alignment"]["target_words"]) == "".join(tokenizer.decode(ids).split())
+        assert "".join(found["alignment"]["target_words"]) == "".join(tokenizer.detokenize(ids).split())
         assert found["alignment"]["source_words"] == "Ein Hund, zwei Katzen und X & 2.".split()  # noqa: SIM905
     assert objects[4]["translations"][0]["tokens"] == []
 
@@ -188,7 +188,7 @@ LONG = "eins zwei drei. Hund und Katze. Drei eins."
 def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> None:
     tokens = len(loaded(trained).trained.tokenizers.source.encode(LONG))
     whole = loaded(trained, lengths=Lengths(tokens, tokens))
-    assert whole.candidates([LONG])[0][0].parts == ((LONG, whole.sentences([LONG])[0][0].text),)
+    assert whole.candidates([LONG])[0][0].parts == ((LONG, whole.translate_sentences([LONG])[0][0].text),)
     split = loaded(trained, lengths=Lengths(tokens - 1, tokens - 1))
     (found,) = split.translate([LONG])
     parts = [text_of(split, LONG[begin:end]) for begin, end in sentence_spans(LONG)]

@@ -14,8 +14,9 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
-from nmt.translator.windows import Answer, Wanted, Window
-from nmt.translator.workers import Loading, Workers
+from nmt.translator.translator import Translator
+from nmt.translator.windows import OutputOptions, Window, WindowTranslation
+from nmt.translator.workers import LoadOptions, Workers
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
 
@@ -29,17 +30,17 @@ def windows(count: int, size: int) -> list[Window]:
 def workers(trained: Path, *, count: int, full: int, after: int, threads: bool = False) -> Workers:
     run = str(trained / "run")
     translator = package.load(run, precision="float32")
-    loading = None if threads else Loading(run, [], "auto", "float32", [])
-    return Workers(translator, Wanted("tsv"), loading, count=count, full=full, after=after)
+    loading = None if threads else LoadOptions(package.load, run, [], "auto", "float32", [])
+    return Workers(translator, OutputOptions("tsv"), loading, count=count, full=full, after=after)
 
 
 def test_answers_come_in_order_and_are_the_same(trained: Path) -> None:
     given = [*windows(6, 4), Window([Line(25, "Hund", None)])]
     with workers(trained, count=1, full=4, after=1) as alone:
-        expected = [answer for _, answer in alone.answers(given)]
+        expected = [answer for _, answer in alone.translate(given)]
     with workers(trained, count=2, full=4, after=3) as shared:
         found = []
-        for number, (window, answer) in enumerate(shared.answers(iter(given))):
+        for number, (window, answer) in enumerate(shared.translate(iter(given))):
             assert window is given[number]
             assert bool(multiprocessing.active_children()) == (number >= 2)
             found.append(answer)
@@ -57,24 +58,24 @@ def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> Non
             yield window
 
     with workers(trained, count=2, full=2, after=1) as shared:
-        seen = [taken for _ in shared.answers(read())]
+        seen = [taken for _ in shared.translate(read())]
     assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
 
 
 def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = windows(6, 4)
     with workers(trained, count=1, full=4, after=1) as alone:
-        expected = [answer for _, answer in alone.answers(given)]
+        expected = [answer for _, answer in alone.translate(given)]
     meeting = threading.Barrier(2)
-    answer = Wanted.answer
+    translate = OutputOptions.translate
 
-    def with_another(wanted: Wanted, translator: package.Translator, window: Window) -> Answer:
+    def with_another(options: OutputOptions, translator: Translator, window: Window) -> WindowTranslation:
         meeting.wait(60)
-        return answer(wanted, translator, window)
+        return translate(options, translator, window)
 
-    monkeypatch.setattr(Wanted, "answer", with_another)
+    monkeypatch.setattr(OutputOptions, "translate", with_another)
     with workers(trained, count=2, full=4, after=1, threads=True) as shared:
-        found = list(shared.answers(given))
+        found = list(shared.translate(given))
     assert [answer for _, answer in found] == expected
     assert all(window is one for (window, _), one in zip(found, given, strict=True))
     assert multiprocessing.active_children() == []
@@ -83,7 +84,7 @@ def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: py
 def test_a_process_that_is_ended_is_told(trained: Path) -> None:
     def translate_and_kill() -> None:
         with workers(trained, count=2, full=2, after=1) as shared:
-            for _ in shared.answers(windows(40, 2)):
+            for _ in shared.translate(windows(40, 2)):
                 for child in multiprocessing.active_children():
                     assert child.pid is not None
                     os.kill(child.pid, signal.SIGKILL)
@@ -99,7 +100,7 @@ def test_a_mistake_in_another_process_is_told_with_its_line(trained: Path) -> No
         workers(trained, count=2, full=2, after=1) as shared,
         pytest.raises(InputError, match="^line 2: 'xyz' cannot be spelt"),
     ):
-        list(shared.answers(given))
+        list(shared.translate(given))
 
 
 def test_the_command_says_the_same(trained: Path) -> None:

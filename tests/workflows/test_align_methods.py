@@ -150,7 +150,7 @@ def test_a_model_without_attention_names_the_methods_it_has(without_attention: P
     done = align(*arguments, "--method", "gradient")
     assert (done.code, done.stdout.count("\n")) == (0, 10)
     translator = package.load(run)
-    assert translator.methods == GRADIENTS
+    assert translator.aligner.methods == GRADIENTS
     with pytest.raises(InputError, match="has no attention"):
         translator.align(["eins"], ["one"])
 

@@ -19,7 +19,7 @@ from nmt.alignment.link_files import read_links
 from nmt.alignment.views import View
 from nmt.extras.inspect.bilingual_lexicon import Glossary
 from nmt.extras.inspect.corpus_reports import LexiconChoice, SuspectsChoice
-from nmt.translator.aligners import OneWay, Views, one_view
+from nmt.translator.views import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow
 from nmt.workflows import align_links
 from nmt.workflows.align import Given, Written, write_alignments

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,8 +19,8 @@ from nmt.core import log
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
 from nmt.search.hypothesis import Hypothesis
-from nmt.translator.output import OutputFormat
 from nmt.translator.translator import Translator
+from nmt.translator.windows import OutputFormat
 from nmt.workflows import translate as workflow
 
 PIECES = [
@@ -36,7 +37,7 @@ FORMATS = st.sampled_from(["text", "tsv", "jsonl"])
 class Backwards:
     """An engine that says the source's subwords backwards, at once."""
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,
@@ -53,7 +54,6 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
     sink = io.BytesIO()
     patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
     patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink))
-    patch.setattr(workflow, "load", lambda *_, **__: translator)
     workflow.translate(
         None,
         [],
@@ -68,6 +68,7 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
         workers=1,
         device="cpu",
         precision="float32",
+        load=lambda *_, **__: translator,
     )
     return sink.getvalue()
 
@@ -112,8 +113,7 @@ def test_as_many_lines_go_out(
     translator: Translator, text: bytes, format: OutputFormat, document: bool, limit: int
 ) -> None:
     search = translator.search.model_copy(update={"document": document, "max_source_tokens": limit})
-    trained = translator.trained
-    check(Translator(trained, search, translator.extraction, Backwards()), text, format)
+    check(replace(translator, search=search, engine=Backwards()), text, format)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -122,4 +122,4 @@ def test_as_many_lines_go_out_with_markup(
     translator: Translator, text: bytes, format: OutputFormat, document: bool
 ) -> None:
     search = translator.search.model_copy(update={"markup": True, "document": document, "max_length_ratio": 0.1})
-    check(translator.searching(search), text, format)
+    check(replace(translator, search=search), text, format)

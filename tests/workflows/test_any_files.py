@@ -9,17 +9,17 @@ import math
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import nmt as package
 from nmt.data.store import Store
 from nmt.data.words import text_words
 from nmt.translator import find_run as locate
-from nmt.translator import translator
-from nmt.translator.translator import Translator, load
-from nmt.workflows import score, translate
+from nmt.translator.translator import Translator
 from tests.fuzz.readers import make_run
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_any_bytes import Backwards
@@ -83,14 +83,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is made once. What translates says the source backwards; what aligns and scores is the model."""
-    model = load(run, device="cpu", precision="float32")
-    backwards = Translator(model.trained, model.search, model.extraction, Backwards())
+    model = package.load(run, device="cpu", precision="float32")
+    backwards = replace(model, engine=Backwards())
 
     def once(*_: Any, **__: Any) -> Translator:
         return backwards
 
-    for module in (translate, score, translator):
-        monkeypatch.setattr(module, "load", once)
+    monkeypatch.setattr(package, "load", once)
     monkeypatch.setattr(locate, "check", lambda model, overrides: None)
 
 

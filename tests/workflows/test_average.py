@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 import torch
 
+import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
 from nmt.data.batching import collate, epoch_batches
@@ -25,7 +26,6 @@ from nmt.models.likelihood import token_loss
 from nmt.training import folders
 from nmt.training.interruption import Interrupted
 from nmt.translator.loading import build_model, load_trained
-from nmt.translator.translator import load as load_translator
 from nmt.workflows.average import Selection, average
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
@@ -231,7 +231,7 @@ def test_training_ends_with_the_average_of_its_last_validations(here: Path, capf
     state = folders.read_state(Path("run/averaged"))
     assert (line["update"], line["checkpoints"]) == (14, 3)
     assert line["loss"] == pytest.approx(state["measured"]["loss"], rel=1e-5)
-    translator = load_translator("run/averaged", device="cpu", precision="float32")
+    translator = package.load("run/averaged", device="cpu", precision="float32")
     source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
     assert line["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
     best = min(each["loss"] for each in lines("valid"))
@@ -405,7 +405,7 @@ def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> No
         expected = {name: kept * each + (1 - kept) * in_training[name] for name, each in expected.items()}
         for name, each in weights(folders.step(run, update)).items():
             np.testing.assert_allclose(each, expected[name], atol=1e-6, rtol=1e-5)
-    translator = load_translator(folders.step(run, 12), device="cpu", precision="float32")
+    translator = package.load(folders.step(run, 12), device="cpu", precision="float32")
     source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
     assert lines("valid")[-1]["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
     assert lines("valid")[-1]["loss"] != lines("valid", "raw")[-1]["loss"]

@@ -67,7 +67,7 @@ def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monk
     targets = Path("test.en").read_text(encoding="utf-8").splitlines()
     translations = translator.translate(sources)
     assert len(translations) == len(sources)
-    method = translator.methods[0]
+    method = translator.aligner.methods[0]
     assert (method == "gradient") == name.startswith("context")
     for alignment, source, target in zip(
         translator.align(sources, targets, method=method), sources, targets, strict=True

@@ -14,8 +14,8 @@ import nmt
 from nmt.alignment.formats import Alignment
 from nmt.alignment.notebook import MOST_TOKENS
 from nmt.core.notebook import MOST_SHOWN, Results
+from nmt.translator.scorer import PairScore
 from nmt.translator.translation import Translation
-from nmt.translator.translator import PairScore
 
 HARD = ["<script>alert(1)</script>", "\"'&amp;", "שלום", "</td>", "\ud800"]
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.extras.export.export_model import export, place
+from nmt.extras.export.export_model import export, export_folder
 from nmt.extras.word_aligner.aligner import load_aligner
 from nmt.extras.word_aligner.layer import load_layer
 from nmt.translator.loading import load_trained
-from nmt.workflows.shortlist import read_shortlist
+from nmt.translator.shortlist import read_shortlist
 from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run
 
@@ -122,7 +122,7 @@ def test_an_export_is_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "run" / "exported").symlink_to(tmp_path / "outside")
     with pytest.raises(InputError, match=r"exported/onnx: leads out of .*; remove the link"):
-        place(trained, "onnx")
+        export_folder(trained, "onnx")
     pytest.importorskip("onnxscript")
     with pytest.raises(InputError, match="leads out of"):
         export(str(tmp_path / "run"), [], to="onnx", output=None)

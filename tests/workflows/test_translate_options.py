@@ -51,7 +51,7 @@ def test_formats_tell_the_same(trained: Path) -> None:
     assert objects[1]["translations"] == [{"text": "", "score": 0.0, "log_prob": 0.0, "tokens": []}]
     tokenizer = package.load(trained / "run").trained.tokenizers.target
     best = objects[0]["translations"][0]
-    assert tokenizer.decode([tokenizer._processor.piece_to_id(each) for each in best["tokens"]]) == best["text"]
+    assert tokenizer.detokenize([tokenizer._processor.piece_to_id(each) for each in best["tokens"]]) == best["text"]
 
 
 def test_alignments_come_along(trained: Path) -> None:

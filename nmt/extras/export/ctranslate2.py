@@ -24,11 +24,11 @@ from nmt.nn.feed_forward import FeedForward
 from nmt.nn.positions import Learned, Sinusoidal, sinusoids
 
 POSITIONS = 4096
-"""How many positions are written out; CTranslate2 knows no others."""
+"""Number of positions in the exported table, the limit for CTranslate2."""
 
 
 def check(config: ModelConfig) -> None:
-    """Raises InputError for what CTranslate2 cannot compute, with its key."""
+    """Raises InputError, with the key, for a model that CTranslate2 cannot compute."""
     encoder, decoder = config.encoder, config.decoder
     if not isinstance(encoder, TransformerEncoderConfig) or not isinstance(decoder, TransformerDecoderConfig):
         side = "decoder" if isinstance(encoder, TransformerEncoderConfig) else "encoder"
@@ -57,8 +57,8 @@ def _check_score(key: str, attention: AttentionConfig) -> None:
 
 
 def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPair, folder: Path) -> None:
-    """Writes a model in float32, whose configuration has passed ``check``, into an empty folder. What precision it is
-    computed in is chosen when it is loaded."""
+    """Writes a model in float32, whose configuration has passed ``check``, into an empty folder. CTranslate2 chooses
+    the precision of computation when it loads the model."""
     from ctranslate2.specs import TransformerSpec, transformer_spec
 
     encoder_config, decoder_config = config.encoder, config.decoder
@@ -112,7 +112,7 @@ def _options(config: TransformerConfig) -> dict[str, Any]:
 
 
 def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any) -> None:
-    """What encoder and decoder have in common."""
+    """Sets the weights that encoder and decoder have in common."""
     table_VD = module.embedding.weight_VD
     embeddings.weight = _array(table_VD)
     spec.scale_embeddings = True
@@ -122,7 +122,7 @@ def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any
         attention: MultiHead = layer.attention if is_encoder else layer.self_attention
         residual = layer.attention_residual if is_encoder else layer.self_attention_residual
         weights = [_query(attention, config.score), attention.key_weight_QK, attention.value_weight_QK]
-        _set_linear(own.self_attention.linear[0], torch.cat([each for each in weights if each is not None]))
+        _set_linear(own.self_attention.linear[0], torch.cat([weight for weight in weights if weight is not None]))
         _set_linear(own.self_attention.linear[1], attention.out_weight_QQ)
         _set_norm(own.self_attention.layer_norm, residual.norm)
         _set_feed_forward(own.ffn, layer.feed_forward)

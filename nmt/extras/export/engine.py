@@ -22,8 +22,8 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.scoring import max_lengths
 
 BATCH_TOKENS = 1024
-"""Source tokens of a batch on a CPU, without end-of-sentence, times beams at most ``search.batch_tokens``: larger ones
-are slower there."""
+"""Source tokens of a batch on a CPU, without end-of-sentence; times beams at most ``search.batch_tokens``. Larger
+batches are slower there."""
 
 _OWN_SEARCH = {
     "sampling": "draws",
@@ -31,14 +31,14 @@ _OWN_SEARCH = {
     "coverage_penalty": "a coverage penalty of ours",
     "shortlist": "shortlist of ours",
 }
-"""What its search does in another way than ours or not at all."""
+"""Keys of ours that its search does not support."""
 
 
 class CTranslate2Engine:
     """Its search finds, by its own rules, as many hypotheses as there are beams; ``search.length_penalty`` then ranks
-    them as it ranks those of our search. With ``length_normalization: average`` it ranks while searching too; the
-    search itself always uses an average, for it knows no other. A hypothesis that reaches the limit of length is not
-    made to end: its log-probability is that of its subwords alone."""
+    them like those of our search. With ``length_normalization: average`` the penalty applies during the search, too;
+    the search itself always uses an average. A hypothesis that reaches the limit of length has no end-of-sentence: its
+    log-probability is that of its subwords only."""
 
     def __init__(self, folder: Path, tokenizers: TokenizerPair, *, device: str, precision: str, workers: int) -> None:
         """``workers`` batches are translated at once, each by one thread. Raises InputError for a folder that holds no
@@ -63,14 +63,14 @@ class CTranslate2Engine:
         self._end = [self._target_pieces[EOS]]
 
     def check(self, config: SearchConfig) -> None:
-        """Raises InputError for what a search by CTranslate2 cannot do."""
+        """Raises InputError for a search that CTranslate2 does not support."""
         for key, what in _OWN_SEARCH.items():
             if getattr(config, key):
                 raise InputError(f"search.{key}: --engine ctranslate2 has no {what}; use --engine nmt")
         if config.groups > 1:
             raise InputError("search.groups: --engine ctranslate2 has no diverse beams; use --engine nmt")
 
-    def decode(
+    def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         config: SearchConfig,
@@ -83,43 +83,47 @@ class CTranslate2Engine:
         if constraints is not None:
             raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")
         self.check(config)
-        scored = scored or config.beam > 1  # scores rank what the beams have come to
+        scored = scored or config.beam > 1  # scores rank the beams' hypotheses
         tokens = max(config.batch_tokens // config.beam, 1)
         if self._translator.device == "cpu":
             tokens = min(tokens, BATCH_TOKENS)
         batches = length_batches([len(source) for source in sources], tokens)  # as it counts them itself
-        given = [[] for _ in sources] if prefixes is None else [self._pieces(prefix) for prefix in prefixes]
+        prefix_pieces = (
+            [[] for _ in sources]
+            if prefixes is None
+            else [[self._target_pieces[token] for token in prefix] for prefix in prefixes]
+        )
         lengths = torch.tensor([len(source) + 1 for source in sources])
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
         # without end-of-sentence, which counts in ours
-        limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, given, strict=True)]
+        limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, prefix_pieces, strict=True)]
         waiting: deque[tuple[int, Any]] = deque()
         for rows in batches:
             started = self._start(
                 [sources[row] for row in rows],
-                [given[row] for row in rows],
+                [prefix_pieces[row] for row in rows],
                 max(limits[row] for row in rows),
                 config,
                 scored,
             )
             waiting.extend(zip(rows, started, strict=True))
-        found: dict[int, tuple[Hypothesis, ...]] = {}
-        alone: set[int] = set()
-        while waiting:  # the first batches are looked at while the others are translated
-            row, on_its_way = waiting.popleft()
-            result = on_its_way.result()
+        hypotheses: dict[int, tuple[Hypothesis, ...]] = {}
+        retried: set[int] = set()
+        while waiting:  # the first batches are read while the others are translated
+            row, pending = waiting.popleft()
+            result = pending.result()
             if not scored:
                 (pieces,) = result.hypotheses
                 length = min(self._length(pieces), limits[row])
-                found[row] = (Hypothesis(self._tokens(pieces[:length]), math.nan, math.nan),)
-            elif row not in alone and max(map(self._length, result.hypotheses)) > limits[row]:
-                alone.add(row)
-                # a batch has one limit of length: the few that are over their own are translated again, by themselves
-                again = self._start([sources[row]], [given[row]], limits[row], config, scored)
-                waiting.extend((row, each) for each in again)
+                hypotheses[row] = (Hypothesis(self._tokens(pieces[:length]), math.nan, math.nan),)
+            elif row not in retried and max(map(self._length, result.hypotheses)) > limits[row]:
+                retried.add(row)
+                # a batch has one limit of length: the few over their own limit are translated again, one by one
+                again = self._start([sources[row]], [prefix_pieces[row]], limits[row], config, scored)
+                waiting.extend((row, retry) for retry in again)
             else:
-                found[row] = self._best(result, config)
-        return [found[row] for row in range(len(sources))]
+                hypotheses[row] = self._best(result, config)
+        return [hypotheses[row] for row in range(len(sources))]
 
     def _start(
         self,
@@ -129,7 +133,7 @@ class CTranslate2Engine:
         config: SearchConfig,
         scored: bool,
     ) -> list[Any]:
-        """The translations of a batch, which are on their way."""
+        """The pending translations of a batch."""
         started: list[Any] = self._translator.translate_batch(
             [[self._source_pieces[token] for token in source] for source in sources],
             target_prefix=prefixes if any(prefixes) else None,
@@ -149,14 +153,14 @@ class CTranslate2Engine:
     def _best(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
         """The ``n_best`` hypotheses by our ranking."""
         ranking, exponent = ranking_of(config), _exponent(config)
-        found = []
+        ranked = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             log_prob = score * len(pieces) ** exponent
-            found.append((ranking.score(log_prob, len(pieces)), log_prob, pieces))
-        found.sort(key=lambda each: -each[0])
+            ranked.append((ranking.score(log_prob, len(pieces)), log_prob, pieces))
+        ranked.sort(key=lambda hypothesis: -hypothesis[0])
         return tuple(
             Hypothesis(self._tokens(pieces[: self._length(pieces)]), log_prob, score)
-            for score, log_prob, pieces in found[: config.n_best]
+            for score, log_prob, pieces in ranked[: config.n_best]
         )
 
     def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
@@ -164,15 +168,12 @@ class CTranslate2Engine:
         return tuple([ids[piece] for piece in pieces])
 
     def _length(self, pieces: Sequence[str]) -> int:
-        """Without end-of-sentence, which a hypothesis at the limit of length does not have."""
+        """The length without end-of-sentence, which a hypothesis at the limit of length does not have."""
         return len(pieces) - (pieces[-1:] == self._end)
-
-    def _pieces(self, tokens: Sequence[int]) -> list[str]:
-        return [self._target_pieces[token] for token in tokens]
 
 
 def _exponent(config: SearchConfig) -> float:
-    """What its own search divides log-probabilities by: the length to this power."""
+    """The power of the length by which its own search divides log-probabilities."""
     return config.length_penalty if config.length_normalization == "average" else 1.0
 
 

@@ -1,14 +1,14 @@
-"""A trained model in the format of another engine, and the engine for a model."""
+"""Exports a trained model for another engine, and loads the engine of an exported model."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,108 +27,105 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
 from nmt.translator.find_run import EXPORTED, run_of
-from nmt.translator.loading import Trained, load_trained
+from nmt.translator.loading import TrainedModel, load_trained
 
 ExportFormat = Literal["ctranslate2", "onnx"]
 
 SAMPLE = 100
-"""Sentences that are translated with the model and what was made of it."""
+"""Sentences that are translated with the model and with its export."""
 
-LEAST_ALIKE = 0.9
-"""The share of them that must be the same. Where the second best token is as probable as the best, the order in which
-products are summed decides."""
+MIN_EQUAL = 0.9
+"""The least share of equal translations. Where the second best token is as probable as the best, the order of summation
+decides."""
 
 _ABOUT = "nmt.json"
 
 
-class Format(Protocol):
-    """Writes models for another engine, and translates with what it wrote."""
+@dataclass(frozen=True)
+class Format:
+    """Functions that write models for another engine and translate with them.
+
+    Attributes:
+        use: The next step, for the user.
+        required: Raises InputError where a package is missing.
+        check: Raises InputError for a model that the engine cannot compute.
+        save: Writes a model into an empty folder; returns what this format adds to ``nmt.json``.
+        greedy: The translations of sources by an exported model.
+    """
 
     use: str
-    """What comes next, for people."""
-
-    def required(self) -> None:
-        """Raises InputError for packages that are not installed."""
-
-    def check(self, config: ModelConfig) -> None:
-        """Raises InputError for a model that the engine cannot compute."""
-
-    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
-        """Writes a model into an empty folder; what there is to say of it beside what is said of any."""
-
-    def greedy(
-        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-    ) -> list[tuple[int, ...]]:
-        """The translations of sources by what was written."""
+    required: Callable[[], object]
+    check: Callable[[ModelConfig], None]
+    save: Callable[[TrainedModel, Path], Mapping[str, object]]
+    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 
 
-class _CTranslate2:
-    use = "use it with nmt translate --engine ctranslate2"
-
-    def required(self) -> None:
-        engine.required()
-
-    def check(self, config: ModelConfig) -> None:
-        ctranslate2.check(config)
-
-    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
-        ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
-        return {}
-
-    def greedy(
-        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-    ) -> list[tuple[int, ...]]:
-        written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
-        return [found.tokens for (found,) in written.decode(sources, search)]
+def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
+    return {}
 
 
-class _Onnx:
-    use = "docs/export.md tells how programs use it"
-
-    def required(self) -> None:
-        session.required()
-
-    def check(self, config: ModelConfig) -> None:
-        """There is no model that ONNX cannot express."""
-
-    def save(self, trained: Trained, folder: Path) -> Mapping[str, object]:
-        graphs = onnx.save(trained.model, folder)
-        trained.tokenizers.save(folder)
-        source, target = ("subwords.model",) * 2
-        if not trained.tokenizers.joint:
-            source, target = "subwords.source.model", "subwords.target.model"
-        return {
-            "subwords": {"source": source, "target": target},
-            "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
-            "heads": trained.model.decoder.head_names,
-            **dataclasses.asdict(graphs),
-        }
-
-    def greedy(
-        self, trained: Trained, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-    ) -> list[tuple[int, ...]]:
-        written = OnnxSession(folder, threads=torch.get_num_threads())
-        found: dict[int, tuple[int, ...]] = {}
-        for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
-            batch = [sources[row] for row in rows]
-            lengths = torch.tensor([len(source) + 1 for source in batch])
-            limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
-            found.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
-        return [found[row] for row in range(len(sources))]
+def _greedy_ctranslate2(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
+    return [best.tokens for (best,) in written.translate_ids(sources, search)]
 
 
-_FORMATS: dict[ExportFormat, Format] = {"ctranslate2": _CTranslate2(), "onnx": _Onnx()}
+def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    graphs = onnx.save(trained.model, folder)
+    trained.tokenizers.save(folder)
+    source, target = ("subwords.model",) * 2
+    if not trained.tokenizers.joint:
+        source, target = "subwords.source.model", "subwords.target.model"
+    return {
+        "subwords": {"source": source, "target": target},
+        "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "heads": trained.model.decoder.head_names,
+        **asdict(graphs),
+    }
+
+
+def _greedy_onnx(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    written = OnnxSession(folder, threads=torch.get_num_threads())
+    tokens: dict[int, tuple[int, ...]] = {}
+    for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
+        batch = [sources[row] for row in rows]
+        lengths = torch.tensor([len(source) + 1 for source in batch])
+        limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
+        tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+    return [tokens[row] for row in range(len(sources))]
+
+
+_FORMATS: dict[ExportFormat, Format] = {
+    "ctranslate2": Format(
+        "use it with nmt translate --engine ctranslate2",
+        engine.required,
+        ctranslate2.check,
+        _save_ctranslate2,
+        _greedy_ctranslate2,
+    ),
+    "onnx": Format(
+        "docs/export.md tells how programs use it",
+        session.required,
+        lambda config: None,  # ONNX can express every model
+        _save_onnx,
+        _greedy_onnx,
+    ),
+}
 
 
 def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, output: Path | None) -> None:
     """Writes a model to a folder, by default ``exported/<format>`` in its run directory, and translates sentences of
-    its validation corpus with both. What stands there is replaced. Raises InputError for a model that the engine cannot
-    compute and for a folder that holds something else."""
+    its validation corpus with both. An earlier export is replaced. Raises InputError for a model that the engine cannot
+    compute and for a folder that holds anything else."""
     chosen = _FORMATS[to]
     chosen.required()
     trained = load_trained(model, overrides, device="cpu", precision="float32")
     chosen.check(trained.experiment.model)
-    folder = output or place(trained, to)
+    folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"--output {folder}: is there and is no export of ours; name another folder")
     unfinished = folder.with_name(f".{folder.name}.unfinished")
@@ -151,8 +148,8 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 
 
-def place(trained: Trained, to: ExportFormat) -> Path:
-    """Where a model is exported to unless one says otherwise."""
+def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
+    """The default folder of a model's export."""
     run = run_of(trained.checkpoint)
     folder = run / EXPORTED / to
     if not folder.resolve().is_relative_to(run):
@@ -160,9 +157,10 @@ def place(trained: Trained, to: ExportFormat) -> Path:
     return folder
 
 
-def exported_engine(trained: Trained, *, device: str, precision: str) -> CTranslate2Engine:
-    """The engine for a model that has been exported. Raises InputError where another checkpoint of it has, or none."""
-    folder, name = place(trained, "ctranslate2"), trained.checkpoint.resolve().name
+def exported_engine(trained: TrainedModel, *, device: str, precision: str) -> CTranslate2Engine:
+    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported, and
+    for a search that CTranslate2 does not support."""
+    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
     engine.required()
     about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
     if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
@@ -171,14 +169,15 @@ def exported_engine(trained: Trained, *, device: str, precision: str) -> CTransl
             f"nmt export {trained.checkpoint}"
         )
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    return CTranslate2Engine(
+    exported = CTranslate2Engine(
         folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
     )
+    exported.check(trained.experiment.search)
+    return exported
 
 
 def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
-    """What an export says of itself. Raises InputError, which names a command as ``remedy``, where there is none or it
-    is damaged."""
+    """The description of an export. Raises InputError, with a command as ``remedy``, where it is missing or damaged."""
     try:
         about = read_json(folder / _ABOUT)
         if not isinstance(about, dict):
@@ -191,20 +190,20 @@ def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
 
 
 def _compare(
-    trained: Trained, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+    trained: TrainedModel, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 ) -> None:
     sources = _sample(trained)
     search = SearchConfig(beam=1, batch_tokens=trained.experiment.search.batch_tokens)
-    own = OwnEngine(trained.model, trained.compute).decode(sources, search)
+    own = OwnEngine(trained.model, trained.compute).translate_ids(sources, search)
     theirs = greedy(sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
     log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
-    if same < LEAST_ALIKE * len(sources):
+    if same < MIN_EQUAL * len(sources):
         raise RuntimeError(f"the exported model translates only {same} of {len(sources)} sentences as ours does")
 
 
-def _sample(trained: Trained) -> list[list[int]]:
-    """Sentences of the validation corpus or, where that is no longer there, subwords at random."""
+def _sample(trained: TrainedModel) -> list[list[int]]:
+    """Sentences of the validation corpus or, where that is gone, random subwords."""
     valid, source = trained.experiment.data.valid, trained.tokenizers.source
     texts: Sequence[str] = ()
     if valid is not None:

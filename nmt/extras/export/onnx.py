@@ -1,5 +1,5 @@
-"""A model as two ONNX graphs (https://onnx.ai), which other programs can run: one that encodes sentences, one that does
-a step of the decoder.
+"""A model as two ONNX graphs (https://onnx.ai), which other programs can run: one encodes sentences, one computes a
+step of the decoder.
 
 Shapes as in ``seq2seq``. The step has a row of the memory for each row of its tokens: N = B.
 """
@@ -29,10 +29,10 @@ OPSET = 20
 """The version of ONNX's operators that the graphs are written in."""
 
 _SYMBOLS = {(2, 3): "batch", (5, 7): "source", (3, 4): "steps"}
-"""The sizes of two examples; a dimension that has the one size here and the other one there is called so."""
+"""Sizes in two examples; a dimension with the first size in one and the second in the other has this name."""
 
 _GATES = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 3, 1, 2)}
-"""ONNX's order of the gates, as places in torch's: z, r, n of r, z, n, and i, o, f, g of i, f, g, o."""
+"""ONNX's order of the gates, as indices into torch's: z, r, n of r, z, n, and i, o, f, g of i, f, g, o."""
 
 Shape = tuple[int | str, ...]
 
@@ -44,12 +44,12 @@ class Port:
     name: str
     type: str
     shape: Shape
-    """Sizes, or what they are called where they differ from call to call."""
+    """Sizes, or names of sizes that differ from call to call."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What a file holds."""
+    """The graph of a file."""
 
     file: str
     inputs: tuple[Port, ...]
@@ -58,7 +58,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Graphs:
-    """The two of a model."""
+    """The two graphs of a model."""
 
     opset: int
     encoder: Graph
@@ -67,45 +67,45 @@ class Graphs:
 
 @dataclass(frozen=True)
 class Fields:
-    """Which tensors of a kind of record go in and out of graphs; what a record holds twice does so once."""
+    """The tensors of a kind of record that go in and out of graphs, each once, even if the record has it twice."""
 
     like: BatchRecord
-    places: tuple[int, ...]
-    """Of each tensor of the record, the first one that is the same."""
+    first: tuple[int, ...]
+    """The index of the first equal tensor, for each tensor of the record."""
     kept: tuple[int, ...]
-    """Those that go in and out, in their order."""
+    """The indices of the tensors that go in and out, in their order."""
 
     @classmethod
     def of(cls, *records: BatchRecord) -> Fields:
-        """Of records of one kind; tensors are the same where they are in all of the records."""
-        each = list(zip(*([id(tensor) for tensor in record.tensors()] for record in records), strict=True))
-        places = tuple(each.index(ids) for ids in each)
-        return cls(records[0], places, tuple(sorted(set(places))))
+        """The fields of records of one kind. Tensors are equal where they are the same object in all records."""
+        ids = list(zip(*([id(tensor) for tensor in record.tensors()] for record in records), strict=True))
+        first = tuple(map(ids.index, ids))
+        return cls(records[0], first, tuple(sorted(set(first))))
 
     def names(self, prefix: str) -> list[str]:
-        """What the tensors are called."""
+        """The names of the tensors."""
         names = self.like.names()
-        return [f"{prefix}.{names[place]}" for place in self.kept]
+        return [f"{prefix}.{names[index]}" for index in self.kept]
 
     def tensors(self, record: BatchRecord) -> tuple[Tensor, ...]:
-        """Those of a record."""
+        """These tensors of a record."""
         tensors = record.tensors()
-        return tuple(tensors[place] for place in self.kept)
+        return tuple(tensors[index] for index in self.kept)
 
     def record(self, tensors: Sequence[Tensor]) -> Any:
-        """The way back, where none is left out."""
-        by_place = dict(zip(self.kept, tensors, strict=True))
-        return self.like.with_tensors([by_place[place] for place in self.places])
+        """A record of these tensors, where none is left out."""
+        by_index = dict(zip(self.kept, tensors, strict=True))
+        return self.like.with_tensors([by_index[index] for index in self.first])
 
     def only(self, names: set[str], prefix: str) -> Fields:
-        """Without those that are not named."""
-        kept = tuple(place for place, name in zip(self.kept, self.names(prefix), strict=True) if name in names)
+        """The fields with these names only."""
+        kept = tuple(index for index, name in zip(self.kept, self.names(prefix), strict=True) if name in names)
         return replace(self, kept=kept)
 
 
 class Recurrence(nn.Module):
-    """A layer of torch's ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM`` from zero states, as the one operator that ONNX has for
-    it; the exporter would make a loop over time of it. It computes nothing outside of an export."""
+    """A layer of torch's ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM`` from zero states, as one ONNX operator; the exporter
+    alone would write a loop over time. It works only during an export."""
 
     def __init__(self, rnn: nn.RNNBase) -> None:
         super().__init__()
@@ -113,11 +113,11 @@ class Recurrence(nn.Module):
         self.size = rnn.hidden_size
         self.weight_1GE = nn.Parameter(self._ordered(rnn.weight_ih_l0)[None], requires_grad=False)
         self.recurrent_1GD = nn.Parameter(self._ordered(rnn.weight_hh_l0)[None], requires_grad=False)
-        biases = [self._ordered(each) for each in (rnn.bias_ih_l0, rnn.bias_hh_l0)]
+        biases = [self._ordered(bias) for bias in (rnn.bias_ih_l0, rnn.bias_hh_l0)]
         self.bias_1G = nn.Parameter(torch.cat(biases)[None], requires_grad=False)
 
     def forward(self, input_BSE: Tensor, start: None) -> tuple[Tensor, None]:
-        """The hidden states (B, S, D); torch's modules give the last one too, which nobody reads."""
+        """The hidden states (B, S, D), and None for the last one, which torch's modules return."""
         batch, source, _ = input_BSE.shape
         states_S1BD = torch.onnx.ops.symbolic(
             self.operator,
@@ -130,7 +130,7 @@ class Recurrence(nn.Module):
 
     def _ordered(self, weight: Any) -> Tensor:
         parts = weight.detach().chunk(len(_GATES[self.operator]))
-        return torch.cat([parts[place] for place in _GATES[self.operator]])
+        return torch.cat([parts[index] for index in _GATES[self.operator]])
 
 
 class EncoderGraph(nn.Module):
@@ -138,10 +138,10 @@ class EncoderGraph(nn.Module):
 
     def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
         super().__init__()
-        self.model = copy.deepcopy(model, {id(each): each for each in model.parameters()})
+        self.model = copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
         for stack in self.model.encoder.modules():
             if isinstance(stack, RecurrentStack):
-                stack.rnns = nn.ModuleList(Recurrence(each) for each in stack.rnns)  # type: ignore[arg-type]
+                stack.rnns = nn.ModuleList(Recurrence(rnn) for rnn in stack.rnns)  # type: ignore[arg-type]
         self.memory = memory
         self.state = state
 
@@ -168,7 +168,7 @@ class StepGraph(nn.Module):
 
 @dataclass(frozen=True)
 class _Example:
-    """Tensors of the sizes that the graphs are made from."""
+    """Example tensors, from which the graphs are made."""
 
     source_BS: Tensor
     memory: BatchRecord
@@ -191,7 +191,7 @@ class _Example:
 def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
     """Writes a model in float32 and eval mode as ``encoder.onnx`` and ``step.onnx`` into a folder.
 
-    Batch, source length and, for a Transformer, the number of steps so far may be any. Tensors of memory and state that
+    Batch, source length and, for a Transformer, the number of steps so far are free. Tensors of memory and state that
     no step reads are left out.
     """
     example, other = (_Example.of(model, *sizes) for sizes in zip(*_SYMBOLS, strict=True))
@@ -203,8 +203,8 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
         StepGraph(model, memory, state),
         (
             example.source_BS[:, 0],
-            [each.clone(memory_format=torch.contiguous_format) for each in memory.tensors(example.memory)],
-            [each.clone(memory_format=torch.contiguous_format) for each in state.tensors(example.state)],
+            [tensor.clone(memory_format=torch.contiguous_format) for tensor in memory.tensors(example.memory)],
+            [tensor.clone(memory_format=torch.contiguous_format) for tensor in state.tensors(example.state)],
         ),
         ({0: "batch"}, [_symbols(shape) for shape in memory_shapes], [_symbols(shape) for shape in state_shapes]),
         ["token", *memory_names, *state_names],
@@ -214,7 +214,7 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
     read = {str(value.name) for value in graph.inputs if value.uses() or value.is_graph_output()}
     dropped = {name for name in state_names if name not in read}
     _drop(graph.inputs, {name for name in memory_names if name not in read} | dropped)
-    _drop(graph.outputs, {name for name, given in zip(next_names, state_names, strict=True) if given in dropped})
+    _drop(graph.outputs, {name for name, before in zip(next_names, state_names, strict=True) if before in dropped})
     memory, state = memory.only(read, "memory"), state.only(read, "state")
     encoder = _exported(
         EncoderGraph(model, memory, state),
@@ -229,7 +229,7 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
 
 
 def _shapes(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> list[Shape]:
-    """The shapes of an example's tensors, with names for what is other in another example."""
+    """The shapes of an example's tensors, with names for sizes that differ in the other example."""
     return [
         tuple(size if size == second else _SYMBOLS[size, second] for size, second in zip(*shapes, strict=True))
         for shapes in ((one.shape, other.shape) for one, other in zip(tensors, others, strict=True))
@@ -237,7 +237,7 @@ def _shapes(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> list[Shape]:
 
 
 def _symbols(shape: Shape) -> dict[int, str]:
-    return {place: size for place, size in enumerate(shape) if isinstance(size, str)}
+    return {index: size for index, size in enumerate(shape) if isinstance(size, str)}
 
 
 def _exported(
@@ -260,7 +260,7 @@ def _exported(
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Without what the exporter says of itself and of packages that are not there."""
+    """Silences the exporter's messages about itself and missing packages."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Greedy search over a model that ``nmt.extras.export.onnx`` has written, without our models and without PyTorch."""
+"""Greedy search with a model that ``nmt.extras.export.onnx`` has written, without our models and PyTorch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OnnxSession:
             onnxruntime.InferenceSession(str(folder / file), options, providers=["CPUExecutionProvider"])
             for file in (ENCODER, STEP)
         )
-        self._kept = [each.name for each in self._encoder.get_outputs()]
+        self._kept = [port.name for port in self._encoder.get_outputs()]
         self._state = [name for name in self._kept if name.startswith("state.")]
 
     def greedy(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[tuple[int, ...]]:
@@ -52,7 +52,7 @@ def _until(tokens: list[int]) -> tuple[int, ...]:
 
 
 def required() -> Any:
-    """ONNX Runtime, where all is installed that an export takes. Raises InputError where it is not."""
+    """ONNX Runtime. Raises InputError where a package for exports is missing."""
     try:
         import onnx  # noqa: F401
         import onnxruntime

@@ -1,7 +1,7 @@
-"""Tags, entities, URLs, e-mail addresses, numbers and placeholders: what of a text is not translated.
+"""Tags, entities, URLs, e-mail addresses, numbers and placeholders: the parts of a text that are not translated.
 
-Tags are taken out, for a model that never saw any; the rest stays, for the model to see and copy.
-``nmt.extras.markup.transfer`` puts all of it into the translation.
+Tags are removed, for models are trained without them; the rest stays, for the model to copy.
+``nmt.extras.markup.transfer`` puts all of them into the translation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 from nmt.data.sentences import Span
 
 Kind = Literal["open", "close", "alone", "word"]
-"""Of an item: a tag of a pair, a tag that stands alone, or what the model sees as part of the text."""
+"""Kinds of items: a tag of a pair, a tag without a partner, a part of the text that the model reads."""
 
 _ATTRIBUTE = (
     r"\s+(?:[^\s\"'<>/=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+)"
@@ -50,16 +50,16 @@ _LINE_BREAKS = frozenset(("br", "wbr"))
 
 @dataclass(frozen=True)
 class Item:
-    """Something that is not translated.
+    """A part of a text that is not translated.
 
     Attributes:
-        text: As it is written.
-        kind: What it is.
-        begin, end: Where it stands in the plain text; for all but words the same place.
-        partner: Of a tag of a pair the index of the other one; else -1.
-        space_before, space_after: Whether there is white space, or nothing, beside it and the inline tags around it.
-        leans: On the word before it, where it is next to one, or on the one after it.
-        divides: Whether words beside it are apart even without white space, as beside ``<br>``.
+        text: Its text.
+        kind: Its kind.
+        begin, end: Its span in the plain text, which is empty for all kinds but "word".
+        partner: The index of the other tag of its pair, or -1.
+        space_before, space_after: True for white space, or an end of the text, beside it and the inline tags around it.
+        leans: "left" beside a word before it, "right" beside a word after it only.
+        divides: True where words beside it are separate even without white space, as beside ``<br>``.
     """
 
     text: str
@@ -78,9 +78,9 @@ class Marked:
     """A text without its markup.
 
     Attributes:
-        text: What is left, for a model.
-        items: What was taken out or is to be kept, in order.
-        borders: Places in the text that no sentence crosses, in order.
+        text: The plain text for a model.
+        items: The parts that were removed or are kept, in order.
+        borders: Offsets in the text that no sentence crosses, in order.
     """
 
     text: str
@@ -89,54 +89,54 @@ class Marked:
 
     @property
     def kept(self) -> tuple[Span, ...]:
-        """The parts of the text that stay as they are."""
+        """Spans of the text that stay as they are."""
         return tuple((item.begin, item.end) for item in self.items if item.kind == "word")
 
 
 def extract(text: str, stand_in: str | None = None) -> Marked:
-    """Takes a text apart. An entity that stands for a letter or digit is spelling: it becomes that character. An
-    opening tag without its end, and an end without its beginning, stand alone. Words kept that touch are one.
+    """Separates a text from its markup. An entity for a letter or digit becomes that character. An opening tag without
+    its closing tag, and the reverse, have no partner. Adjacent items of kind "word" become one.
 
-    ``stand_in`` is what a model sees for a URL, an e-mail address or a placeholder, with what touches them; for numbers
-    but 1 it then sees 2, 3 and so on to 9, in turn. It sees what touches a letter or digit as it is, and so all where
-    ``stand_in`` is None."""
+    The model reads ``stand_in`` in place of a URL, an e-mail address or a placeholder, and of items adjacent to them;
+    in place of numbers but 1 it reads 2, 3 and so on to 9, in turn. Items beside a letter or digit, and all items where
+    ``stand_in`` is None, stay as they are."""
     plain = _Plain()
     items: list[Item] = []
     borders: list[int] = []
-    found = _found(text)
+    matches = _matches(text)
     digits = cycle("23456789")
     last = 0
-    for each in found:
-        plain.add(text[last : each.begin], after_tag=bool(items) and items[-1].kind != "word")
-        last = each.end
-        seen = each.seen
-        if stand_in is not None and each.stands_for is not None and not _touches(text, each):
-            seen = stand_in if each.stands_for == "name" else next(digits)
-        if each.kind is not None:
-            written = text[each.begin : each.end]
-            items.append(Item(written, each.kind, plain.length, plain.length + len(seen), divides=each.divides))
-        if each.name in _BLOCKS:
+    for match in matches:
+        plain.add(text[last : match.begin], after_tag=bool(items) and items[-1].kind != "word")
+        last = match.end
+        seen = match.seen
+        if stand_in is not None and match.stands_for is not None and not _touches(text, match):
+            seen = stand_in if match.stands_for == "name" else next(digits)
+        if match.kind is not None:
+            written = text[match.begin : match.end]
+            items.append(Item(written, match.kind, plain.length, plain.length + len(seen), divides=match.divides))
+        if match.name in _BLOCKS:
             borders.append(plain.length)
         plain.add(seen)
-        if each.divides and _is_glued(text, each):
+        if match.divides and _is_glued(text, match):
             plain.add(" ")
     plain.add(text[last:], after_tag=bool(items) and items[-1].kind != "word")
-    found = [each for each in found if each.kind is not None]
-    spaced = _with_spaces(_paired(items, found), found, text)
+    matches = [match for match in matches if match.kind is not None]
+    spaced = _with_spaces(_paired(items, matches), matches, text)
     return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What is no plain text, as it was found in the text as written.
+class _Match:
+    """A match of markup in the original text.
 
     Attributes:
-        begin, end: Where.
+        begin, end: Its span.
         kind: None for a letter that is written as an entity.
-        seen: What a model sees of it.
-        name: Of a tag, in small letters.
+        seen: The text that a model reads.
+        name: The name of a tag, in lower case.
         divides: See ``Item``.
-        stands_for: What a model may see instead; None: nothing else.
+        stands_for: The kind of stand-in that a model may read instead; None: none.
     """
 
     begin: int
@@ -149,14 +149,14 @@ class _Found:
 
 
 class _Plain:
-    """Text that grows."""
+    """The plain text, as it is built."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.length = 0
 
     def add(self, text: str, *, after_tag: bool = False) -> None:
-        """White space on both sides of a tag is white space once."""
+        """Appends text. White space on both sides of a tag is kept once."""
         if after_tag and self.parts and self.parts[-1][-1].isspace():
             text = text.lstrip()
         if text:
@@ -164,98 +164,98 @@ class _Plain:
             self.length += len(text)
 
 
-def _found(text: str) -> list[_Found]:
-    """All that is no plain text, in order; neighbouring words in one."""
-    found: list[_Found] = []
-    for match in _ITEM.finditer(text):
-        each = _read(match)
-        if found and each.kind == "word" == found[-1].kind and found[-1].end == each.begin:
-            last = found.pop()
-            is_name = "name" in (last.stands_for, each.stands_for)
-            seen = last.seen + each.seen
-            each = replace(each, begin=last.begin, seen=seen, stands_for="name" if is_name else None)
-        found.append(each)
-    return found
+def _matches(text: str) -> list[_Match]:
+    """All matches, in order; adjacent ones of kind "word" become one."""
+    matches: list[_Match] = []
+    for regex_match in _ITEM.finditer(text):
+        current = _read(regex_match)
+        if matches and current.kind == "word" == matches[-1].kind and matches[-1].end == current.begin:
+            last = matches.pop()
+            is_name = "name" in (last.stands_for, current.stands_for)
+            seen = last.seen + current.seen
+            current = replace(current, begin=last.begin, seen=seen, stands_for="name" if is_name else None)
+        matches.append(current)
+    return matches
 
 
-def _read(match: re.Match[str]) -> _Found:
+def _read(match: re.Match[str]) -> _Match:
     begin, end = match.span()
     if match["entity"]:
         meant = html.unescape(match["entity"])
         if meant.isalnum():
-            return _Found(begin, end, None, meant)
+            return _Match(begin, end, None, meant)
         if meant.isspace():
-            return _Found(begin, end, "alone", divides=True)
+            return _Match(begin, end, "alone", divides=True)
         if len(meant) == 1 and unicodedata.category(meant) in ("Cf", "Cc"):
-            return _Found(begin, end, "alone")
-        return _Found(begin, end, "word", meant)
+            return _Match(begin, end, "alone")
+        return _Match(begin, end, "word", meant)
     if match["tag"]:
         paired: Kind = "close" if match["slash"] else "open"
         name = match["name"].lower()
-        return _Found(begin, end, "alone" if match["empty"] else paired, name=name, divides=name in _LINE_BREAKS)
+        return _Match(begin, end, "alone" if match["empty"] else paired, name=name, divides=name in _LINE_BREAKS)
     if match["alone"]:
-        return _Found(begin, end, "alone")
+        return _Match(begin, end, "alone")
     if match["number"]:
-        return _Found(begin, end, "word", match.group(), stands_for=None if match.group() == "1" else "number")
-    return _Found(begin, end, "word", match.group(), stands_for="name")
+        return _Match(begin, end, "word", match.group(), stands_for=None if match.group() == "1" else "number")
+    return _Match(begin, end, "word", match.group(), stands_for="name")
 
 
-def _is_glued(text: str, each: _Found) -> bool:
-    """Whether there is neither white space nor an end of the text on either side."""
-    around = text[max(each.begin - 1, 0) : each.begin], text[each.end : each.end + 1]
+def _is_glued(text: str, match: _Match) -> bool:
+    """True where both sides have text without white space."""
+    around = text[max(match.begin - 1, 0) : match.begin], text[match.end : match.end + 1]
     return all(side and not side.isspace() for side in around)
 
 
-def _touches(text: str, each: _Found) -> bool:
-    return text[max(each.begin - 1, 0) : each.begin].isalnum() or text[each.end : each.end + 1].isalnum()
+def _touches(text: str, match: _Match) -> bool:
+    return text[max(match.begin - 1, 0) : match.begin].isalnum() or text[match.end : match.end + 1].isalnum()
 
 
-def _paired(items: Sequence[Item], found: Sequence[_Found]) -> list[Item]:
-    """Each end with the last open beginning of its name; what is left over stands alone."""
+def _paired(items: Sequence[Item], matches: Sequence[_Match]) -> list[Item]:
+    """Each closing tag with the last open tag of its name; the others have no partner."""
     paired = list(items)
     opened: list[int] = []
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item.kind == "open":
-            opened.append(place)
+            opened.append(index)
         elif item.kind == "close":
-            name = found[place].name
-            beginning = next((each for each in reversed(opened) if found[each].name == name), None)
+            name = matches[index].name
+            beginning = next((start for start in reversed(opened) if matches[start].name == name), None)
             if beginning is not None:
                 del opened[opened.index(beginning) :]
-                paired[beginning] = replace(items[beginning], partner=place)
-                paired[place] = replace(item, partner=beginning)
+                paired[beginning] = replace(items[beginning], partner=index)
+                paired[index] = replace(item, partner=beginning)
     return [
         replace(item, kind="alone") if item.kind in ("open", "close") and item.partner < 0 else item for item in paired
     ]
 
 
-def _with_spaces(items: Sequence[Item], found: Sequence[_Found], text: str) -> tuple[Item, ...]:
-    """The items with what stands beside them and the tags of pairs around them. None leans over a block's border."""
-    before = [each.begin == 0 or text[each.begin - 1].isspace() for each in found]
-    after = [each.end == len(text) or text[each.end].isspace() for each in found]
-    alone_before, alone_after = before.copy(), after.copy()
-    for place in range(1, len(items)):
-        if found[place - 1].end == found[place].begin and items[place - 1].kind in ("open", "close"):
-            is_border = found[place - 1].name in _BLOCKS
-            before[place] = before[place - 1] and not is_border
-            alone_before[place] = alone_before[place - 1] or is_border
-    for place in reversed(range(len(items) - 1)):
-        if found[place].end == found[place + 1].begin and items[place + 1].kind in ("open", "close"):
-            is_border = found[place + 1].name in _BLOCKS
-            after[place] = after[place + 1] and not is_border
-            alone_after[place] = alone_after[place + 1] or is_border
+def _with_spaces(items: Sequence[Item], matches: Sequence[_Match], text: str) -> tuple[Item, ...]:
+    """The items with the white space beside them and their inline tags. None leans over the border of a block."""
+    before = [match.begin == 0 or text[match.begin - 1].isspace() for match in matches]
+    after = [match.end == len(text) or text[match.end].isspace() for match in matches]
+    edge_before, edge_after = before.copy(), after.copy()
+    for index in range(1, len(items)):
+        if matches[index - 1].end == matches[index].begin and items[index - 1].kind in ("open", "close"):
+            is_border = matches[index - 1].name in _BLOCKS
+            before[index] = before[index - 1] and not is_border
+            edge_before[index] = edge_before[index - 1] or is_border
+    for index in reversed(range(len(items) - 1)):
+        if matches[index].end == matches[index + 1].begin and items[index + 1].kind in ("open", "close"):
+            is_border = matches[index + 1].name in _BLOCKS
+            after[index] = after[index + 1] and not is_border
+            edge_after[index] = edge_after[index + 1] or is_border
     return tuple(
         replace(
             item,
-            space_before=before[place],
-            space_after=after[place],
-            leans="not" if item.divides else _leaning(alone_before[place], alone_after[place]),
+            space_before=before[index],
+            space_after=after[index],
+            leans="not" if item.divides else _leaning(edge_before[index], edge_after[index]),
         )
-        for place, item in enumerate(items)
+        for index, item in enumerate(items)
     )
 
 
-def _leaning(alone_before: bool, alone_after: bool) -> Literal["left", "right", "not"]:
-    if alone_before:
-        return "not" if alone_after else "right"
+def _leaning(edge_before: bool, edge_after: bool) -> Literal["left", "right", "not"]:
+    if edge_before:
+        return "not" if edge_after else "right"
     return "left"

@@ -1,12 +1,12 @@
-"""Words and punctuation marks, apart from each other: finer than the white-space words of an alignment, so that what is
-put beside a word does not take the comma after it along."""
+"""Words and punctuation marks as separate units, finer than the white-space words of an alignment, so that a tag that
+moves with a word leaves the comma after it."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +14,38 @@ from numpy.typing import NDArray
 from nmt.alignment import Links
 from nmt.data.sentences import Span
 from nmt.extras.markup.markup import Marked
+from nmt.translator.aligner import PieceWeights
 
 
 def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list[Span]:
-    """The units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. Of the
-    text of ``marked`` each word item is one, and no unit reaches over a tag."""
+    """The units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. In the
+    text of ``marked`` each item of kind "word" is one unit, and no unit crosses a tag."""
     cuts: list[int] = []
     if marked is not None:
-        cuts = sorted({place for item in marked.items for place in (item.begin, item.end)})
-    found: list[Span] = []
-    places = [begin, *(cut for cut in cuts if begin < cut < end), end]
+        cuts = sorted({offset for item in marked.items for offset in (item.begin, item.end)})
+    spans: list[Span] = []
+    offsets = [begin, *(cut for cut in cuts if begin < cut < end), end]
     kept = set(marked.kept) if marked is not None else set()
-    for first, last in pairwise(places):
+    for first, last in pairwise(offsets):
         if (first, last) in kept:
-            found.append((first, last))
+            spans.append((first, last))
         else:
-            found += _words(text, first, last)
-    return found
+            spans += _words(text, first, last)
+    return spans
 
 
 def _words(text: str, begin: int, end: int) -> list[Span]:
     spans: list[Span] = []
-    place = begin
-    while place < end:
-        sort = _sort(text[place])
-        last = place + 1
+    offset = begin
+    while offset < end:
+        sort = _sort(text[offset])
+        last = offset + 1
         if sort == "word":
             while last < end and (_sort(text[last]) == "word" or _joins(text, last, end)):
                 last += 1
         if sort != "space":
-            spans.append((place, last))
-        place = last
+            spans.append((offset, last))
+        offset = last
     return spans
 
 
@@ -56,32 +57,25 @@ def _sort(character: str) -> Literal["space", "single", "word"]:
     return "single" if ideograph or unicodedata.category(character)[0] in "PS" else "word"
 
 
-def _joins(text: str, place: int, end: int) -> bool:
-    """Whether a mark inside a word belongs to it: a hyphen, an apostrophe, a full stop between letters."""
-    return text[place] in "-'’.·" and place + 1 < end and _sort(text[place + 1]) == "word"
+def _joins(text: str, offset: int, end: int) -> bool:
+    """True for a mark inside a word: a hyphen, an apostrophe, a full stop between letters."""
+    return text[offset] in "-'’.·" and offset + 1 < end and _sort(text[offset + 1]) == "word"
 
 
 SOFT = 0.3
-"""On hand-aligned sentences tags were put where they belong most often with so much (see docs/translate.md)."""
-
-
-class PieceWeights(NamedTuple):
-    """A soft alignment between subwords, with end-of-sentence, and the place of each in its text."""
-
-    weights_TS: NDArray[np.float32]
-    target_pieces: tuple[Span, ...]
-    source_pieces: tuple[Span, ...]
+"""Weight of the soft alignment beside links. On hand-aligned sentences this value puts most tags in the right place
+(see docs/translate.md)."""
 
 
 def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: Sequence[Span]) -> NDArray[np.float64]:
     """The alignment between units, `weights_JI`.
 
-    A source piece's weight goes to the units that it covers, in proportion; a target unit looks as the mean of the
-    pieces that cover it. What falls on end-of-sentence is left out, and each row sums to 1, or is 0 where nothing is
-    known."""
-    target_JT = _covered(target_units, weights.target_pieces)
-    source_IS = _covered(source_units, weights.source_pieces)
-    weights_TS = weights.weights_TS[: len(weights.target_pieces), : len(weights.source_pieces)]
+    A source piece's weight goes to the units that it covers, in proportion; the row of a target unit is the mean of the
+    pieces that cover it. The weight of end-of-sentence is left out. Each row sums to 1, or to 0 where no piece has any
+    weight."""
+    target_JT = _covered(target_units, weights.target_spans)
+    source_IS = _covered(source_units, weights.source_spans)
+    weights_TS = weights.weights_TS[: len(weights.target_spans), : len(weights.source_spans)]
     share_IS = source_IS / np.maximum(source_IS.sum(axis=0, keepdims=True), 1)
     mass_JI: NDArray[np.float64] = target_JT @ weights_TS @ share_IS.T
     total_J1 = mass_JI.sum(axis=1, keepdims=True)
@@ -91,8 +85,8 @@ def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: 
 
 
 def with_links(weights_JI: NDArray[np.float64], links: Links) -> NDArray[np.float64]:
-    """What links say, and where there are none, or several, the soft alignment: of a target unit each link counts 1,
-    all soft weights together ``SOFT``."""
+    """Weights that follow links, and the soft alignment where a unit has no link or several: each link of a target unit
+    adds 1 to its soft weights, which sum to ``SOFT``."""
     weights_JI = SOFT * weights_JI
     for source, target in links:
         weights_JI[target, source] += 1.0
@@ -100,7 +94,7 @@ def with_links(weights_JI: NDArray[np.float64], links: Links) -> NDArray[np.floa
 
 
 def _covered(units: Sequence[Span], pieces: Sequence[Span]) -> NDArray[np.float64]:
-    """How many characters of each unit each piece covers."""
+    """The number of characters of each unit that each piece covers."""
     unit_begins, unit_ends = np.array(units, dtype=np.int64).reshape(-1, 2).T
     piece_begins, piece_ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
     ends, begins = np.minimum.outer(unit_ends, piece_ends), np.maximum.outer(unit_begins, piece_begins)

@@ -19,7 +19,7 @@ from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
 from nmt.extras.ray.shards import Kind, Shard
 from nmt.translator.translator import Translator
-from nmt.translator.windows import Wanted, Window
+from nmt.translator.windows import OutputOptions, Window
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
 
 OBJECT_BYTES = 64 << 20
@@ -51,7 +51,7 @@ class Tally:
         self.unsaid += len(warnings) - len(said)
 
 
-def translate_shard(translator: Translator, wanted: Wanted, shard: Shard, target: Path, field: str) -> Tally:
+def translate_shard(translator: Translator, wanted: OutputOptions, shard: Shard, target: Path, field: str) -> Tally:
     """Writes the translation of a shard, which is then there whole. Raises InputError, which names the line and not the
     shard, and OSError where it cannot be written."""
     tally = Tally()
@@ -62,26 +62,28 @@ def translate_shard(translator: Translator, wanted: Wanted, shard: Shard, target
     return tally
 
 
-def _text(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
+def _text(translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally) -> None:
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=False):
-            answer = wanted.answer(translator, Window(window))
+            answer = wanted.translate(translator, Window(window))
             sink.write(answer.text.encode())
             tally.add(len(window), answer.subwords, answer.warnings)
 
 
-def _jsonl(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
+def _jsonl(translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally) -> None:
     name = result_name(wanted)
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES, interactive=False):
             texts = [_bounded(object_text(line, field, name), line, field) for line in window]
-            found = wanted.values(translator, texts)
+            found = wanted.translate_records(translator, texts)
             for line, value in zip(window, found.values, strict=True):
                 sink.write(f"{with_value(line.text, name, value)}\n".encode())
             tally.add(len(window), found.subwords, found.warnings)
 
 
-def _parquet(translator: Translator, wanted: Wanted, source: Path, target: Path, field: str, tally: Tally) -> None:
+def _parquet(
+    translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally
+) -> None:
     """Row group by row group, which is what is held in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -98,7 +100,7 @@ def _parquet(translator: Translator, wanted: Wanted, source: Path, target: Path,
                     texts = _column(table, field, tally.lines)
                     values: list[str] = []
                     for first in range(0, len(texts), WINDOW_LINES):
-                        found = wanted.values(translator, texts[first : first + WINDOW_LINES])
+                        found = wanted.translate_records(translator, texts[first : first + WINDOW_LINES])
                         values += found.values
                         tally.add(len(found.values), found.subwords, found.warnings)
                     writer.write_table(table.append_column(added.field(name), pa.array(values, pa.string())))
@@ -106,14 +108,14 @@ def _parquet(translator: Translator, wanted: Wanted, source: Path, target: Path,
         raise InputError(f"is damaged, or no Parquet: {' '.join(str(error).split())}") from None
 
 
-_BY_KIND: dict[Kind, Callable[[Translator, Wanted, Path, Path, str, Tally], None]] = {
+_BY_KIND: dict[Kind, Callable[[Translator, OutputOptions, Path, Path, str, Tally], None]] = {
     "text": _text,
     "jsonl": _jsonl,
     "parquet": _parquet,
 }
 
 
-def result_name(wanted: Wanted) -> str:
+def result_name(wanted: OutputOptions) -> str:
     """What a record's translation is called."""
     return "translations" if wanted.format == "jsonl" else "translation"
 

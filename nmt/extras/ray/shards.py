@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.core.errors import InputError
-from nmt.translator.output import OutputFormat
+from nmt.translator.windows import OutputFormat
 
 Kind = Literal["text", "jsonl", "parquet"]
 

@@ -24,9 +24,8 @@ from nmt.extras.ray.records import Tally, translate_shard
 from nmt.extras.ray.shards import Shard, check_output, check_wanted, find_shards
 from nmt.training import folders
 from nmt.translator.find_run import SHORTLIST, find_checkpoint, run_of
-from nmt.translator.output import OutputFormat
-from nmt.translator.translator import EngineName, Translator, load
-from nmt.translator.windows import Wanted
+from nmt.translator.translator import EngineName, Translator
+from nmt.translator.windows import OutputFormat, OutputOptions
 
 FIELD = "text"
 """Where the text of a record is unless one says otherwise."""
@@ -44,7 +43,7 @@ class Job:
     engine: EngineName
     device: str
     precision: str
-    wanted: Wanted
+    wanted: OutputOptions
     field: str
     output: Path
     version: str
@@ -81,7 +80,7 @@ def translate_shards(
         raise InputError(f"--precision auto: with --ray and --engine {engine} name one, the same for all machines")
     checkpoints = [find_checkpoint(model, overrides), *(find_checkpoint(name) for name in ensemble)]
     experiment = experiments.load(run_of(checkpoints[0]) / experiments.FILE, overrides)
-    wanted = Wanted(format, alignment)
+    wanted = OutputOptions(format, alignment)
     wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
     job = Job(
@@ -163,7 +162,7 @@ def settle(job: Job) -> str:
     """The precision that a job's model has on this machine, where it may be left open. Raises InputError."""
     translator = _translator(job)
     if job.wanted.alignment:
-        translator.check_method("attention")
+        translator.aligner.check_method("attention")
     return translator.trained.compute.precision
 
 
@@ -184,7 +183,7 @@ def _translator(job: Job) -> Translator:
         torch.set_num_threads(1)
         model, *others = map(str, job.checkpoints)
         precision, overrides = job.precision, job.overrides
-        translator = load(
+        translator = nmt.load(
             model, device=device, precision=precision, overrides=overrides, ensemble=others, engine=job.engine
         )
         if job.engine == "nmt":  # that of the shards to come, where this job has left it open

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from socket import socket
 
 from pydantic import ValidationError
 
+import nmt
 from nmt.core.errors import InputError
 from nmt.core.memory import malloc_trim
 from nmt.extras.serve import server
@@ -15,9 +17,9 @@ from nmt.extras.serve.engine import Answer, Asked
 from nmt.extras.serve.messages import Limits
 from nmt.search.config import SearchConfig
 from nmt.translator.find_run import run_of
-from nmt.translator.output import aligned, json_result
 from nmt.translator.translation import Translation
-from nmt.translator.translator import Translator, load
+from nmt.translator.translator import Translator
+from nmt.translator.windows import aligned, json_result
 
 
 def serve(
@@ -36,7 +38,7 @@ def serve(
 
     def loaded() -> TranslatorEngine:
         engine = TranslatorEngine(
-            load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
+            nmt.load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
         engine.answer(["."], Asked())  # the first translation of a process takes longer than any after it
         return engine
@@ -60,7 +62,7 @@ class TranslatorEngine:
     @property
     def aligns(self) -> bool:
         """Whether it has attention."""
-        return "attention" in self._translator.methods
+        return "attention" in self._translator.aligner.methods
 
     def check(self, asked: Asked) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
@@ -77,7 +79,7 @@ class TranslatorEngine:
     def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
         """See ``Engine``."""
         malloc_trim()
-        translator = self._translator.searching(self._search(asked))
+        translator = replace(self._translator, search=self._search(asked))
         found = translator.candidates(texts)
         alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)
         return [

@@ -13,16 +13,16 @@ from nmt.core.files import refuse_unwritable
 from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
-from nmt.translator.aligners import one_view
+from nmt.translator.views import one_view
 from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
 
 WINDOW_PAIRS = 5000
-"""More than a model aligns together: a batch takes some hundred pairs of like lengths."""
+"""Pairs that are aligned together: a batch takes some hundred pairs of similar lengths."""
 
 
 @dataclass(frozen=True)
-class Learned:
-    """An `Aligner` of white-space words, or of those of ordinary text."""
+class TextAligner:
+    """A `PairAligner` of white-space words, or of those of ordinary text."""
 
     aligner: WordAligner
     text: bool = False
@@ -34,38 +34,33 @@ class Learned:
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        found = self.aligner.matrices(source_words, target_words, first_line=first_line)
-        return learnt_alignments(source_words, target_words, found, source_spans, target_spans)
+        matrices = self.aligner.matrices(source_words, target_words, first_line=first_line)
+        return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans)
 
 
 def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
     return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
 
 
-def _check_before_learning(given: Given, written: Written) -> None:
-    """Meets what would otherwise be met after minutes."""
-    gold_of(given)
-    if written.output is not None and written.format not in ("png", "svg"):
-        refuse_unwritable(written.output)
-    if written.lexicon is not None:
-        refuse_unwritable(written.lexicon.path, option="--lexicon")
-
-
 def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
-    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
+    pairs. Raises InputError as ``write_alignments`` does, and for another file than an aligner's."""
     assert given.target is not None
     check_files(given, written, aligner)
     if aligner is None:
-        _check_before_learning(given, written)
-        from nmt.extras.word_aligner.learn import learnt, lines_of
+        gold_of(given)  # these faults would otherwise show after minutes
+        if written.output is not None and written.format not in ("png", "svg"):
+            refuse_unwritable(written.output)
+        if written.lexicon is not None:
+            refuse_unwritable(written.lexicon.path, option="--lexicon")
+        from nmt.extras.word_aligner.learn import learn_word_aligner, lines_of
 
-        found = learnt(*lines_of(given.source, given.target))
+        word_aligner = learn_word_aligner(*lines_of(given.source, given.target))
     else:
-        found = load_aligner(aligner)
+        word_aligner = load_aligner(aligner)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, Learned(found, given.text)),
+        one_view(name, TextAligner(word_aligner, given.text)),
         given,
         written,
         pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),

@@ -1,7 +1,7 @@
-"""Word alignment by hidden Markov models of both directions that are taught to agree.
+"""Word alignment by hidden Markov models of both directions that learn to agree.
 
-A model of one direction explains each target token by the source token it stands for, or by the empty word (Vogel, Ney
-and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
+A model of one direction generates each target token from the source token it stands for, or from the empty word (Vogel,
+Ney and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
 
     p(t_1 ... t_T, a_1 ... a_T | s_1 ... s_S) = prod over j of p(a_j | a_j-1) p(t_j | s_a_j)
 
@@ -9,12 +9,12 @@ and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
     p(empty word | a_j-1 = i')   p_0; the next jump starts from i' still (Och and Ney 2003, section 2.2.1)
 
 The first link of a sentence jumps to i with probability first(i) / sum over i'' of first(i''). An empty word keeps the
-position that it came from, so one at the start of a sentence leaves the start as it is, and the first link still draws
-its position from ``first``: jumps are counted between words alone. Vogel et al. have no empty word.
+position before it. After one at the start of a sentence the first link still draws its position from ``first``: jumps
+are counted between words only. Vogel et al. have no empty word.
 
-The expected links are products of both directions' posteriors, which each of the two then learns from (Liang, Taskar
-and Klein 2006, "Alignment by Agreement", section 3.2), first with jumps that are all alike (IBM model 1), then with
-those that are learnt. Both learn the same counts of links, but each its own jumps and empty word.
+The expected links are products of both directions' posteriors (Liang, Taskar and Klein 2006, "Alignment by Agreement",
+section 3.2), first with equal jumps (IBM model 1), then with learnt ones. Both directions learn the same counts of
+links, but each its own jumps and empty word.
 
 Shapes: B sentence pairs, S source and T target positions, E pairs of a source and a target token seen together.
 """
@@ -30,22 +30,20 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment import Weights
-
 Tokens = npt.NDArray[np.int64]
 """Numbers of the tokens of a sentence."""
 
 EMPTY_PROBABILITY = 0.02
-"""p_0. Learnt from counts it only grows, with every rare word; 0.1 and more lose a point of AER or two."""
+"""p_0. Learnt from counts it would grow with every rare word; 0.1 and more lose a point of AER or two."""
 
 FARTHEST_JUMP = 10
 """W: longer jumps are as probable as those of this length."""
 
 NEVER_SEEN = 1e-6
-"""p(t | s) of known tokens that were never seen together, and the least that any pair has."""
+"""p(t | s) of known tokens that were never seen together, and the minimum for any pair."""
 
 UNKNOWN = 1e-4
-"""p(t | s) where the training text lacks one of the two: then the neighbours decide."""
+"""p(t | s) where the training text lacks one of the two, so that the neighbours decide."""
 
 SAME_SPELLING = 0.1
 """p(t | s) of tokens that were never seen together but are spelt alike, such as names."""
@@ -63,7 +61,7 @@ _NO_TOKEN = -1
 
 
 @dataclass(frozen=True)
-class Direction:
+class Hmm:
     """p(target tokens | source tokens); V target tokens, W the farthest jump."""
 
     link_E: Tensor
@@ -71,13 +69,13 @@ class Direction:
     empty_V1: Tensor
     """p(t | empty word); the last entry is for unknown tokens."""
     jump_J: Tensor
-    """Of the 2W + 1 jumps from -W to W, up to a factor."""
+    """Probabilities of the 2W + 1 jumps from -W to W, up to a factor."""
     first_W1: Tensor
-    """Of the first position being the first, the second ... or a later one, up to a factor."""
+    """Probabilities of the first link at position 0, 1, ... W and later, up to a factor."""
 
 
 class Posterior(NamedTuple):
-    """What a direction makes of a batch."""
+    """The posterior of a batch by one direction."""
 
     link_BST: Tensor
     """p(a_t = s | both sentences); 0 at padding."""
@@ -90,20 +88,20 @@ class Posterior(NamedTuple):
 
 
 def posterior(
-    direction: Direction, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
+    direction: Hmm, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
 ) -> Posterior:
-    """By the forward-backward algorithm, scaled at each target position. ``link_BST`` and ``empty_BT`` are emission
-    probabilities; what they hold at padding is not looked at. Lengths are at least 1."""
+    """The posterior by the forward-backward algorithm, scaled at each target position. ``link_BST`` and ``empty_BT``
+    are emission probabilities; their values at padding do not matter. Lengths are at least 1."""
     B, S, T = link_BST.shape
     reach = len(direction.first_W1) - 1
-    place_S = torch.arange(S)
+    position_S = torch.arange(S)
     is_source_BS, is_target_BT = _within(source_length_B), _within(target_length_B)
-    distance_SS = (place_S - place_S[:, None]).clamp(-reach, reach) + reach
-    # The jumps of all sentences are the same but for what each position's add up to. X = S + 1 states: S positions and
-    # the start of the sentence.
-    jump_XS = torch.cat([direction.jump_J[distance_SS], direction.first_W1[place_S.clamp(max=reach)][None]])
+    distance_SS = (position_S - position_S[:, None]).clamp(-reach, reach) + reach
+    # The jumps of all sentences are the same but for the sum at each position. X = S + 1 states: S positions and the
+    # start of the sentence.
+    jump_XS = torch.cat([direction.jump_J[distance_SS], direction.first_W1[position_S.clamp(max=reach)][None]])
     share_BX = 1 / (is_source_BS.float() @ jump_XS.T)
-    # Target padding is the empty word's for sure, so that nothing changes there.
+    # Target padding belongs to the empty word with certainty, so that nothing changes there.
     is_cell_BST = is_source_BS[:, :, None] & is_target_BT[:, None]
     link_TBS = (link_BST * is_cell_BST).permute(2, 0, 1).contiguous().mul_(1 - EMPTY_PROBABILITY)
     empty_TB1 = torch.where(is_target_BT, empty_BT * EMPTY_PROBABILITY, 1.0).T.contiguous()[:, :, None]
@@ -119,7 +117,7 @@ def posterior(
     link_TBS /= scale_TB1
     empty_TB1 /= scale_TB1
 
-    # The rest depends on the state alone, whether its position was linked or an empty word came after it.
+    # The rest depends on the state only, whether its position was linked or an empty word followed it.
     rest_BX, landed_TBS = torch.ones(B, S + 1), torch.empty(T, B, S)
     empty_TB = torch.empty(T, B)
     for time in range(T - 1, -1, -1):
@@ -133,22 +131,22 @@ def posterior(
         jumped_TBS.mul_(landed_TBS).permute(1, 2, 0),
         (empty_TB * is_target_BT.T).T,
         torch.zeros_like(direction.jump_J).index_add_(0, distance_SS.flatten(), times_XS[:S].flatten()),
-        torch.zeros_like(direction.first_W1).index_add_(0, place_S.clamp(max=reach), times_XS[S]),
+        torch.zeros_like(direction.first_W1).index_add_(0, position_S.clamp(max=reach), times_XS[S]),
     )
 
 
 @dataclass(frozen=True)
-class Hmms:
+class HmmPair:
     """A model of each direction over the same tokens."""
 
-    forward: Direction
-    backward: Direction
+    forward: Hmm
+    backward: Hmm
     pair_E: Tokens
     """The pairs of tokens that have a probability, sorted, each as source x (target tokens) + target."""
 
     @property
     def source_tokens(self) -> int:
-        """How many are known, numbered from 0; unknown ones have higher numbers."""
+        """The number of known source tokens, numbered from 0; unknown ones have higher numbers."""
         return len(self.backward.empty_V1) - 1
 
     @property
@@ -156,39 +154,24 @@ class Hmms:
         """See ``source_tokens``."""
         return len(self.forward.empty_V1) - 1
 
-    def posteriors(
-        self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens
-    ) -> list[tuple[Weights, Weights]]:
-        """Of each pair of sentences two matrices (T, S): the probability that a target token stands for a source token,
-        whose rows sum to 1 less that of the empty word, and the same the other way round, whose columns do.
-
-        ``spelt_alike_X`` gives for each source token, unknown ones included, the target token that is spelt like it, or
-        -1. Where a side has no token the matrices have no cell.
-        """
-        found: list[tuple[Weights, Weights]] = [
-            (np.zeros((len(target), len(source)), np.float32),) * 2
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        for rows, one_BTS, other_BTS in self.in_batches(sources, targets, spelt_alike_X):
-            for row, one_TS, other_TS in zip(rows, one_BTS.numpy(), other_BTS.numpy(), strict=True):
-                T, S = found[row][0].shape
-                found[row] = (one_TS[:T, :S].copy(), other_TS[:T, :S].copy())
-        return found
-
     def in_batches(
         self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens
     ) -> Iterator[tuple[tuple[int, ...], Tensor, Tensor]]:
-        """As ``posteriors``, some pairs of sentences at a time: which ones, and both their matrices (B, T, S), 0 at
-        padding. Pairs with an empty side are left out."""
+        """Batches of sentence pairs: their rows, the probability that a target token stands for a source token, (B, T,
+        S), whose rows sum to 1 less the empty word's, and the reverse, whose columns do; 0 at padding. Pairs with an
+        empty side are left out.
+
+        ``spelt_alike_X`` holds for each source token, unknown ones included, the target token with the same spelling,
+        or -1."""
         E = len(self.pair_E)
-        given = [
+        links = [
             torch.cat([direction.link_E.clamp(min=NEVER_SEEN), torch.tensor([NEVER_SEEN])])
             for direction in (self.forward, self.backward)
         ]
         alike_X = torch.from_numpy(np.append(spelt_alike_X, _NO_TOKEN))
         for batch in _batches(sources, targets, self.source_tokens, self.target_tokens):
-            place_BST = batch.places(self.pair_E, self.source_tokens, self.target_tokens)
-            link_BST, back_BST = (_at(place_BST, link_E1) for link_E1 in given)
+            index_BST = batch.pair_indices(self.pair_E, self.source_tokens, self.target_tokens)
+            link_BST, back_BST = (_at(index_BST, link_E1) for link_E1 in links)
             source_BS1, target_B1T = batch.source_BS[:, :, None], batch.target_BT[:, None]
             alike_BS1 = alike_X[source_BS1]
             unknown_BST = (source_BS1 >= self.source_tokens) | (target_B1T >= self.target_tokens)
@@ -196,7 +179,7 @@ class Hmms:
                 (unknown_BST, UNKNOWN),
                 ((alike_BS1 == target_B1T) & (alike_BS1 >= 0), SAME_SPELLING),
             ):
-                is_so_BST &= place_BST == E
+                is_so_BST &= index_BST == E
                 link_BST.masked_fill_(is_so_BST, probability)
                 back_BST.masked_fill_(is_so_BST, probability)
             yield (
@@ -215,34 +198,34 @@ def learn(
     flat_iterations: int = 5,
     iterations: int = 5,
     after_iteration: Callable[[], object] = lambda: None,
-) -> Hmms:
-    """The models of sentence pairs: expectation maximisation from equal probabilities, with jumps that are all alike
-    and then with learnt ones.
+) -> HmmPair:
+    """Learns the models of sentence pairs by expectation maximisation from equal probabilities, with equal jumps and
+    then with learnt ones.
 
-    Pairs with an empty side teach nothing. Takes some 12 bytes for each pair of a source and a target position.
+    Pairs with an empty side are left out. Takes some 12 bytes for each pair of a source and a target position.
     """
     batches = list(_batches(sources, targets, source_tokens, target_tokens))
     pair_E = _seen_pairs(sources, targets, target_tokens)
-    # What padding finds is multiplied by 0.
-    places = [
-        batch.places(pair_E, source_tokens, target_tokens).clamp(max=max(len(pair_E) - 1, 0)).to(torch.int32)
+    # Entries at padding are multiplied by 0.
+    indices = [
+        batch.pair_indices(pair_E, source_tokens, target_tokens).clamp(max=max(len(pair_E) - 1, 0)).to(torch.int32)
         for batch in batches
     ]
-    source_E, target_E = (torch.from_numpy(each) for each in np.divmod(pair_E, max(target_tokens, 1)))
-    models = Hmms(_equal(len(pair_E), target_tokens), _equal(len(pair_E), source_tokens), pair_E)
+    source_E, target_E = (torch.from_numpy(side_E) for side_E in np.divmod(pair_E, max(target_tokens, 1)))
+    models = HmmPair(_equal(len(pair_E), target_tokens), _equal(len(pair_E), source_tokens), pair_E)
     for number in range(flat_iterations + iterations):
         flat = number < flat_iterations
         find = _flat_posterior if flat else posterior
         forward, backward = _Counts(models.forward), _Counts(models.backward)
         agreed_E = torch.zeros(len(pair_E), dtype=torch.float64)
-        for batch, place_BST in zip(batches, places, strict=True):
-            one = find(*batch.seen_by(models.forward, _at(place_BST, models.forward.link_E)))
-            other = find(*batch.turned.seen_by(models.backward, _at(place_BST, models.backward.link_E).mT))
+        for batch, index_BST in zip(batches, indices, strict=True):
+            one = find(*batch.seen_by(models.forward, _at(index_BST, models.forward.link_E)))
+            other = find(*batch.turned.seen_by(models.backward, _at(index_BST, models.backward.link_E).mT))
             agreed_BST = one.link_BST * other.link_BST.mT
-            agreed_E.scatter_add_(0, place_BST.flatten().long(), agreed_BST.flatten().double())
+            agreed_E.scatter_add_(0, index_BST.flatten().long(), agreed_BST.flatten().double())
             forward.add(one, batch.target_BT)
             backward.add(other, batch.source_BS)
-        models = Hmms(
+        models = HmmPair(
             forward.direction(models.forward, agreed_E, source_E, source_tokens, with_jumps=not flat),
             backward.direction(models.backward, agreed_E, target_E, target_tokens, with_jumps=not flat),
             pair_E,
@@ -252,9 +235,9 @@ def learn(
 
 
 def _flat_posterior(
-    direction: Direction, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
+    direction: Hmm, link_BST: Tensor, empty_BT: Tensor, source_length_B: Tensor, target_length_B: Tensor
 ) -> Posterior:
-    """As ``posterior``, where all jumps are alike (IBM model 1); it counts none."""
+    """The posterior with equal jumps (IBM model 1), which are not counted."""
     is_source_BS, is_target_BT = (_within(length_B) for length_B in (source_length_B, target_length_B))
     linked_BST = link_BST * is_source_BS[:, :, None] * ((1 - EMPTY_PROBABILITY) / source_length_B[:, None, None])
     emptied_BT = empty_BT * EMPTY_PROBABILITY
@@ -267,11 +250,11 @@ def _flat_posterior(
     )
 
 
-def _equal(pairs: int, tokens: int) -> Direction:
-    """Knows nothing, but that shorter jumps forward are likelier."""
+def _equal(pairs: int, tokens: int) -> Hmm:
+    """A model of equal probabilities, but for jumps: shorter ones forward are likelier."""
     jump_J = 1 / (1 + (torch.arange(-FARTHEST_JUMP, FARTHEST_JUMP + 1.0) - 1).abs())
     probability = 1 / max(tokens, 1)
-    return Direction(
+    return Hmm(
         torch.full((pairs,), probability),
         torch.full((tokens + 1,), probability),
         jump_J,
@@ -280,29 +263,29 @@ def _equal(pairs: int, tokens: int) -> Direction:
 
 
 class _Counts:
-    """What a direction learns by itself, gathered over all batches."""
+    """The expected numbers of the empty word and of jumps in one direction, summed over batches."""
 
-    def __init__(self, direction: Direction) -> None:
+    def __init__(self, direction: Hmm) -> None:
         self.empty_V1 = torch.zeros_like(direction.empty_V1, dtype=torch.float64)
         self.jump_J = torch.zeros_like(direction.jump_J)
         self.first_W1 = torch.zeros_like(direction.first_W1)
 
-    def add(self, found: Posterior, target_BT: Tensor) -> None:
-        """A batch's expected numbers."""
-        self.empty_V1.index_add_(0, target_BT.flatten(), found.empty_BT.flatten().double())
-        self.jump_J.add_(found.jump_J)
-        self.first_W1.add_(found.first_W1)
+    def add(self, posterior: Posterior, target_BT: Tensor) -> None:
+        """Adds the expected numbers of a batch."""
+        self.empty_V1.index_add_(0, target_BT.flatten(), posterior.empty_BT.flatten().double())
+        self.jump_J.add_(posterior.jump_J)
+        self.first_W1.add_(posterior.first_W1)
 
     def direction(
-        self, before: Direction, agreed_E: Tensor, given_E: Tensor, given_tokens: int, *, with_jumps: bool
-    ) -> Direction:
-        """The most probable model, jumps and empty word smoothed; ``agreed_E`` are the expected numbers of links that
-        both directions agree on, and ``given_E`` is the token that a pair's other token is given."""
-        total_V = torch.zeros(given_tokens, dtype=torch.float64).scatter_add_(0, given_E, agreed_E)
-        link_E = agreed_E / total_V.clamp(min=_TINY).index_select(0, given_E)
-        # One more for what was never seen; the last is padding's too, whose count is 0.
+        self, before: Hmm, agreed_E: Tensor, condition_E: Tensor, condition_tokens: int, *, with_jumps: bool
+    ) -> Hmm:
+        """The most probable model, with jumps and empty word smoothed; ``agreed_E`` are the expected numbers of links
+        that both directions agree on, and ``condition_E`` is the token that a pair's other token is conditioned on."""
+        total_V = torch.zeros(condition_tokens, dtype=torch.float64).scatter_add_(0, condition_E, agreed_E)
+        link_E = agreed_E / total_V.clamp(min=_TINY).index_select(0, condition_E)
+        # One more for unseen tokens; the last entry belongs to padding, too, whose count is 0.
         empty_V1 = self.empty_V1 + _EMPTY_SMOOTHING
-        return Direction(
+        return Hmm(
             link_E.float(),
             (empty_V1 / empty_V1.sum()).float(),
             self.jump_J / self.jump_J.sum().clamp(min=_TINY) + _JUMP_SMOOTHING if with_jumps else before.jump_J,
@@ -310,10 +293,10 @@ class _Counts:
         )
 
 
-def _pruned(models: Hmms) -> Hmms:
-    """Without the pairs of tokens that are as good as never seen together."""
+def _pruned(models: HmmPair) -> HmmPair:
+    """The models without pairs of tokens of negligible probability."""
     keeps_E = (models.forward.link_E >= NEVER_SEEN) | (models.backward.link_E >= NEVER_SEEN)
-    return Hmms(
+    return HmmPair(
         replace(models.forward, link_E=models.forward.link_E[keeps_E]),
         replace(models.backward, link_E=models.backward.link_E[keeps_E]),
         models.pair_E[keeps_E.numpy()],
@@ -332,23 +315,23 @@ class _Batch:
 
     @property
     def turned(self) -> _Batch:
-        """The other way round."""
+        """The pairs with source and target exchanged."""
         return _Batch(self.rows, self.target_BT, self.source_BS, self.target_length_B, self.source_length_B)
 
-    def seen_by(self, direction: Direction, link_BST: Tensor) -> tuple[Direction, Tensor, Tensor, Tensor, Tensor]:
-        """What ``posterior`` takes."""
+    def seen_by(self, direction: Hmm, link_BST: Tensor) -> tuple[Hmm, Tensor, Tensor, Tensor, Tensor]:
+        """The arguments of ``posterior``."""
         empty_BT = direction.empty_V1[self.target_BT.clamp(max=len(direction.empty_V1) - 1)]
         return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B
 
-    def places(self, pair_E: Tokens, source_tokens: int, target_tokens: int) -> Tensor:
-        """Where each cell's pair of tokens stands among sorted ones, (B, S, T); E where it does not."""
+    def pair_indices(self, pair_E: Tokens, source_tokens: int, target_tokens: int) -> Tensor:
+        """The index of each cell's pair of tokens among the sorted pairs, (B, S, T); E for a pair that is not there."""
         source_BS1, target_B1T = self.source_BS.numpy()[:, :, None], self.target_BT.numpy()[:, None]
         pair_BST = np.where(
             (source_BS1 < source_tokens) & (target_B1T < target_tokens), source_BS1 * target_tokens + target_B1T, -1
         )
-        place_BST = np.searchsorted(pair_E, pair_BST)
+        index_BST = np.searchsorted(pair_E, pair_BST)
         known_E1 = np.append(pair_E, -2)
-        return torch.from_numpy(np.where(known_E1[place_BST] == pair_BST, place_BST, len(pair_E)))
+        return torch.from_numpy(np.where(known_E1[index_BST] == pair_BST, index_BST, len(pair_E)))
 
 
 def _batches(
@@ -404,14 +387,14 @@ def _seen_pairs(sources: Sequence[Tokens], targets: Sequence[Tokens], target_tok
 
 
 def _different(array: Tokens) -> Tokens:
-    """As ``np.unique``, which takes several times as long where most occur again."""
+    """The distinct values, sorted; several times as fast as ``np.unique`` where most occur again."""
     array.sort()
     return array[np.append(True, array[1:] != array[:-1])] if len(array) else array
 
 
-def _at(place_BST: Tensor, values_E: Tensor) -> Tensor:
-    """``values_E[place_BST]``, in a tenth of the time."""
-    return values_E.index_select(0, place_BST.flatten()).view(place_BST.shape)
+def _at(index_BST: Tensor, values_E: Tensor) -> Tensor:
+    """``values_E[index_BST]``, in a tenth of the time."""
+    return values_E.index_select(0, index_BST.flatten()).view(index_BST.shape)
 
 
 def _within(length_B: Tensor) -> Tensor:

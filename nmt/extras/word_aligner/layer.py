@@ -1,7 +1,6 @@
-"""An alignment layer: what a trained translation model knows of a pair of sentences, taught to say which words belong
-together.
+"""An alignment layer: links between the pieces of a sentence pair, from the states of a trained translation model.
 
-The translation model is left as it is. With x_s the encoder's state of source piece s and y_t the decoder's readout
+The translation model does not change. With x_s the encoder's state of source piece s and y_t the decoder's readout
 once it has read target piece t (Chen, Liu, Chen, Jiang and Liu 2020, "Accurate Word Alignment Induction from Neural
 Machine Translation": the state that has seen a word aligns it better than the one that predicts it), each side goes
 through a bidirectional GRU of its own, so that every target piece knows the whole sentence (Zenkel, Wuebker and DeNero
@@ -10,8 +9,8 @@ through a bidirectional GRU of its own, so that every target piece knows the who
     score_ts = q(y)_t . k(x)_s / sqrt(width)
     p(t stands for s) = softmax over s of score_ts      p(s stands for t) = softmax over t of score_ts
 
-where one more entry, a learnt constant, is the empty word. It learns from links (Garg, Peitz, Nallasamy and Paulik
-2019, "Jointly Learning to Align and Translate with Transformer Models", equation 6), both ways at once.
+where one more entry, a learnt constant, is the empty word. The layer learns from links (Garg, Peitz, Nallasamy and
+Paulik 2019, "Jointly Learning to Align and Translate with Transformer Models", equation 6), in both directions at once.
 
 Shapes: B sentence pairs, S source and T target pieces, X and Y the widths of x and y, W the layer's.
 """
@@ -43,7 +42,7 @@ DROPOUT = 0.3
 
 _FORMAT = "nmt alignment layer 1"
 _OUT = -1e4
-"""A score of what is no piece: far below all others, and finite in every precision."""
+"""The score of padding: far below all others, and finite in every precision."""
 
 
 class Piecewise(NamedTuple):
@@ -54,18 +53,19 @@ class Piecewise(NamedTuple):
 
 
 class AlignmentLayer(nn.Module):
-    """From a model's states to links."""
+    """Log-probabilities of links from a model's states."""
 
     def __init__(self, source_size: int, target_size: int, *, width: int = WIDTH, dropout: float = DROPOUT) -> None:
         super().__init__()
         self.width = width
-        self.source = _Side(source_size, width, dropout)
-        self.target = _Side(target_size, width, dropout)
+        self.source = _SideContext(source_size, width, dropout)
+        self.target = _SideContext(target_size, width, dropout)
         self.empty = nn.Parameter(torch.zeros(2))
         """The score of the empty source word, and of the empty target word."""
 
     def forward(self, states: States) -> Piecewise:
-        """What is padding has probability 0, up to rounding; of its own row nothing is said."""
+        """The log-probabilities of a batch. Padding has probability 0, up to rounding; rows of padding have no
+        meaning."""
         key_BSW = self.source(states.source_BSX, states.source_length_B)
         query_BTW = self.target(states.target_BTY, states.target_length_B)
         score_BTS = query_BTW @ key_BSW.mT / math.sqrt(self.width)
@@ -75,8 +75,8 @@ class AlignmentLayer(nn.Module):
         )
 
 
-class _Side(nn.Module):
-    """Each piece of a side in its context."""
+class _SideContext(nn.Module):
+    """The pieces of a side in their context."""
 
     def __init__(self, size: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def _log_probabilities(score_BTS: Tensor, source_length_B: Tensor, empty: Tensor
 
 
 class States(NamedTuple):
-    """What a translation model makes of sentence pairs, in float32; the end of a sentence counts as padding."""
+    """A translation model's states of sentence pairs, in float32; end-of-sentence counts as padding."""
 
     source_BSX: Tensor
     target_BTY: Tensor
@@ -113,12 +113,12 @@ class States(NamedTuple):
 
 
 def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compute: Compute) -> States:
-    """Of padded sentences with end-of-sentence, both without it."""
+    """The states of padded sentences with end-of-sentence, without those of end-of-sentence."""
     is_pad_BS, is_pad_BT = source_BS == model.pad, target_BT == model.pad
     with torch.no_grad(), compute.autocast():
         encoded = model.encoder(model.encoder.embed(source_BS), is_pad_BS)
         readout_BTY = model.teacher_forced(target_BT, model.decoder.memory(encoded)).readout_BTR
-    # What is read out at a place has seen the pieces before it.
+    # A readout has read the pieces before its position.
     return States(
         encoded.states_BSD[:, :-1].float(),
         readout_BTY[:, 1:].float(),
@@ -136,20 +136,20 @@ def weights(
     *,
     batch_tokens: int,
 ) -> list[tuple[Weights, Weights]]:
-    """Of each pair of piece ids, neither of them empty, the forward and the backward matrix (T, S)."""
+    """The forward and the backward matrix (T, S) of each pair of piece ids, neither of them empty."""
     assert not layer.training
     assert not model.training
 
     def weigh(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            found = layer(states(model, source_BS, target_BT, compute))
-        return found.forward_BTS1.exp()[:, :, :-1], found.backward_BST1.exp()[:, :, :-1].mT
+            log_probs = layer(states(model, source_BS, target_BT, compute))
+        return log_probs.forward_BTS1.exp()[:, :, :-1], log_probs.backward_BST1.exp()[:, :, :-1].mT
 
     matrices = in_batches(weigh, sources, targets, compute.device, batch_tokens=batch_tokens, with_end=False)
     return [(forward_TS, backward_TS) for forward_TS, backward_TS in matrices]
 
 
-class Lesson(NamedTuple):
+class LinkedPair(NamedTuple):
     """A sentence pair with its links."""
 
     source: Sequence[int]
@@ -158,10 +158,10 @@ class Lesson(NamedTuple):
     """1 for each link between pieces, 0 elsewhere."""
 
 
-def teach(
+def train_layer(
     layer: AlignmentLayer,
     model: Seq2Seq[Any, Any],
-    lessons: Sequence[Lesson],
+    linked_pairs: Sequence[LinkedPair],
     compute: Compute,
     *,
     updates: int,
@@ -170,33 +170,33 @@ def teach(
     rate: float = 1e-3,
     after_update: Callable[[float], object] = lambda loss: None,
 ) -> None:
-    """Teaches the layer, and not the model: AdamW with a rate that rises over the first 100 updates and then falls to
-    0, batches of like length in random order."""
+    """Trains the layer, not the model: AdamW with a rate that rises over the first 100 updates and then falls to 0, and
+    batches of similar lengths in random order."""
     layer.train()
     optimizer = torch.optim.AdamW(layer.parameters(), lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda update: min(1.0, (update + 1) / 100) * (1 - update / updates)
     )
     random = np.random.default_rng(seed)
-    lengths = [max(len(each.source), len(each.target)) + 1 for each in lessons]
+    lengths = [max(len(pair.source), len(pair.target)) + 1 for pair in linked_pairs]
     batches: list[list[int]] = []
     for _ in range(updates):
         if not batches:
             batches = [list(rows) for rows in length_batches(lengths, batch_tokens)]
             random.shuffle(batches)
-        chosen = [lessons[row] for row in batches.pop()]
-        source_BS, _ = pad([each.source for each in chosen])
-        target_BT, _ = pad([each.target for each in chosen])
+        batch = [linked_pairs[row] for row in batches.pop()]
+        source_BS, _ = pad([pair.source for pair in batch])
+        target_BT, _ = pad([pair.target for pair in batch])
         seen = states(
             model,
             torch.from_numpy(source_BS).to(compute.device),
             torch.from_numpy(target_BT).to(compute.device),
             compute,
         )
-        link_BTS = torch.zeros(len(chosen), seen.target_BTY.shape[1], seen.source_BSX.shape[1])
-        for place, each in enumerate(chosen):
-            T, S = each.link_TS.shape
-            link_BTS[place, :T, :S] = torch.from_numpy(each.link_TS)
+        link_BTS = torch.zeros(len(batch), seen.target_BTY.shape[1], seen.source_BSX.shape[1])
+        for index, pair in enumerate(batch):
+            T, S = pair.link_TS.shape
+            link_BTS[index, :T, :S] = torch.from_numpy(pair.link_TS)
         loss = guided_loss(layer(seen), link_BTS.to(compute.device), seen)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -207,17 +207,17 @@ def teach(
     layer.eval()
 
 
-def guided_loss(found: Piecewise, link_BTS: Tensor, seen: States) -> Tensor:
-    """The mean over the pieces of either side of the cross-entropy to its links, which share a probability of 1; a
-    piece without links belongs to the empty word."""
-    forward = _cross_entropy(found.forward_BTS1, link_BTS, seen.target_length_B)
-    return forward + _cross_entropy(found.backward_BST1, link_BTS.mT, seen.source_length_B)
+def guided_loss(log_probs: Piecewise, link_BTS: Tensor, states: States) -> Tensor:
+    """The mean over the pieces of each side of the cross-entropy to their links. The links of a piece have a
+    probability of 1 together; a piece without links belongs to the empty word."""
+    forward = _cross_entropy(log_probs.forward_BTS1, link_BTS, states.target_length_B)
+    return forward + _cross_entropy(log_probs.backward_BST1, link_BTS.mT, states.source_length_B)
 
 
-def _cross_entropy(found_BTS1: Tensor, link_BTS: Tensor, target_length_B: Tensor) -> Tensor:
+def _cross_entropy(log_p_BTS1: Tensor, link_BTS: Tensor, target_length_B: Tensor) -> Tensor:
     count_BT1 = link_BTS.sum(dim=2, keepdim=True)
-    wanted_BTS1 = torch.cat([link_BTS / count_BT1.clamp(min=1), (count_BT1 == 0).float()], dim=2)
-    loss_BT = -(wanted_BTS1 * found_BTS1).sum(dim=2)
+    target_BTS1 = torch.cat([link_BTS / count_BT1.clamp(min=1), (count_BT1 == 0).float()], dim=2)
+    loss_BT = -(target_BTS1 * log_p_BTS1).sum(dim=2)
     is_piece_BT = torch.arange(loss_BT.shape[1], device=loss_BT.device) < target_length_B[:, None]
     return loss_BT[is_piece_BT].mean()
 
@@ -226,7 +226,7 @@ def _cross_entropy(found_BTS1: Tensor, link_BTS: Tensor, target_length_B: Tensor
 
 
 def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
-    """Writes one file; ``model`` names the weights that it goes with. Raises OSError."""
+    """Writes one file; ``model`` names the weights of its model. Raises OSError."""
     tensors = {name: tensor.cpu().contiguous() for name, tensor in layer.state_dict().items()}
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order.
@@ -234,8 +234,8 @@ def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
 
 
 def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
-    """Reads what ``save_layer`` wrote. Raises InputError, which says the ``remedy``, for what is no such file, or
-    damaged, or of another model."""
+    """Reads a file of ``save_layer``. Raises InputError, with the ``remedy``, for another or a damaged file, and for
+    the layer of another model."""
     refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
@@ -250,7 +250,7 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
         with on_meta_device():  # takes no memory before the shapes are known to fit
             layer = AlignmentLayer(*sizes, width=width)
         layer.load_state_dict(tensors, assign=True)
-        if any(each.dtype != torch.float32 or not each.isfinite().all() for each in tensors.values()):
+        if any(tensor.dtype != torch.float32 or not tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("values")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None

@@ -1,4 +1,4 @@
-"""Learns a word aligner from sentence pairs, and teaches a trained model to align."""
+"""Learns a word aligner from sentence pairs, and trains an alignment layer on a model."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
 from nmt.data.words import text_words
 from nmt.extras.word_aligner.aligner import WordAligner, learn_aligner, save_aligner
-from nmt.extras.word_aligner.files import save
-from nmt.extras.word_aligner.layer import AlignmentLayer, Lesson, teach
+from nmt.extras.word_aligner.layer import AlignmentLayer, LinkedPair, train_layer
+from nmt.extras.word_aligner.model_aligner import save_model_aligner
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import Trained, load_trained
+from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.align import pairs
 from nmt.workflows.prepare import opened
 
 UPDATES = 600
 BATCH_TOKENS = 2048
-"""Of the longer side; with the updates, some two passages through 29,000 pairs of a dozen words. More makes the layer
-better and its mean with the aligner worse: it then repeats what the aligner is wrong about."""
+"""Tokens of the longer side; with the updates, some two epochs of 29,000 pairs of a dozen words. More epochs make the
+layer better and its mean with the aligner worse: it then repeats the aligner's errors."""
 
-TEACHING_PAIRS = 30_000
-"""What the layer is taught with, of a larger corpus every n-th pair."""
+MAX_PAIRS = 30_000
+"""Most pairs that the layer learns from; every n-th pair of a larger corpus."""
 
-LEAST = 0.3
-"""The least geometric mean of both directions' probabilities that makes a link to teach."""
+MIN_LINK = 0.3
+"""The least geometric mean of both directions' probabilities of a link that the layer learns."""
 
 
 def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
@@ -39,7 +39,7 @@ def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
     refuse_unwritable(output)
-    aligner = learnt(*lines_of(source, target))
+    aligner = learn_word_aligner(*lines_of(source, target))
     try:
         save_aligner(aligner, output)
     except OSError as error:
@@ -58,26 +58,26 @@ def learn_for_model(
     device: str,
     precision: str,
 ) -> Path:
-    """Learns an aligner from the training pairs of a model's run, or from two files, and teaches an alignment layer on
-    the model with what it finds. Writes both into the run, which is returned."""
+    """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
+    the model with its links. Writes both into the run, which is returned."""
     trained = load_trained(model, overrides, device=device, precision=precision)
     run = run_of(trained.checkpoint)
     if source is None or target is None:
         sources, targets = _training_text(trained, run)
     else:
         sources, targets = lines_of(source, target)
-    aligner = learnt(sources, targets)
-    layer = taught(trained, aligner, sources, targets, seed=seed)
+    aligner = learn_word_aligner(sources, targets)
+    layer = learn_layer(trained, aligner, sources, targets, seed=seed)
     try:
-        aligner_file, layer_file = save(trained, aligner, layer)
+        aligner_file, layer_file = save_model_aligner(trained, aligner, layer)
     except OSError as error:
         raise InputError(f"{run}: cannot be written to: {error.strerror or error}") from None
     log.info(f"wrote {aligner_file} and {layer_file}; use them with nmt align {run} --method trained")
     return run
 
 
-def learnt(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
-    """An aligner learnt from lines. Raises InputError where a side has no words."""
+def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
+    """Learns an aligner from lines. Raises InputError where a side has no words."""
     log.info(f"aligner  learning from {len(sources):,} pairs")
     with log.progress(description="aligner", unit="iteration") as bar:
         try:
@@ -90,13 +90,13 @@ def learnt(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
             raise InputError("there is nothing to learn from: one side holds no words") from None
 
 
-def taught(
-    trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
+def learn_layer(
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
 ) -> AlignmentLayer:
-    """A layer taught with the links that the aligner finds in lines."""
-    rows = range(0, len(sources), -(-len(sources) // TEACHING_PAIRS))
-    lessons = _lessons(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
-    if not lessons:
+    """Trains a layer with the links that the aligner finds in lines."""
+    rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
+    linked = _linked_pairs(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
+    if not linked:
         raise InputError("there is nothing to learn from: no pair has words on both sides that fit the model")
     torch.manual_seed(seed)
     encoder, decoder = trained.model.encoder, trained.model.decoder
@@ -108,10 +108,10 @@ def taught(
             losses.append(loss)
             bar.update(1)
 
-        teach(
+        train_layer(
             layer,
             trained.model,
-            lessons,
+            linked,
             trained.compute,
             updates=UPDATES,
             batch_tokens=BATCH_TOKENS,
@@ -119,45 +119,49 @@ def taught(
             after_update=after_update,
         )
     log.info(
-        f"layer  taught with {len(lessons):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
+        f"layer  taught with {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
     )
     return layer
 
 
-def _lessons(trained: Trained, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]) -> list[Lesson]:
-    """The pieces of each pair with the links between them: those of the words they lie in."""
+def _linked_pairs(
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]
+) -> list[LinkedPair]:
+    """The pieces of each pair with links between them, those of their words."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
-    found = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
+    matrices = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
     limit = trained.experiment.search.max_source_tokens
-    lessons = []
-    for row, (forward_IJ, backward_IJ) in zip(rows, found, strict=True):
+    linked_pairs = []
+    for row, (forward_IJ, backward_IJ) in zip(rows, matrices, strict=True):
         source, target = sources[row], targets[row]
-        one = trained.tokenizers.source.encode_words(source, text_words(source))
-        other = trained.tokenizers.target.encode_words(target, text_words(target))
-        if not one.ids or not other.ids or max(len(one.ids), len(other.ids)) > limit:
+        source_pieces = trained.tokenizers.source.encode_words(source, text_words(source))
+        target_pieces = trained.tokenizers.target.encode_words(target, text_words(target))
+        lengths = (len(source_pieces.ids), len(target_pieces.ids))
+        if min(lengths) == 0 or max(lengths) > limit:
             continue
-        link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= LEAST).astype(np.float32)
-        lessons.append(Lesson(one.ids, other.ids, link_IJ[np.ix_(other.word_of_piece, one.word_of_piece)]))
-    return lessons
+        link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= MIN_LINK).astype(np.float32)
+        link_TS = link_IJ[np.ix_(target_pieces.word_of_piece, source_pieces.word_of_piece)]
+        linked_pairs.append(LinkedPair(source_pieces.ids, target_pieces.ids, link_TS))
+    return linked_pairs
 
 
-def _training_text(trained: Trained, run: Path) -> tuple[list[str], list[str]]:
+def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[str]]:
     data = opened(trained.experiment.data, run=run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
     rows = range(len(data.train))
     return (
-        [trained.tokenizers.source.decode(data.train.source(row)) for row in rows],
-        [trained.tokenizers.target.decode(data.train.target(row)) for row in rows],
+        [trained.tokenizers.source.detokenize(data.train.source(row)) for row in rows],
+        [trained.tokenizers.target.detokenize(data.train.target(row)) for row in rows],
     )
 
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two files, which go together. Raises InputError, also where a file holds no word."""
-    both = list(pairs(source, target))
+    """The lines of two parallel files. Raises InputError, also where a file holds no word."""
+    lines = list(pairs(source, target))
     for path, side in ((source, 0), (target, 1)):
-        if not any(pair[side].strip() for pair in both):
+        if not any(pair[side].strip() for pair in lines):
             raise InputError(f"{path}: holds no word to learn from")
-    return [one for one, _ in both], [other for _, other in both]
+    return [one for one, _ in lines], [other for _, other in lines]

@@ -1,8 +1,8 @@
-"""What an aligner takes for the tokens of a word: the word, or parts of it.
+"""The units that a word aligner aligns: words, or parts of words.
 
-Word alignment wants whole words, whose translations are sure, and parts of words where a word is rare: *Straßenecke*
-has been seen once, *street corner* often. Several ways to cut the same text find different wrong links and the same
-right ones (Asgari, Sabet, Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word Alignment").
+Whole words have clear translations; parts of words help where a word is rare: *Straßenecke* occurs once, *street
+corner* often. Several ways to cut the same text give different wrong links and the same right ones (Asgari, Sabet,
+Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word Alignment").
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from nmt.data.words import is_punctuation, text_words
 _MARK = "\u2581"
 
 _TRAINING_THREADS = 8
-"""The model depends on it; see ``nmt.data.tokenizer``."""
+"""The model depends on their number; see ``nmt.data.tokenizer``."""
 
 
-class Granularity(ABC):
+class WordUnits(ABC):
     """A way to cut words."""
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class Granularity(ABC):
         tokens: list[str] = []
         counts: list[int] = []
         for word in words:
-            found = self._known.get(word)
-            if found is None:
-                found = self._known[word] = self._cut(word)
-            tokens += found
-            counts.append(len(found))
+            units = self._known.get(word)
+            if units is None:
+                units = self._known[word] = self._cut(word)
+            tokens += units
+            counts.append(len(units))
         return tokens, counts
 
     def _cut(self, word: str) -> tuple[str, ...]:
@@ -52,24 +52,24 @@ class Granularity(ABC):
     def _cut_part(self, part: str) -> Sequence[str]: ...
 
 
-class WholeWords(Granularity):
+class WholeWords(WordUnits):
     """Words without their punctuation."""
 
     def _cut_part(self, part: str) -> Sequence[str]:
         return (part,)
 
 
-class Subwords(Granularity):
+class Subwords(WordUnits):
     """The most probable pieces of a unigram language model (Kudo 2018)."""
 
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
-        """Raises InputError for bytes that are no such model; ``name`` is what they are called."""
+        """Raises InputError for bytes of anything else; ``name`` is the name in the message."""
         super().__init__()
         self._tokenizer = Tokenizer(model, name=name)
 
     @property
     def model(self) -> bytes:
-        """As a file."""
+        """The bytes of the model file."""
         return self._tokenizer.model
 
     @cached_property
@@ -79,17 +79,17 @@ class Subwords(Granularity):
 
     def _cut_part(self, part: str) -> Sequence[str]:
         ids, spans = self._tokenizer.encode_spans(part)
-        # What is unknown keeps its letters; a mark of a word's beginning that is a piece by itself stands for nothing.
-        found = [
+        # Unknown pieces keep their letters; a piece that only marks the beginning of a word is dropped.
+        texts = [
             part[begin:end] if piece == UNK else text
             for piece, text, (begin, end) in zip(ids, self._tokenizer.pieces(ids), spans, strict=True)
         ]
-        return [text for text in found if text != _MARK] or found
+        return [text for text in texts if text != _MARK] or texts
 
     @classmethod
     def learn(cls, words: Counter[str], share: float) -> Subwords:
-        """So many pieces as this share of the different plain words, or fewer, but all characters, out of words with
-        their frequencies. Raises ValueError where there is nothing to learn from."""
+        """Learns a vocabulary of at most this share of the number of distinct plain words, and all characters, from
+        words with their frequencies. Raises ValueError where there are no words."""
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
@@ -112,13 +112,13 @@ class Subwords(Granularity):
 
 
 def plain_parts(word: str) -> list[str]:
-    """The words and signs of a word as the user has it, lower-cased and in one form (NFKC). Punctuation that is put to
-    a word is left out: the full stops of two sentences stand for each other, *room.* and *sehen.* need not."""
+    """The words and signs of a white-space word, lower-cased and normalized (NFKC), without punctuation: the full stops
+    of two sentences are aligned, but *room.* and *sehen.* need not be."""
     parts = words_and_signs(word)
     return [part for part in parts if not is_punctuation(part)] or parts
 
 
 def words_and_signs(text: str) -> list[str]:
-    """All words and signs of a text, lower-cased and in one form (NFKC)."""
+    """All words and signs of a text, lower-cased and normalized (NFKC)."""
     plain = unicodedata.normalize("NFKC", text).lower()
     return [plain[begin:end] for begin, end in text_words(plain)]

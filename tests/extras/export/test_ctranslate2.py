@@ -99,15 +99,17 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
     ctranslate2.save(model, model_config, tokenizers, tmp_path)
     engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=2)
     greedy = SearchConfig(beam=1, batch_tokens=30)
-    own, theirs = decode(model, given, greedy, COMPUTE), engine.decode(given, greedy)
+    own, theirs = decode(model, given, greedy, COMPUTE), engine.translate_ids(given, greedy)
     assert [each.tokens for (each,) in theirs] == [each.tokens for (each,) in own]
     assert len({each.tokens for (each,) in own}) > 4
-    unscored = engine.decode(given, greedy, scored=False)
+    unscored = engine.translate_ids(given, greedy, scored=False)
     assert [each.tokens for (each,) in unscored] == [each.tokens for (each,) in own]
     assert all(math.isnan(each.score) and math.isnan(each.log_prob) for (each,) in unscored)
     for normalization in ("gnmt", "average"):
         wide = SearchConfig(beam=4, n_best=3, length_penalty=0.7, length_normalization=normalization, batch_tokens=200)
-        for source, found in zip(given, engine.decode(given, wide, scored=False), strict=True):  # beams need them
+        for source, found in zip(
+            given, engine.translate_ids(given, wide, scored=False), strict=True
+        ):  # beams need them
             assert 1 <= len(found) <= 3
             assert not any(math.isnan(each.score) for each in found)
             assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -127,12 +129,14 @@ def test_lengths_and_prefixes_are_kept(tokenizers: TokenizerPair, tmp_path: Path
     ctranslate2.save(model, model_config, tokenizers, tmp_path)
     engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
     for search in (SearchConfig(beam=1, max_length=3), SearchConfig(beam=3, min_length=4, max_length=6)):
-        for found in engine.decode(given, search):
+        for found in engine.translate_ids(given, search):
             assert search.min_length <= len(found[0].tokens) <= (search.max_length or 0)
     prefixes = [[5, 6], [], [7]] + [[]] * (len(given) - 3)
-    for prefix, found in zip(prefixes, engine.decode(given, SearchConfig(beam=2), prefixes=prefixes), strict=True):
+    for prefix, found in zip(
+        prefixes, engine.translate_ids(given, SearchConfig(beam=2), prefixes=prefixes), strict=True
+    ):
         assert list(found[0].tokens[: len(prefix)]) == prefix
-    repeated = [each.tokens for (each,) in engine.decode(given, SearchConfig(beam=1, no_repeat=1))]
+    repeated = [each.tokens for (each,) in engine.translate_ids(given, SearchConfig(beam=1, no_repeat=1))]
     assert all(len(set(tokens)) == len(tokens) for tokens in repeated)
 
 
@@ -173,4 +177,4 @@ def test_searches_of_our_own_are_refused(
     ctranslate2.save(made(config(), tokenizers.target.size), config(), tokenizers, tmp_path)
     engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
     with pytest.raises(InputError, match=f"^{key}: "):
-        engine.decode([[5]], SearchConfig.model_validate(settings))
+        engine.translate_ids([[5]], SearchConfig.model_validate(settings))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nmt.extras.markup.markup import extract
 from nmt.extras.markup.text_spans import PieceWeights, to_units, units
-from nmt.extras.markup.transfer import Look, Unit, restore
+from nmt.extras.markup.transfer import Unit, UnitWeights, restore
 
 
 def restored(text: str, target: str, links: Iterable[tuple[int, int]] | None = None) -> str:
@@ -39,7 +39,7 @@ def restored(text: str, target: str, links: Iterable[tuple[int, int]] | None = N
 
 
 def looking(spans: Sequence[tuple[int, int]], weights_JI: np.ndarray) -> list[Unit]:
-    return [Unit(begin, end, Look(0, row_I)) for (begin, end), row_I in zip(spans, weights_JI, strict=True)]
+    return [Unit(begin, end, UnitWeights(0, row_I)) for (begin, end), row_I in zip(spans, weights_JI, strict=True)]
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from nmt.extras.ray.manifest import FILE, Manifest, remove_leftovers
 from nmt.extras.ray.records import WARNINGS, Tally, object_text, translate_shard, with_value
 from nmt.extras.ray.shards import Shard, check_output, check_wanted, find_shards
 from nmt.extras.ray.translate_shards import place_of
-from nmt.translator.output import OutputFormat
 from nmt.translator.translator import Translator
-from nmt.translator.windows import Wanted
+from nmt.translator.windows import OutputFormat, OutputOptions
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
 
@@ -184,7 +183,7 @@ def translator(trained: Path) -> Translator:
 
 def translated(translator: Translator, source: Path, target: Path, format: OutputFormat = "text") -> Tally:
     (shard,) = find_shards(source)
-    return translate_shard(translator, Wanted(format), shard, target, "text")
+    return translate_shard(translator, OutputOptions(format), shard, target, "text")
 
 
 TEXTS = [source for source, _ in sentences(5, seed=3)]

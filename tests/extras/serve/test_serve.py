@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -106,7 +107,7 @@ def numbers(tree: Any) -> list[float]:
 
 
 def test_what_is_cut_is_told(translator: Translator) -> None:
-    short = translator.searching(translator.search.model_copy(update={"max_source_tokens": 8}))
+    short = replace(translator, search=translator.search.model_copy(update={"max_source_tokens": 8}))
     whole, cut = TranslatorEngine(short).answer(["der", "eine katze und ein hund"], Asked(alignment=True))
     assert whole.warning is None
     assert re.fullmatch(r"its last \d+ subwords are left out: it has more than 8", cut.warning or "")
@@ -125,7 +126,9 @@ def test_what_is_cut_is_told(translator: Translator) -> None:
 )
 def test_what_a_model_cannot_do_is_refused(asked: Asked, message: str) -> None:
     plain = SimpleNamespace(
-        search=SearchConfig(), methods=("gradient",), trained=SimpleNamespace(checkpoint=Path("runs/x/best"))
+        search=SearchConfig(),
+        aligner=SimpleNamespace(methods=("gradient",)),
+        trained=SimpleNamespace(checkpoint=Path("runs/x/best")),
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         TranslatorEngine(cast(Translator, plain)).check(asked)

@@ -10,7 +10,7 @@ import pytest
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
 from nmt.extras.word_aligner import learn as learning
-from nmt.extras.word_aligner.align import Learned
+from nmt.extras.word_aligner.align import TextAligner
 from nmt.extras.word_aligner.aligner import learn_aligner, save_aligner
 from tests.extras.word_aligner.compounds import pairs
 from tests.extras.word_aligner.test_learn import nmt
@@ -56,10 +56,10 @@ def test_learn_is_aligner_and_aligner_is_python(nmt: Command, folder: Path, give
     sources, targets = ((folder / name).read_text("utf-8").split("\n")[:-1] for name in ("x.de", "x.en"))
     from nmt.extras.word_aligner.aligner import load_aligner
 
-    expected = Learned(load_aligner(folder / "x.aligner")).align(sources, targets)
+    expected = TextAligner(load_aligner(folder / "x.aligner")).align(sources, targets)
     assert lines[:-1] == [" ".join(f"{s}-{t}" for s, t in each.links) for each in expected]
     with pytest.raises(InputError, match="give one target for each source"):
-        Learned(load_aligner(folder / "x.aligner")).align(sources, targets[1:])
+        TextAligner(load_aligner(folder / "x.aligner")).align(sources, targets[1:])
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["tokens", "text"])

@@ -82,7 +82,7 @@ def test_between_words_of_nothing(counts: tuple[list[int], list[int]]) -> None:
 
 def test_the_matrices_are_the_mean_over_the_granularities(learnt: WordAligner) -> None:
     sources, targets = SOURCES[:7], TARGETS[:7]
-    alone = [each.matrices(sources, targets) for each in learnt.members]
+    alone = [WordAligner([each]).matrices(sources, targets) for each in learnt.members]
     assert len(alone) == 3
     for row, both in enumerate(learnt.matrices(sources, targets)):
         for direction, found_IJ in enumerate(both):
@@ -147,12 +147,12 @@ def test_odd_sentences(learnt: WordAligner, source: list[str], target: list[str]
 def test_too_long_for_one_granularity_the_others_speak(learnt: WordAligner, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = ["Schneehund", "Wassertür"] * 5, ["snow", "dog", "water", "door"] * 3
     longest = [
-        max(sum(side.granularity.tokens(words)[1]) for side, words in ((each.source, source), (each.target, target)))
+        max(sum(side.word_units.tokens(words)[1]) for side, words in ((each.source, source), (each.target, target)))
         for each in learnt.members
     ]
     assert longest[0] == len(target) < min(longest[1:])
     monkeypatch.setattr(module, "LONGEST", len(target))
-    (alone,) = learnt.members[0].matrices([source], [target])
+    (alone,) = WordAligner(learnt.members[:1]).matrices([source], [target])
     (short,) = learnt.matrices([SOURCES[0]], [TARGETS[0]])
     mixed = learnt.matrices([source, SOURCES[0]], [target, TARGETS[0]])
     np.testing.assert_allclose(np.stack(mixed[0]), np.stack(alone), atol=1e-6)

@@ -9,19 +9,19 @@ import pytest
 import torch
 
 from nmt.extras.word_aligner import hmm
-from nmt.extras.word_aligner.hmm import EMPTY_PROBABILITY, Direction, learn, posterior
+from nmt.extras.word_aligner.hmm import EMPTY_PROBABILITY, Hmm, HmmPair, learn, posterior
 
 REACH = 2
 
 
-def _direction(seed: int) -> Direction:
+def _direction(seed: int) -> Hmm:
     random = torch.Generator().manual_seed(seed)
     draw = lambda size: torch.rand(size, generator=random) + 0.05  # noqa: E731
-    return Direction(draw(1), draw(4), draw(2 * REACH + 1), draw(REACH + 1))
+    return Hmm(draw(1), draw(4), draw(2 * REACH + 1), draw(REACH + 1))
 
 
 def _by_enumeration(
-    direction: Direction, link_ST: list[list[float]], empty_T: list[float]
+    direction: Hmm, link_ST: list[list[float]], empty_T: list[float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The posterior of links, of the empty word, of jumps and of first positions, from every alignment: each token has
     a position or the empty word. A jump counts from the last token that has a position; the first that has one draws it
@@ -158,6 +158,18 @@ def test_flat_iterations_are_ibm_model_1_by_agreement() -> None:
         assert models.backward.link_E[place].item() == pytest.approx(q[source, target], abs=1e-5)
 
 
+def posteriors(
+    models: HmmPair, sources: list[np.ndarray], targets: list[np.ndarray], spelt_alike_X: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The forward and the backward matrix (T, S) of each pair of sentences."""
+    found = [(np.zeros((len(target), len(source))),) * 2 for source, target in zip(sources, targets, strict=True)]
+    for rows, one_BTS, other_BTS in models.in_batches(sources, targets, spelt_alike_X):
+        for row, one_TS, other_TS in zip(rows, one_BTS.numpy(), other_BTS.numpy(), strict=True):
+            T, S = found[row][0].shape
+            found[row] = (one_TS[:T, :S], other_TS[:T, :S])
+    return found
+
+
 @pytest.fixture(scope="module")
 def reversal() -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The target is the source turned round, each word another one."""
@@ -170,7 +182,7 @@ def test_learns_which_words_belong_together(reversal: tuple[list[np.ndarray], li
     sources, targets = reversal
     models = learn(sources, targets, source_tokens=30, target_tokens=30)
     source = np.array([4, 9, 9, 20])
-    ((forward_TS, backward_TS),) = models.posteriors([source], [(source[::-1] * 7 + 3) % 30], np.full(30, -1))
+    ((forward_TS, backward_TS),) = posteriors(models, [source], [(source[::-1] * 7 + 3) % 30], np.full(30, -1))
     for matrix_TS in (forward_TS, backward_TS):
         np.testing.assert_allclose(matrix_TS, np.eye(4)[::-1], atol=0.05)
     assert (models.forward.jump_J.argmax().item() - hmm.FARTHEST_JUMP) == -1
@@ -182,12 +194,12 @@ def test_unknown_words_go_where_their_neighbours_leave_room(
     models = learn(*reversal, source_tokens=30, target_tokens=30)
     known = np.array([4, 99, 20])
     target = np.array([(20 * 7 + 3) % 30, 77, (4 * 7 + 3) % 30])
-    ((forward_TS, _),) = models.posteriors([known], [target], np.full(100, -1))
+    ((forward_TS, _),) = posteriors(models, [known], [target], np.full(100, -1))
     assert forward_TS.argmax(axis=1).tolist() == [2, 1, 0]
     # Of two unknown words the one that is spelt alike.
     alike = np.full(100, -1)
     alike[98] = 77
-    ((forward_TS, _),) = models.posteriors([np.array([98, 99])], [np.array([77, 78])], alike)
+    ((forward_TS, _),) = posteriors(models, [np.array([98, 99])], [np.array([77, 78])], alike)
     assert forward_TS[0].argmax() == 0
 
 
@@ -207,13 +219,13 @@ def test_empty_sides_and_batches(
     sources, targets = reversal
     nothing = np.zeros(0, np.int64)
     models = learn([*sources, nothing], [*targets, targets[0]], source_tokens=30, target_tokens=30)
-    together = models.posteriors(
-        [*sources[:20], nothing, sources[0]], [*targets[:20], targets[0], nothing], np.arange(30)
+    together = posteriors(
+        models, [*sources[:20], nothing, sources[0]], [*targets[:20], targets[0], nothing], np.arange(30)
     )
     assert [each[0].shape for each in together[20:]] == [(len(targets[0]), 0), (0, len(sources[0]))]
     monkeypatch.setattr(hmm, "_CELLS", 1)
     for row in range(20):
-        ((forward_TS, backward_TS),) = models.posteriors([sources[row]], [targets[row]], np.arange(30))
+        ((forward_TS, backward_TS),) = posteriors(models, [sources[row]], [targets[row]], np.arange(30))
         np.testing.assert_allclose(forward_TS, together[row][0], atol=1e-5)
         np.testing.assert_allclose(backward_TS, together[row][1], atol=1e-5)
     assert (together[3][0].sum(axis=1) <= 1 + 1e-5).all()
@@ -222,6 +234,6 @@ def test_empty_sides_and_batches(
 
 def test_nothing_to_learn_from() -> None:
     models = learn([], [], source_tokens=0, target_tokens=0)
-    ((forward_TS, _),) = models.posteriors([np.array([0])], [np.array([0, 1])], np.array([-1]))
+    ((forward_TS, _),) = posteriors(models, [np.array([0])], [np.array([0, 1])], np.array([-1]))
     assert forward_TS.shape == (2, 1)
     assert np.isfinite(forward_TS).all()

@@ -18,14 +18,14 @@ from nmt.core.errors import InputError
 from nmt.extras.word_aligner import layer as module
 from nmt.extras.word_aligner.layer import (
     AlignmentLayer,
-    Lesson,
+    LinkedPair,
     Piecewise,
     States,
     guided_loss,
     load_layer,
     save_layer,
     states,
-    teach,
+    train_layer,
     weights,
 )
 from nmt.models.seq2seq import Seq2Seq
@@ -147,18 +147,18 @@ def test_the_loss_is_the_mean_over_pieces_of_either_side() -> None:
     assert found.item() == pytest.approx(expected, abs=1e-5)
 
 
-def lessons(count: int, seed: int) -> list[Lesson]:
+def linked_pairs(count: int, seed: int) -> list[LinkedPair]:
     """The target is the source turned round, in other pieces."""
     random = np.random.default_rng(seed)
     found = []
     for _ in range(count):
         source = random.integers(4, 12, size=random.integers(1, 7))
         links = np.eye(len(source), dtype=np.float32)[::-1].copy()
-        found.append(Lesson(source.tolist(), (15 - source[::-1]).tolist(), links))
+        found.append(LinkedPair(source.tolist(), (15 - source[::-1]).tolist(), links))
     return found
 
 
-def wrong(layer: AlignmentLayer, model: Seq2Seq[Any, Any], given: list[Lesson]) -> float:
+def wrong(layer: AlignmentLayer, model: Seq2Seq[Any, Any], given: list[LinkedPair]) -> float:
     """The share of pieces whose best partner is not theirs."""
     found = weights(
         layer, model, [each.source for each in given], [each.target for each in given], COMPUTE, batch_tokens=500
@@ -172,10 +172,10 @@ def taught(model: Seq2Seq[Any, Any], updates: int = 120) -> AlignmentLayer:
     torch.manual_seed(3)
     layer = AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=16, dropout=0.1)
     losses: list[float] = []
-    teach(
+    train_layer(
         layer,
         model,
-        lessons(150, seed=1),
+        linked_pairs(150, seed=1),
         COMPUTE,
         updates=updates,
         batch_tokens=200,
@@ -197,7 +197,7 @@ def test_it_learns_and_the_model_does_not(kind: str) -> None:
     assert not model.training
     assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())
     assert all(each.grad is None for each in model.parameters())
-    held_out = lessons(40, seed=2)
+    held_out = linked_pairs(40, seed=2)
     torch.manual_seed(4)
     untaught = AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=16).eval()
     assert wrong(layer, model, held_out) < 0.7 * wrong(untaught, model, held_out)
@@ -318,6 +318,6 @@ def test_the_learning_rate_rises_for_100_updates_and_falls_to_0(monkeypatch: pyt
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noting)
     model = make(MODELS["rnn"])
-    lessons = [Lesson([4], [5], np.ones((1, 1)))]
-    teach(layer_for(model), model, lessons, COMPUTE, updates=120, batch_tokens=50, seed=1, rate=0.5)
+    linked_pairs = [LinkedPair([4], [5], np.ones((1, 1)))]
+    train_layer(layer_for(model), model, linked_pairs, COMPUTE, updates=120, batch_tokens=50, seed=1, rate=0.5)
     assert rates == pytest.approx([0.5 * min(1, (done + 1) / 100) * (120 - done) / 120 for done in range(120)])

@@ -13,8 +13,8 @@ from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.extras.word_aligner import learn as workflow
 from nmt.extras.word_aligner.aligner import RULE, between_words, learn_aligner, load_aligner, save_aligner
-from nmt.extras.word_aligner.files import ALIGNER, LAYER
 from nmt.extras.word_aligner.layer import load_layer, weights
+from nmt.translator.find_run import ALIGNER, LAYER
 from tests.workflows.runs import Command, in_process, sentences
 
 
@@ -179,7 +179,7 @@ def test_the_command_line_aligns_as_python(taught: Path, nmt: Command) -> None:
             0,
             [" ".join(f"{s}-{t}" for s, t in each.links) for each in expected],
         )
-    assert "trained" in translator.methods
+    assert "trained" in translator.aligner.methods
     compared = nmt("align", taught / "run", *pair, "--compare")
     assert compared.code == 0
     assert "shifted-attention - trained" in compared.stdout
@@ -227,7 +227,7 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
     assert refused() == f"{run / LAYER}: was taught on other weights than the model has now{remedy}"
     (run / LAYER).unlink()
     assert refused() == f"--method trained: {run / LAYER} is not there{remedy}"
-    assert "trained" not in package.load(run).methods
+    assert "trained" not in package.load(run).aligner.methods
     with pytest.raises(InputError, match="is not there; make it with: nmt aligner "):
         package.load(trained / "run").align(["eins"], ["one"], method="trained")
 

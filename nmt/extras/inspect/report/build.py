@@ -206,11 +206,11 @@ def _run(
     )
     if not translate or read.prepared is None or read.prepared.valid is None:
         return run, None
-    from nmt.translator.translator import load
+    import nmt
 
     store = read.prepared.valid
     texts = [store.text(index) for index in range(len(store))]
-    translator = load(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
+    translator = nmt.load(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
     log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
     sources, references = [text.source for text in texts], [text.target for text in texts]
     found = translator.translate(sources)
@@ -255,7 +255,7 @@ def _translated(
     fits = [bool(each.text) and not each.cut and each.longest <= limit for each in found]
     if not translator.trained.experiment.model.attention.is_none:
         rows = [row for row, fit in enumerate(fits) if fit]
-        pairs = translator.looks([sources[row] for row in rows], [hypotheses[row] for row in rows])
+        pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
         matrices = [each.weights_TS for each in pairs]
     return Translated(
         sentences=len(sources),
@@ -282,7 +282,7 @@ def _samples(
 
     shown = [row for row in rows if fits[row]]
     sources, hypotheses = validated.sources, validated.hypotheses
-    method = translator.methods[0]
+    method = translator.aligner.methods[0]
     aligned = iter(translator.align([sources[row] for row in shown], [hypotheses[row] for row in shown], method=method))
     found: list[Sample] = []
     for row in rows:

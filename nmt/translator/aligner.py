@@ -1,0 +1,239 @@
+"""Alignments of sentence pairs by one model, by every method that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.alignment import Links, Method, Weights
+from nmt.alignment.extract import Extraction
+from nmt.alignment.forced import forced_weights
+from nmt.alignment.formats import Alignment, Level
+from nmt.alignment.gradient import GradientMethod, gradient_weights
+from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
+from nmt.core.errors import InputError
+from nmt.data.sentences import Span
+from nmt.data.tokenizer import EncodedWords
+from nmt.data.vocabulary import EOS
+from nmt.translator.find_run import ALIGNER, LAYER, run_of
+from nmt.translator.loading import TrainedModel
+
+
+class PieceWeights(NamedTuple):
+    """A soft alignment between subwords, with end-of-sentence, and the span of each subword in its text."""
+
+    weights_TS: NDArray[np.float32]
+    target_spans: tuple[Span, ...]
+    source_spans: tuple[Span, ...]
+
+
+class LearntAligner(Protocol):
+    """Aligns by what was learnt from text for one model."""
+
+    def align(
+        self,
+        sources: Sequence[EncodedWords],
+        targets: Sequence[EncodedWords],
+        attention: Mapping[int, Weights],
+        *,
+        share: float,
+        first_line: int,
+    ) -> list[Alignment]:
+        """One alignment between words for each pair. ``attention`` holds the model's weights between words, by the
+        pair's row; ``share`` is the part of the result that does not come from the model. Raises InputError for a pair
+        that is too long; ``first_line`` is the first pair's number."""
+
+
+class Aligner:
+    """Aligns sentence pairs with one model, by forced decoding."""
+
+    def __init__(
+        self,
+        trained: TrainedModel,
+        extraction: Extraction,
+        learnt: Callable[[TrainedModel], LearntAligner] | None = None,
+    ) -> None:
+        """``extraction`` makes links of a soft alignment; ``learnt`` loads the aligner of method ``trained``."""
+        self.trained = trained
+        self.extraction = extraction
+        self._learnt = learnt
+
+    def with_heads(self, heads: str) -> Aligner:
+        """The same aligner by other heads, a pattern over their names."""
+        aligner = copy(self)
+        aligner.extraction = self.extraction.model_copy(update={"heads": heads})
+        return aligner
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods of this model: none by attention where it has no attention, ``trained`` where ``nmt aligner`` has
+        written into its run."""
+        run = run_of(self.trained.checkpoint)
+        has_attention = not self.trained.experiment.model.attention.is_none
+        methods: tuple[Method, ...] = ("attention", "shifted-attention") if has_attention else ()
+        methods += get_args(GradientMethod)
+        return (*methods, "trained") if all((run / name).exists() for name in (ALIGNER, LAYER)) else methods
+
+    def check_method(self, method: Method) -> None:
+        """Raises InputError for a method that the model or its precision does not admit."""
+        if method in get_args(GradientMethod) and self.trained.compute.precision == "int8":
+            raise InputError("--precision int8: has no gradients to align by; use float32 or bfloat16")
+        if method == "trained":
+            _ = self._learnt_aligner
+        elif method not in self.methods:
+            raise InputError(
+                f"{self.trained.checkpoint}: has no attention to align by (model.attention.score: none); "
+                "use --method gradient, or input-x-gradient"
+            )
+
+    def align(
+        self,
+        methods: Sequence[Method],
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        level: Level = "word",
+        first_line: int = 1,
+        text: bool = False,
+    ) -> dict[Method, list[Alignment]]:
+        """One alignment for each pair by each method: links between white-space words, and the soft matrix between
+        words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
+        With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one of its own (see
+        ``nmt.data.words``).
+
+        Gradients take far longer than attention; methods by gradients share the work. Raises InputError for a method
+        that the model does not admit, for different numbers of sources and targets, and for a side of more subwords
+        than ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first pair's
+        number.
+        """
+        for method in methods:
+            self.check_method(method)
+        if level == "subword" and "trained" in methods:
+            raise InputError("--level subword: --method trained aligns words; leave it out")
+        pairs = self.trained.encode_pairs(sources, targets, first_line, text=text)
+        rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
+        # Method trained joins the attention between words to what it has learnt.
+        needs_attention = "trained" in methods and "attention" in self.methods
+        matrices = self.matrices(
+            [*methods, "attention"] if needs_attention else methods,
+            [pairs[row][0].ids for row in rows],
+            [pairs[row][1].ids for row in rows],
+        )
+        alignments: dict[Method, list[Alignment]] = {}
+        if "trained" in methods:
+            attention = zip(rows, matrices["attention"], strict=True) if needs_attention else ()
+            alignments["trained"] = self._learnt_aligner.align(
+                [source for source, _ in pairs],
+                [target for _, target in pairs],
+                {row: word_weights(weights_TS, *pairs[row], text=text) for row, weights_TS in attention},
+                share=self.extraction.aligner_share,
+                first_line=first_line,
+            )
+        for method in methods:
+            if method == "trained":
+                continue
+            weights = dict(zip(rows, matrices[method], strict=True))
+            alignments[method] = [
+                self._alignment(*pair, weights.get(row), level, text=text) for row, pair in enumerate(pairs)
+            ]
+        return alignments
+
+    def piece_weights(self, sources: Sequence[str], targets: Sequence[str]) -> list[PieceWeights]:
+        """The soft alignment of each pair between subwords: by attention, or by gradients where the model has none.
+        Subwords of a source beyond ``search.max_source_tokens`` are left out."""
+        limit, tokenizers = self.trained.experiment.search.max_source_tokens, self.trained.tokenizers
+        source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
+        target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
+        method = self.methods[0]
+        source_ids, target_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
+        matrices = self.matrices([method], source_ids, target_ids)[method]
+        return [
+            PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
+            for weights_TS, (_, source), (_, target) in zip(matrices, source_pieces, target_pieces, strict=True)
+        ]
+
+    def matrices(
+        self, methods: Sequence[Method], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> dict[Method, list[NDArray[np.float32]]]:
+        """For each method but ``trained`` the matrices weights_TS of pairs of token ids."""
+        model, compute = self.trained.model, self.trained.compute
+        batch_tokens = self.trained.experiment.search.batch_tokens
+        matrices: dict[Method, list[NDArray[np.float32]]] = {}
+        by_attention: Mapping[Method, bool] = {"attention": False, "shifted-attention": True}
+        for method, shifted in by_attention.items():
+            if method in methods:
+                matrices[method] = forced_weights(
+                    model,
+                    sources,
+                    targets,
+                    compute,
+                    batch_tokens=batch_tokens,
+                    heads=self.extraction.heads,
+                    shifted=shifted,
+                )
+        by_gradient = [method for method in get_args(GradientMethod) if method in methods]
+        if by_gradient:
+            pairs = gradient_weights(model, sources, targets, compute, methods=by_gradient, batch_tokens=batch_tokens)
+            for index, method in enumerate(by_gradient):
+                matrices[method] = [of_pair[index] for of_pair in pairs]
+        return matrices
+
+    @cached_property
+    def _learnt_aligner(self) -> LearntAligner:
+        if self._learnt is None:
+            raise InputError("--method trained: needs nmt.extras.word_aligner; load the model with nmt.load")
+        return self._learnt(self.trained)
+
+    def _alignment(
+        self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level, *, text: bool
+    ) -> Alignment:
+        tokenizers = self.trained.tokenizers
+        source_tokens = tuple(tokenizers.source.pieces([*source.ids, EOS]))
+        target_tokens = tuple(tokenizers.target.pieces([*target.ids, EOS]))
+        links: Links = ()
+        if weights_TS is None:  # one side has no subwords
+            words_IJ = np.full((len(target.words), len(source.words)), 1.0 / max(len(source.words), 1))
+            pieces_TS = np.full((len(target_tokens), len(source_tokens)), 1.0 / len(source_tokens))
+        else:
+            words_IJ = word_weights(weights_TS, source, target, text=text)
+            pieces_TS = weights_TS.astype(np.float64)
+            links = self.extraction.links(words_IJ)
+        at_words = Alignment(
+            source.words,
+            target.words,
+            links,
+            words_IJ,
+            source_spans=source.word_spans,
+            target_spans=target.word_spans,
+        )
+        if level == "word":
+            return at_words
+        return replace(
+            at_words,
+            weights_TS=pieces_TS,
+            level="subword",
+            source_tokens=source_tokens,
+            target_tokens=target_tokens,
+            scores=tuple(float(words_IJ[column, row]) for row, column in links),
+        )
+
+
+def word_weights(
+    weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool
+) -> NDArray[np.float64]:
+    """The weights between words, (I, J), of those between pieces; with ``text`` a piece may lie in several words."""
+    if text:
+        return to_words_of_parts(weights_TS, parts(target), parts(source))
+    return to_words(
+        weights_TS,
+        [*word_indices(target), NO_WORD],
+        [*word_indices(source), NO_WORD],
+        len(target.words),
+        len(source.words),
+    )

@@ -1,0 +1,86 @@
+"""Probabilities of given translations under one model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmt.core import notebook
+from nmt.core.notebook import Results
+from nmt.data.vocabulary import EOS
+from nmt.evaluation.perplexity import Prediction, predict
+from nmt.evaluation.rescore import token_log_probs
+from nmt.models.feed import Feed, TeacherForcing
+from nmt.search.decode import ranking_of
+from nmt.translator.loading import TrainedModel
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """The probability of a translation under a model."""
+
+    score: float
+    """``log_prob`` over the length penalty."""
+    log_prob: float
+    """Natural logarithm of the probability, end-of-sentence included."""
+    tokens: tuple[str, ...]
+    """The subwords of the translation, end-of-sentence included."""
+    token_log_probs: tuple[float, ...]
+    """The log-probability of each subword, given those before it."""
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the score, and the subwords, the redder the less probable."""
+        shares = [1 - math.exp(log_prob) for log_prob in self.token_log_probs]
+        notes = [f"log-probability {notebook.figure(log_prob)}" for log_prob in self.token_log_probs]
+        return notebook.table(
+            [
+                ("score", notebook.figure(self.score)),
+                ("log-probability", notebook.figure(self.log_prob)),
+                ("subwords", notebook.tinted(self.tokens, shares, notes)),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores given translations with one model."""
+
+    trained: TrainedModel
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> Results[PairScore]:
+        """The probability of each target given its source, under teacher forcing. Raises InputError for different
+        numbers of sources and targets, and for a side of more subwords than ``search.max_source_tokens``;
+        ``first_line`` is the first pair's number."""
+        pairs = self.trained.encode_pairs(sources, targets, first_line)
+        search = self.trained.experiment.search
+        log_probs = token_log_probs(
+            self.trained.model,
+            [source.ids for source, _ in pairs],
+            [target.ids for _, target in pairs],
+            self.trained.compute,
+            batch_tokens=search.batch_tokens,
+        )
+        ranking = ranking_of(search)
+        scores: Results[PairScore] = Results()
+        for (_, target), log_p_T in zip(pairs, log_probs, strict=True):
+            log_prob = float(log_p_T.sum(dtype=np.float64))
+            tokens = tuple(self.trained.tokenizers.target.pieces([*target.ids, EOS]))
+            score = log_prob / ranking.penalty(len(tokens))
+            scores.append(PairScore(score, log_prob, tokens, tuple(log_p_T.tolist())))
+        return scores
+
+    def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
+        """Loss, perplexity and accuracy of the model on given translations. The decoder reads what ``feed`` chooses;
+        None: teacher forcing."""
+        tokenizers = self.trained.tokenizers
+        return predict(
+            self.trained.model,
+            [tokenizers.source.encode(text) for text in sources],
+            [tokenizers.target.encode(text) for text in targets],
+            feed or TeacherForcing(),
+            self.trained.compute,
+            batch_tokens=self.trained.experiment.search.batch_tokens,
+        )
