@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,7 @@ def load(
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, own_engine
 
+    accelerate()
     threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
     if engine == "ctranslate2" and ensemble:
         raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
@@ -69,9 +71,23 @@ def load(
 
         searcher = exported_engine(trained, device=device, precision=precision)
     else:
-        searcher = own_engine(trained, [load_trained(name, device=device, precision=precision) for name in ensemble])
+        shortlist = None
+        if trained.experiment.search.shortlist:
+            from nmt.extras.accel.shortlist import read_shortlist
+
+            shortlist = read_shortlist(trained)
+        others = [load_trained(name, device=device, precision=precision) for name in ensemble]
+        searcher = own_engine(trained, others, shortlist)
     aligner = Aligner(trained, trained.experiment.alignment, learnt_aligner)
     return Translator(trained, trained.experiment.search, aligner, searcher, marked_line, threads)
+
+
+def accelerate() -> None:
+    """Registers the implementations of ``nmt.extras.accel``; without that package the textbook bodies run."""
+    if find_spec("nmt.extras") is not None:
+        from nmt.extras.accel.optimize import register
+
+        register()
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:

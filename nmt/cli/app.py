@@ -48,7 +48,7 @@ COMMANDS = {
     "report": "nmt.extras.inspect.report.command",
     "align": "nmt.cli.align",
     "aligner": "nmt.extras.word_aligner.command",
-    "shortlist": "nmt.cli.shortlist",
+    "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",
     "config": "nmt.cli.config",

@@ -64,4 +64,5 @@ def train(
         with gc_paused():
             from nmt.workflows import train as workflow
 
+            nmt.accelerate()
         workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged, markup=nmt.marked_line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
 from nmt.data.words import text_words
 from nmt.experiment import Experiment
-from nmt.extras.accel.optimize import optimize, register
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops import Operation
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import find_checkpoint, run_of
@@ -64,9 +64,14 @@ class TrainedModel:
 
 
 def load_trained(
-    model: str | Path | None, overrides: Sequence[str] = (), *, device: str = "auto", precision: str = "auto"
+    model: str | Path | None,
+    overrides: Sequence[str] = (),
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    prepare: Callable[[Seq2Seq[Any, Any], Compute], Seq2Seq[Any, Any]] | None = None,
 ) -> TrainedModel:
-    """Loads a model for use.
+    """Loads a model for use, made ready by ``prepare`` (``for_inference``).
 
     ``model`` is a run directory (its best checkpoint, or the latest before the first validation), a checkpoint folder,
     or the config that trained it; None is the run under ``runs/`` that trained last. ``overrides`` change the run's
@@ -91,7 +96,8 @@ def load_trained(
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # older runs have no record of their lengths
     lengths = folders.read_lengths(run) or Lengths(usual=most, longest=most)
-    return TrainedModel(folder, experiment, tokenizers, for_inference(built.to(chosen.device), chosen), chosen, lengths)
+    ready = (prepare or for_inference)(built.to(chosen.device), chosen)
+    return TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
 
 
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
@@ -105,7 +111,12 @@ def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[An
     )
 
 
-def for_inference(model: Seq2Seq[Any, Any], chosen: Compute) -> Seq2Seq[Any, Any]:
-    """The model itself, frozen, in eval mode, its weights in the compute precision: so no step casts them again."""
-    register()
-    return optimize(model, chosen)
+@Operation
+def for_inference(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
+    """The model itself, frozen, in eval mode, with weights in the compute precision, so that no step casts them.
+
+    Another implementation may replace parts of it by faster ones, and round weights to 8-bit integers.
+    """
+    if compute.precision == "int8":
+        raise InputError("--precision int8: needs nmt.extras.accel, which is not installed; use another precision")
+    return model.requires_grad_(False).eval().to(compute.dtype)

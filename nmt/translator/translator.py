@@ -34,7 +34,7 @@ from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import Phrase
-from nmt.search.decode import constrains
+from nmt.search.decode import VocabularyReducer, constrains
 from nmt.search.engine import Engine, OwnEngine
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.aligner import Aligner
@@ -42,7 +42,6 @@ from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 from nmt.translator.scorer import PairScore, Scorer
 from nmt.translator.segmentation import Markup, Segmentation
-from nmt.translator.shortlist import read_shortlist
 from nmt.translator.translation import Translation
 
 EngineName = Literal["nmt", "ctranslate2"]
@@ -256,7 +255,9 @@ Loader: TypeAlias = Callable[..., Translator]
 """``nmt.load``, or a function with the same arguments."""
 
 
-def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngine:
+def own_engine(
+    trained: TrainedModel, others: Sequence[TrainedModel], shortlist: VocabularyReducer | None = None
+) -> OwnEngine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     for other in others:
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
@@ -266,5 +267,4 @@ def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngi
             )
     models = [member.model for member in (trained, *others)]
     searched: StepModel[Any, Any] = Ensemble(models) if others else trained.model
-    shortlist = read_shortlist(trained) if trained.experiment.search.shortlist else None
     return OwnEngine(searched, trained.compute, shortlist)

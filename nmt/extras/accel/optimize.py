@@ -23,6 +23,7 @@ from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.nn.recurrent import RecurrentStack
+from nmt.translator.loading import for_inference
 
 
 def register() -> None:
@@ -33,6 +34,7 @@ def register() -> None:
     ops.cross_entropy.register(fused_cross_entropy)
     ops.log_normalizer.register(kernel_log_normalizer)
     ops.top_tokens.register(kernel_top_tokens)
+    for_inference.register(optimize)
 
 
 def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:

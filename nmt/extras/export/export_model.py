@@ -27,7 +27,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
 from nmt.translator.find_run import EXPORTED, run_of
-from nmt.translator.loading import TrainedModel, load_trained
+from nmt.translator.loading import TrainedModel, for_inference, load_trained
 
 ExportFormat = Literal["ctranslate2", "onnx"]
 
@@ -123,7 +123,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     compute and for a folder that holds anything else."""
     chosen = _FORMATS[to]
     chosen.required()
-    trained = load_trained(model, overrides, device="cpu", precision="float32")
+    trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=for_inference.body)
     chosen.check(trained.experiment.model)
     folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from nmt.core.record import BatchRecord
 from nmt.data.vocabulary import EOS
-from nmt.extras.accel import native
 from nmt.extras.export.session import ENCODER, STEP
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recurrent import RecurrentStack
@@ -179,11 +178,10 @@ class _Example:
     @classmethod
     def of(cls, model: Seq2Seq[Any, Any], rows: int, positions: int, steps: int) -> _Example:
         source_BS = torch.full((rows, positions), EOS)
-        with native.avoided():
-            memory = model.encode(source_BS)
-            first = state = model.start(memory)
-            for _ in range(steps):
-                state = model.step(source_BS[:, 0], memory, state).state
+        memory = model.encode(source_BS)
+        first = state = model.start(memory)
+        for _ in range(steps):
+            state = model.step(source_BS[:, 0], memory, state).state
         return cls(source_BS, memory, first, state)
 
 

@@ -63,8 +63,10 @@ def aligner(
         return
     check_model(model, overrides or [])
     with gc_paused():
+        import nmt
         from nmt.extras.word_aligner.learn import learn_for_model
 
+        nmt.accelerate()
     learn_for_model(
         model,
         overrides or [],

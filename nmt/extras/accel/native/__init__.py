@@ -10,9 +10,7 @@ Shapes as where they are called; N rows, M of a memory, of which N is a multiple
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -427,26 +425,11 @@ def _shares(rows: int, memories: int) -> bool:
     return rows == 0 or (memories > 0 and rows % memories == 0)
 
 
-_AVOIDED = ContextVar("_AVOIDED", default=False)
-
-
-@contextmanager
-def avoided() -> Iterator[None]:
-    """Inside there are none: for what an export is to follow later, in the shape that it has without them."""
-    token = _AVOIDED.set(True)
-    try:
-        yield
-    finally:
-        _AVOIDED.reset(token)
-
-
 def kernels(x: Tensor) -> Kernels | None:
     """Those for numbers of the type of ``x`` where gradients are not recorded, as inside of an autograd function; None
     where there are none: on a GPU, for other types, where an export or a compiler follows what is done, or without a
     compiler of our own."""
     if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu" or torch.compiler.is_compiling():
-        return None
-    if _AVOIDED.get():
         return None
     torch.get_num_threads()  # a thread asks OpenMP for as many as PyTorch may use only when PyTorch has told it
     return _kernels(x.dtype)

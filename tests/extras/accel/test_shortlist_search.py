@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from nmt.models.quantize import quantize
+from nmt.nn.native.compiled import compiled
+from nmt.nn.quantized import Int8Weight
+from nmt.search.shortlist import Shortlist
 from torch import nn
 
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.models.ensemble import Ensemble
-from nmt.models.quantize import quantize
 from nmt.nn import native
-from nmt.nn.native.compiled import compiled
-from nmt.nn.quantized import Int8Weight
 from nmt.search import topk as best
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.decode import decode
-from nmt.search.shortlist import Shortlist
 from tests.models.variants import TRANSFORMER, make, tree
 
 COMPUTE = Compute(torch.device("cpu"), "float32")

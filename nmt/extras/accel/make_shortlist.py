@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
-from nmt.alignment.ibm_model_1 import learn
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
+from nmt.extras.accel.ibm_model_1 import learn
 from nmt.extras.accel.shortlist import Shortlist
 from nmt.search.decode import decode
 from nmt.translator.find_run import SHORTLIST, run_of

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-
-from nmt.nn import native
 from nmt.nn.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
 from nmt.nn.native.compiled import compiled
 from nmt.nn.quantized import Int8Weight, add_product, listed, lstm_weights
 from nmt.search.topk import log_normalizer
+from torch import Tensor
+
+from nmt.nn import native
 from tests.models.variants import TRANSFORMER, make, tree
 
 making = importlib.import_module("nmt.nn.native.compiled")  # of whose name the package has a function

@@ -31,6 +31,8 @@ def shortlist(
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
     with gc_paused():
-        from nmt.workflows import shortlist as workflow
+        import nmt
+        from nmt.extras.accel import make_shortlist
 
-    workflow.shortlist(model, overrides or [], size=size, frequent=frequent, device=device, precision=precision)
+    nmt.accelerate()
+    make_shortlist.shortlist(model, overrides or [], size=size, frequent=frequent, device=device, precision=precision)

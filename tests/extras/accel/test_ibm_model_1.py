@@ -7,7 +7,6 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-
 from nmt.alignment.ibm_model_1 import Lexicon, learn
 
 Pair = tuple[list[int], list[int]]
