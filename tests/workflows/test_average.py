@@ -251,7 +251,7 @@ def test_training_ends_with_the_average_of_its_last_validations(here: Path, capf
 def values(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The losses that validations are to find, in turn."""
     left: list[float] = []
-    monkeypatch.setattr("nmt.workflows.train._validation", lambda *_: lambda _model: {"loss": left.pop(0)})
+    monkeypatch.setattr("nmt.workflows.train.Validation", lambda *_: lambda _model, _snapshot: {"loss": left.pop(0)})
     return left
 
 
