@@ -23,7 +23,7 @@ from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training import folders
-from nmt.training.interruption import Interrupted
+from nmt.training.interruption import Interruption
 from nmt.translator.loading import build_model, load_trained
 from nmt.translator.translator import load as load_translator
 from nmt.workflows.average import Selection, average
@@ -302,16 +302,16 @@ def test_an_end_that_was_cut_off_is_made_up_for(here: Path, lost: str, capfd: py
 def interrupted_after(updates: int) -> Callable[[], Any]:
     """In place of the signal handlers: asks to stop once so many updates are done in this start."""
 
-    class Asked(Interrupted):
+    class Counting(Interruption):
         seen = 0
 
-        def asked(self) -> int:
+        def signal(self) -> int:
             self.seen += 1
             return signal.SIGINT if self.seen >= updates else 0
 
     @contextmanager
-    def interruptible() -> Iterator[Asked]:
-        yield Asked()
+    def interruptible() -> Iterator[Counting]:
+        yield Counting()
 
     return interruptible
 
