@@ -17,14 +17,14 @@ class Stopped(BaseException):
     """A signal has stopped the work in progress."""
 
 
-class Interrupted:
+class Interruption:
     """A request to stop, once a signal has come."""
 
     def __init__(self) -> None:
         self._signal = 0
         self._raises = False
 
-    def asked(self) -> int:
+    def signal(self) -> int:
         """The signal that has come; 0 for none."""
         return self._signal
 
@@ -39,7 +39,7 @@ class Interrupted:
         """Ends the body, which must leave nothing half done, by Stopped: when a signal comes, or one has come."""
         self._raises = True
         try:
-            if self.asked():
+            if self.signal():
                 raise Stopped
             yield
         finally:
@@ -55,23 +55,23 @@ def end(number: int) -> NoReturn:
 
 
 @contextmanager
-def interruptible() -> Iterator[Interrupted]:
+def interruptible() -> Iterator[Interruption]:
     """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one ends at once."""
-    interrupted = Interrupted()
+    interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # signals reach only the main thread
+        yield interruption  # signals reach only the main thread
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        if interrupted.asked():
+        if interruption.signal():
             end(number)
         if not log.is_silent():  # but not through the log: its lock may be held at this very moment
             os.write(2, b"\nstopping after this update; once more to stop at once\n")
-        interrupted.note(number)
+        interruption.note(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield interrupted
+        yield interruption
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -23,7 +23,7 @@ from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
-from nmt.training.interruption import Interrupted, Stopped, end, interruptible
+from nmt.training.interruption import Interruption, Stopped, end, interruptible
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics
 from nmt.training.more.out_of_memory import OutOfMemoryRetry
@@ -91,7 +91,7 @@ class Trainer:
             self.ema = MovingAverage(model, config.ema)
         self.position = Position()
         self.standing = BestValidation()
-        self.interruption = Interrupted()
+        self.interruption = Interruption()
         self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.detokenize)
         self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
@@ -196,17 +196,18 @@ class Trainer:
         self.processes.broadcast_parameters(list(self.model.parameters()))
         if self.ema is not None:
             self.processes.broadcast_parameters(list(self.ema.model.parameters()))
+        meter = Meter(self.compute.device, has_risk=config.risk is not None)
+        total, done, owed = config.stopping.updates, self.position.update, self._owes_validation
+        writer: Metrics | nullcontext[None] = nullcontext()
         if self.processes.is_first:
             self._tidy()
-        meter = Meter(self.compute.device, has_risk=config.risk is not None)
-        total, done = config.stopping.updates, self.position.update
+            writer = Metrics(self.run_folder, after=done, tensorboard=config.tensorboard, again=owed)
         with (
             interruptible() as self.interruption,
-            self._metrics() as metrics,
+            writer as metrics,
             log.progress(total=total, description="train", unit="update", initial=done) as bar,
             prefetched(self._stream.after(self.position)) as updates,
         ):
-            owed = self._owes_validation
             if owed:
                 self._validate(metrics)
                 self._saved_at = -1
@@ -266,22 +267,11 @@ class Trainer:
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 
-    def _metrics(self) -> Metrics | nullcontext[None]:
-        """The measurements of the run, which the first process writes; None in the others."""
-        if not self.processes.is_first:
-            return nullcontext()
-        return Metrics(
-            self.run_folder,
-            after=self.position.update,
-            tensorboard=self.config.tensorboard,
-            again=self._owes_validation,
-        )
-
     def _step(
         self, prepared: PreparedUpdate, totals: BatchTotals, losses: Sequence[Losses], meter: Meter
     ) -> StepResult:
         """One step of the optimizer, with the gradients and losses of all processes."""
-        number = self.interruption.asked()  # once: a signal may come at any time
+        number = self.interruption.signal()  # once: a signal may come at any time
         now = time.monotonic() - self._started if self.processes.is_first else 0.0
         own = sum(losses, start=Losses())
         cross_entropy, risk, guidance, now, terminates, interrupts, *objectives = self.processes.all_reduce(
@@ -376,7 +366,7 @@ class Trainer:
                 with self.interruption.at_once():
                     figures = self.validate(copy.deepcopy(self.used), folders.snapshot(self.run_folder, update))
             except Stopped:
-                number = self.interruption.asked()
+                number = self.interruption.signal()
             else:
                 self._note(figures, metrics)
         own: dict[str, Any] = {"standing": asdict(self.standing), "seconds": time.monotonic() - self._started}
@@ -416,7 +406,7 @@ class Trainer:
         try:
             averaged = metrics is not None and average_last(self, metrics)
         except Stopped:
-            number = self.interruption.asked()
+            number = self.interruption.signal()
         if number := self.processes.broadcast(number):
             self._stop(number)
         return averaged

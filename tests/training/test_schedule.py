@@ -10,7 +10,6 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.training.config import StoppingConfig, TrainingConfig
 from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
-from nmt.training.validation import BestValidation
 
 
 @pytest.mark.parametrize(
@@ -35,21 +34,6 @@ from nmt.training.validation import BestValidation
 )
 def test_factor(schedule: Schedule, update: int, expected: float) -> None:
     assert schedule.factor(update, last=1100, plateaus=2) == pytest.approx(expected)
-
-
-def test_standing_counts_gains_patience_and_plateaus() -> None:
-    standing = BestValidation()
-    seen = []
-    for update, value in enumerate([5.0, 4.0, 4.5, 4.0, 4.1, 3.0, 3.5], 1):
-        standing = standing.after(value, update, higher_is_better=False, patience=2)
-        seen.append((standing.best_update, standing.without_gain, standing.plateaus))
-    assert seen == [(1, 0, 0), (2, 0, 0), (2, 1, 0), (2, 2, 1), (2, 3, 1), (6, 0, 1), (6, 1, 1)]
-
-
-def test_higher_is_better_for_bleu() -> None:
-    standing = BestValidation().after(10.0, 1, higher_is_better=True, patience=None)
-    assert standing.after(11.0, 2, higher_is_better=True, patience=None).best_update == 2
-    assert standing.after(9.0, 2, higher_is_better=True, patience=None).best_update == 1
 
 
 def test_a_run_must_end_and_a_falling_schedule_must_know_when() -> None:

@@ -24,7 +24,7 @@ from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training import folders
-from nmt.training.interruption import Interrupted
+from nmt.training.interruption import Interruption
 from nmt.translator.loading import build_model, load_trained
 from nmt.workflows.average import Selection, average
 from nmt.workflows.prepare import prepare
@@ -251,7 +251,7 @@ def test_training_ends_with_the_average_of_its_last_validations(here: Path, capf
 def values(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The losses that validations are to find, in turn."""
     left: list[float] = []
-    monkeypatch.setattr("nmt.workflows.train._validation", lambda *_: lambda _model: {"loss": left.pop(0)})
+    monkeypatch.setattr("nmt.workflows.train.Validation", lambda *_: lambda _model, _snapshot: {"loss": left.pop(0)})
     return left
 
 
@@ -302,16 +302,16 @@ def test_an_end_that_was_cut_off_is_made_up_for(here: Path, lost: str, capfd: py
 def interrupted_after(updates: int) -> Callable[[], Any]:
     """In place of the signal handlers: asks to stop once so many updates are done in this start."""
 
-    class Asked(Interrupted):
+    class Counting(Interruption):
         seen = 0
 
-        def asked(self) -> int:
+        def signal(self) -> int:
             self.seen += 1
             return signal.SIGINT if self.seen >= updates else 0
 
     @contextmanager
-    def interruptible() -> Iterator[Asked]:
-        yield Asked()
+    def interruptible() -> Iterator[Counting]:
+        yield Counting()
 
     return interruptible
 
