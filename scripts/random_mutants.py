@@ -54,27 +54,26 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "attention": ("tests/models", *_workflows("every_mechanism"), "tests/docs"),
     "search": (
         "tests/models",
-        *_workflows("translate_options", "commands", "shortlist", "workers"),
-        "tests/extras/serve",
+        *_workflows("translate_options", "commands", "shortlist"),
+        *("tests/translator", "tests/extras/serve"),
     ),
     "alignment": (
         *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
-        *_workflows("align_html", "align_learned", "align_together", "evaluate_alignment", "learn_aligner"),
-        *_workflows("choose_heads", "commands", "passages", "notebook"),
-        "tests/fuzz",
+        *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands", "notebook"),
+        *("tests/extras/word_aligner", "tests/translator", "tests/fuzz"),
     ),
     "models": (
-        *("tests/search", "tests/training", "tests/attention", "tests/extras/export"),
-        *_workflows("golden", "commands", "score", "info", "learn_aligner"),
+        *("tests/search", "tests/training", "tests/attention", "tests/extras/export", "tests/extras/word_aligner"),
+        *_workflows("golden", "commands", "score", "info"),
     ),
     "training": (
-        *("tests/models", "tests/learning"),
+        *("tests/models", "tests/learning", "tests/extras/inspect/report"),
         *_workflows("resume", "determinism", "killed", "stopped", "average", "snapshots", "terminal", "golden"),
-        *_workflows("commands", "report"),
+        *_workflows("commands"),
     ),
     "data": (
-        *_workflows("commands", "golden", "score", "import", "any_files", "ray"),
-        *("tests/training", "tests/fuzz", "tests/docs"),
+        *_workflows("commands", "golden", "score", "any_files"),
+        *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/convert", "tests/extras/ray"),
     ),
 }
 """Packages that faults are drawn from, and the tests of each besides those of its own folder."""
