@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -554,6 +555,7 @@ def planted(mutant: Mutant, root: Path) -> tuple[Path, bytes]:
     return path, data[:start] + f"({mutant.replacement})".encode() + data[end:]
 
 
+@cache
 def scopes(text: str) -> dict[str, ast.AST]:
     """Functions and classes of a module's text by qualified name, and the module by an empty name."""
     tree = ast.parse(text)
