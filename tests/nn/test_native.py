@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.core import log
 from nmt.nn import native
 from nmt.nn.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
 from nmt.nn.native.compiled import compiled
@@ -667,69 +665,71 @@ def test_the_log_normalizer_without_kernels(monkeypatch: pytest.MonkeyPatch) -> 
 
 # ---- where they cannot be made
 
-TRY = """
-import torch
-from nmt.core import log
-from nmt.nn import native
-log.set_verbosity(log.Verbosity.VERBOSE)
-with torch.no_grad():
-    print(native.kernels(torch.zeros(1)) is not None)
-"""
+needs_shell = pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler is a shell script")
 
 
-def tried(cache: Path, **environment: str) -> tuple[bool, str]:
-    """Whether a new process has kernels, and what it says."""
-    result = subprocess.run(
-        [sys.executable, "-c", TRY],
-        env={**os.environ, "XDG_CACHE_HOME": str(cache), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return result.stdout.strip() == "True", result.stderr
+class Making:
+    """The library made anew in a cache of its own; ``made``: whether there is one, and the messages."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def made(self, cache: Path, **environment: str) -> tuple[bool, str]:
+        for name, value in {"XDG_CACHE_HOME": str(cache), **environment}.items():
+            self._monkeypatch.setenv(name, value)
+        log.set_verbosity(log.Verbosity.VERBOSE)
+        self._capsys.readouterr()
+        library = making.compiled.__wrapped__()
+        return library is not None, self._capsys.readouterr().err
 
 
-@needs_kernels
-def test_they_are_compiled_once(tmp_path: Path) -> None:
-    made, said = tried(tmp_path)
-    assert made
-    assert "compiling them for this CPU, once" in said
-    assert len(list((tmp_path / "nmt").iterdir())) == 1, "the library, and nothing left behind"
-    assert tried(tmp_path) == (True, "")
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Making:
+    return Making(monkeypatch, capsys)
+
+
+def compiler(path: Path, script: str) -> str:
+    path.write_bytes(f'#!/bin/sh\n[ "$1" = --version ] && exit 0\n{script}\n'.encode("latin-1"))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
 
 
 @needs_kernels
-def test_a_damaged_library_is_made_anew(tmp_path: Path) -> None:
-    """Empty, as a file is whose writing was followed by a power cut."""
-    assert tried(tmp_path)[0]
-    (library,) = (tmp_path / "nmt").iterdir()
-    library.write_bytes(b"")
-    made, said = tried(tmp_path)
+@needs_shell
+def test_they_are_compiled_once_and_again_where_the_library_is_damaged(tmp_path: Path, library: Making) -> None:
+    """By a compiler that copies the library of the other tests. A file is empty after a power cut."""
+    usual = compiled()
+    assert usual is not None
+    copying = compiler(tmp_path / "copying", f'for last; do :; done; cp "{usual._name}" "$last"')
+    made, said = library.made(tmp_path, CXX=copying)
     assert made
-    assert "is damaged" in said
-    assert tried(tmp_path) == (True, "")
+    assert said == f"kernels: compiling them for this CPU, once ({copying})\n"
+    (file,) = (tmp_path / "nmt").iterdir()  # nothing else is left behind
+    assert library.made(tmp_path) == (True, "")
+    damaged = tmp_path / "damaged" / "nmt" / file.name
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"")
+    made, said = library.made(tmp_path / "damaged")
+    assert made
+    assert said.startswith(f"kernels: {damaged} is damaged\n")
+    assert library.made(tmp_path / "damaged") == (True, "")
 
 
-def test_they_can_be_turned_off(tmp_path: Path) -> None:
-    made, said = tried(tmp_path, NMT_KERNELS="off")
-    assert not made
-    assert said == "kernels: turned off by NMT_KERNELS=off\n"
+def test_they_can_be_turned_off(tmp_path: Path, library: Making) -> None:
+    assert library.made(tmp_path, NMT_KERNELS="off") == (False, "kernels: turned off by NMT_KERNELS=off\n")
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_compiler_there_are_none(tmp_path: Path) -> None:
-    made, said = tried(tmp_path, CXX="no-such-compiler")
+def test_without_a_compiler_there_are_none(tmp_path: Path, library: Making) -> None:
+    made, said = library.made(tmp_path, CXX="no-such-compiler")
     assert not made
     assert said.startswith("kernels: PyTorch's own, because there is no C++ compiler")
 
 
-@pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler that fails is a shell script")
-def test_a_compiler_that_fails_is_told_of(tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.write_bytes(b'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho no such h\xe9ader >&2\nexit 1\n')
-    broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
-    made, said = tried(tmp_path / "cache", CXX=str(broken))
+@needs_shell
+def test_a_compiler_that_fails_is_told_of(tmp_path: Path, library: Making) -> None:
+    broken = compiler(tmp_path / "broken", "echo no such h\xe9ader >&2\nexit 1")
+    made, said = library.made(tmp_path / "cache", CXX=broken)
     assert not made
     assert said.splitlines()[-1] == f"kernels: PyTorch's own, because {broken} did not make others: no such h\ufffdader"
     assert not list((tmp_path / "cache" / "nmt").iterdir())
@@ -744,8 +744,8 @@ def test_without_a_place_there_are_none(error: Exception, monkeypatch: pytest.Mo
     assert making.compiled.__wrapped__() is None
 
 
-def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path, library: Making) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    made, said = tried(tmp_path / "file")
+    made, said = library.made(tmp_path / "file")
     assert not made
     assert "PyTorch's own" in said
