@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflows.runs import write_corpus
+from tests.workflows.runs import nmt, write_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -23,12 +23,13 @@ def test_records_of_a_tiny_training(
     write_corpus(tmp_path)
     monkeypatch.setattr(record, "DATA", tmp_path)
     monkeypatch.setattr(record, "COMMON", (*record.COMMON, "training.stopping={updates: 2}", "data.subwords.size=60"))
+    monkeypatch.setattr(record, "nmt", lambda tree, command, *_: nmt(*command, "--device", "cpu", folder=tree))
     file = tmp_path / "recording.json"
-    command = ["make", str(file), "--only", "gru dot, 1 threads, no kernels"]
+    command = ["make", str(file), "--only", "gru dot, 1 threads, kernels"]
     assert record.main(command) == 0
     recording = json.loads(file.read_text(encoding="utf-8"))
     [(name, made)] = recording.items()
-    assert name == "gru dot, 1 threads, no kernels"
+    assert name == "gru dot, 1 threads, kernels"
     assert len(made["losses"]) == 2
     assert all(0 < loss < math.inf for loss in made["losses"])
     assert len(made["weights"]) == 64
@@ -37,6 +38,12 @@ def test_records_of_a_tiny_training(
     assert file.stat().st_mtime_ns == written
     assert record.main(["compare", str(file), str(file)]) == 0
     assert capsys.readouterr().out == "no difference\n"
+
+
+def test_a_refusal_is_recorded() -> None:
+    made = record.output(ROOT, ["translate", "no-such-run", "--beam", "1"], None, False)
+    assert len(made["lines"]) == 1
+    assert made["lines"][0].startswith("error: no-such-run: ")
 
 
 def test_differences_of_two_recordings() -> None:
