@@ -279,7 +279,7 @@ MUTANTS = (
         "nmt.search:advance",
         "rank_W < beam",
         "rank_W < 1",
-        (*contract("brute_force", "additive-softmax or dot-softmax"), "tests/search"),
+        contract("brute_force", "additive-softmax or dot-softmax"),
     ),
     Mutant(
         "coverage is that of another hypothesis",
