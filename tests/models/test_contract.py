@@ -15,7 +15,7 @@ from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
-from tests.models.variants import TRANSFORMER, make, tree, variants
+from tests.models.variants import TRANSFORMER, make, tree, variants, variants_by_mechanism
 from tests.search.plain_search import beam_search, greedy
 
 EOS = 3
@@ -23,15 +23,7 @@ SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 
 every_model = pytest.mark.parametrize("config", list(variants()))
-each_mechanism = pytest.mark.parametrize(
-    "config",
-    [
-        variant
-        for variant in variants()
-        if not {"additive", "none", "softmax"}.isdisjoint(map(str, variant.values[0]["attention"].values()))
-    ],
-)
-"""Every score with the softmax, and all weights with the additive score, not each with each."""
+each_mechanism = pytest.mark.parametrize("config", variants_by_mechanism())
 is_settled = pytest.mark.parametrize("settled", [False, True], ids=["as trained", "settled"])
 
 
@@ -165,7 +157,7 @@ def test_every_hypothesis_scores_as_its_teacher_forced_rescoring(config: dict[st
             assert len(each.tokens) + 1 <= limits[row]
 
 
-@every_model
+@each_mechanism
 def test_beam_one_equals_greedy(config: dict[str, Any]) -> None:
     model = make(config)
     limits = torch.tensor([12, 3, 12])
@@ -220,7 +212,7 @@ def test_every_parameter_learns(config: dict[str, Any]) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-@every_model
+@each_mechanism
 def test_bfloat16_gives_about_the_same_loss(config: dict[str, Any]) -> None:
     model = make(config, scale=1.0)
     exact = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)

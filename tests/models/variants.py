@@ -112,6 +112,14 @@ def variants() -> Iterator[Any]:
     yield from transformers()
 
 
+def variants_by_mechanism() -> list[Any]:
+    """Variants, with every score under the softmax and all weights over the additive score, not each with each."""
+    simple = {"additive", "none", "softmax"}
+    return [
+        variant for variant in variants() if not simple.isdisjoint(map(str, variant.values[0]["attention"].values()))
+    ]
+
+
 def transformers() -> Iterator[Any]:
     """Every option of a Transformer at least once, with either side recurrent too."""
 
