@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mutants import PARTS, ROOT
+from mutants import PARTS, ROOT, scopes
 
 if TYPE_CHECKING:
     import pytest
@@ -54,27 +54,26 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "attention": ("tests/models", *_workflows("every_mechanism"), "tests/docs"),
     "search": (
         "tests/models",
-        *_workflows("translate_options", "commands", "shortlist", "workers"),
-        "tests/extras/serve",
+        *_workflows("translate_options", "commands", "shortlist"),
+        *("tests/translator", "tests/extras/serve"),
     ),
     "alignment": (
         *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
-        *_workflows("align_html", "align_learned", "align_together", "evaluate_alignment", "learn_aligner"),
-        *_workflows("choose_heads", "commands", "passages", "notebook"),
-        "tests/fuzz",
+        *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands", "notebook"),
+        *("tests/extras/word_aligner", "tests/translator", "tests/fuzz"),
     ),
     "models": (
-        *("tests/search", "tests/training", "tests/attention", "tests/extras/export"),
-        *_workflows("golden", "commands", "score", "info", "learn_aligner"),
+        *("tests/search", "tests/training", "tests/attention", "tests/extras/export", "tests/extras/word_aligner"),
+        *_workflows("golden", "commands", "score", "info"),
     ),
     "training": (
-        *("tests/models", "tests/learning"),
+        *("tests/models", "tests/learning", "tests/extras/inspect/report"),
         *_workflows("resume", "determinism", "killed", "stopped", "average", "snapshots", "terminal", "golden"),
-        *_workflows("commands", "report"),
+        *_workflows("commands"),
     ),
     "data": (
-        *_workflows("commands", "golden", "score", "import", "any_files", "ray"),
-        *("tests/training", "tests/fuzz", "tests/docs"),
+        *_workflows("commands", "golden", "score", "any_files"),
+        *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/convert", "tests/extras/ray"),
     ),
 }
 """Packages that faults are drawn from, and the tests of each besides those of its own folder."""
@@ -393,7 +392,7 @@ class Covering:
         if fault.file not in self._lines:
             return ()
         then = self._paths[fault.file].read_text(encoding="utf-8")
-        old, new = _scopes(then).get(fault.scope), _scopes(text).get(fault.scope)
+        old, new = scopes(then).get(fault.scope), scopes(text).get(fault.scope)
         if old is None or new is None:
             return ()
         first, last = getattr(old, "lineno", 1), getattr(old, "end_lineno", sys.maxsize)
@@ -419,23 +418,6 @@ class Covering:
     def _between(self, file: str, first: int, last: int) -> set[str]:
         of_lines = (tests for line, tests in self._lines[file].items() if first <= line <= last)
         return {test for tests in of_lines for test in tests} - {""}
-
-
-def _scopes(text: str) -> dict[str, ast.AST]:
-    """Functions and classes by qualified name, and the module by an empty one."""
-    tree = ast.parse(text)
-    scopes: dict[str, ast.AST] = {"": tree}
-
-    def walk(node: ast.AST, name: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            inside = name
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                inside = f"{name}.{child.name}".lstrip(".")
-                scopes[inside] = child
-            walk(child, inside)
-
-    walk(tree, "")
-    return scopes
 
 
 class Bench:
@@ -506,7 +488,7 @@ class Bench:
                 files = tuple(dict.fromkeys(i.partition("::")[0] for i in part))
                 files = tuple(file for file in files if (self._root / file).exists())
                 stages += [Stage(files, part)] if files else []
-        by_import = not isinstance(_scopes(text)[fault.scope], ast.FunctionDef | ast.AsyncFunctionDef)
+        by_import = not isinstance(scopes(text)[fault.scope], ast.FunctionDef | ast.AsyncFunctionDef)
         names = [*inside, "config"] if by_import else inside
         named = sorted({path for name in names for path in (self._root / folder).glob(f"test_{name}*.py")})
         if named:

@@ -47,7 +47,7 @@ def test_every_score_with_every_weighting_equals_plain_loops(score: str, weights
     heads = attention.normalizer.heads
     assert attended.weights_BHTS.shape == (B * beams, heads, T, S)
     assert attended.weights_BHTS.dtype == torch.float32
-    assert attended.context_BTV.shape == (B * beams, T, VALUE)
+    assert attended.context_NTV.shape == (B * beams, T, VALUE)
     for n in range(B * beams):
         b = n // beams
         length = LENGTHS[b]
@@ -59,7 +59,7 @@ def test_every_score_with_every_weighting_equals_plain_loops(score: str, weights
                 ours = attended.weights_BHTS[n, head, t].tolist()
                 assert ours == pytest.approx(weights_S + [0.0] * (S - length), abs=1e-5)
                 assert ours[length:] == [0.0] * (S - length)
-            assert attended.context_BTV[n, t].tolist() == pytest.approx(context_V, abs=1e-4)
+            assert attended.context_NTV[n, t].tolist() == pytest.approx(context_V, abs=1e-4)
 
 
 @pytest.mark.parametrize("weights", ["{kind: local_m, width: 1}", "{kind: local_p, width: 1}"])
@@ -73,7 +73,7 @@ def test_a_window_past_the_last_position_that_location_scores_has_weights(weight
     attended = attention(query_1TQ, torch.arange(length)[None], memory)
     assert attended.weights_BHTS.isfinite().all()
     torch.testing.assert_close(attended.weights_BHTS.sum(-1), torch.ones(1, 1, length))
-    attended.context_BTV.sum().backward()
+    attended.context_NTV.sum().backward()
     assert all(each.grad is None or each.grad.isfinite().all() for each in attention.parameters())
 
 
@@ -90,12 +90,12 @@ def test_attending_in_parts_or_step_by_step_changes_nothing(weights: str, monkey
     whole = attention(query_BTQ, position_BT, memory)
     monkeypatch.setattr("nmt.attention.attention.CELLS", 3 * B * memory.keys_BHSA[0].numel())
     in_parts = attention(query_BTQ, position_BT, memory)  # of three and one positions
-    close(in_parts.context_BTV, whole.context_BTV)
+    close(in_parts.context_NTV, whole.context_NTV)
     close(in_parts.weights_BHTS, whole.weights_BHTS)
     loop = attention.loop(memory)
     for t in range(T):
         step = loop(query_BTQ[:, t : t + 1], position_BT[:, t : t + 1])
-        close(step.context_BTV, whole.context_BTV[:, t : t + 1])
+        close(step.context_NTV, whole.context_NTV[:, t : t + 1])
         close(step.weights_BHTS, whole.weights_BHTS[:, :, t : t + 1])
 
 
@@ -144,7 +144,7 @@ def test_annealing_goes_by_the_modules_update() -> None:
         torch.manual_seed(3)
         query_BTQ = query_BTQ.detach().requires_grad_()
         attended = attention(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-        (gradient,) = torch.autograd.grad(attended.context_BTV.sum(), query_BTQ)
+        (gradient,) = torch.autograd.grad(attended.context_NTV.sum(), query_BTQ)
         gradients.append(gradient)
     # so hot that the relaxed weights are nearly even, whatever the noise
     torch.testing.assert_close(gradients[1], 10 * gradients[0], rtol=0.2, atol=1e-3)
@@ -158,7 +158,7 @@ def test_a_memory_follows_its_sentences() -> None:
     rows = torch.tensor([2, 0, 0])
     chosen = attention(query_BTQ[rows], position_BT[rows], memory.select(rows))
     whole = attention(query_BTQ, position_BT, memory)
-    torch.testing.assert_close(chosen.context_BTV, whole.context_BTV[rows])
+    torch.testing.assert_close(chosen.context_NTV, whole.context_NTV[rows])
     torch.testing.assert_close(chosen.weights_BHTS, whole.weights_BHTS[rows])
 
 
@@ -172,6 +172,6 @@ def test_weights_are_float32_in_half_precision(score: str) -> None:
         half = attention(query_BTQ.bfloat16(), position_BT, attention.memory(
             keys_BSK.bfloat16(), values_BSV.bfloat16(), IS_PAD_BS))  # fmt: skip
     assert half.weights_BHTS.dtype == torch.float32
-    assert half.context_BTV.dtype == torch.bfloat16
+    assert half.context_NTV.dtype == torch.bfloat16
     torch.testing.assert_close(half.weights_BHTS.sum(-1), torch.ones(B, 1, T))
     torch.testing.assert_close(half.weights_BHTS, exact.weights_BHTS, atol=0.06, rtol=0.0)

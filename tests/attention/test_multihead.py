@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from nmt.nn.native.compiled import compiled
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from nmt.attention import multihead
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import Apart, HeadsAttended, JointMemory, MultiHead, Projected, Together
+from nmt.attention.multihead import DotProductHeads, HeadsAttended, IndependentHeads, JointMemory, KeyValues, MultiHead
 from nmt.attention.registry import SCORES
 from nmt.attention.scores.scaled_dot import ScaledDot
-from nmt.nn import native
+from nmt.extras.accel import native
+from nmt.extras.accel.native.compiled import compiled
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
 B, T, S = 3, 4, 5
@@ -48,7 +48,7 @@ def make(
         nn.init.normal_(parameter, std=0.7)
     if apart:
         causal = options.get("causal", False)
-        made.core = Apart(config, heads=heads, width=QUERY // heads, dropout=0.0, causal=causal)
+        made.core = IndependentHeads(config, heads=heads, width=QUERY // heads, dropout=0.0, causal=causal)
         for parameter in made.core.parameters():
             nn.init.normal_(parameter, std=0.7)
     return made.double().eval()
@@ -83,7 +83,7 @@ def plain(attention: MultiHead, config: AttentionConfig, query_Q: Tensor, positi
         keys_SA = values_SA  # not looked at
         if attention.key_weight_QK is not None:
             keys_SA = torch.stack([attention.key_weight_QK[rows] @ state_K for state_K in states_SK])
-        if isinstance(attention.core, Apart):
+        if isinstance(attention.core, IndependentHeads):
             inside = list(attention.core.each)[head]
         else:
             inside = Attention(config, query_size=width, key_size=width, value_size=width)
@@ -102,7 +102,7 @@ def assert_plain(attended: HeadsAttended, n: int, t: int, expected: Plain, posit
         hidden = [0.0] * (positions - len(weights_S))
         assert found_S == pytest.approx(weights_S + hidden, abs=1e-5)
         assert found_S[len(weights_S) :] == hidden
-    assert attended.context_BTQ[n, t].tolist() == pytest.approx(expected.context_Q, abs=1e-4)
+    assert attended.context_NTQ[n, t].tolist() == pytest.approx(expected.context_Q, abs=1e-4)
 
 
 # ---- against plain loops
@@ -137,8 +137,8 @@ def test_a_causal_query_sees_itself_and_what_was_before(score: str, apart: bool)
     lengths = [4, 3, 1]
     is_pad_BT = torch.arange(T) >= torch.tensor(lengths)[:, None]
     position_1T = torch.arange(T)[None]
-    whole, padded = (attention.itself(x_BTQ, position_1T, hidden) for hidden in (None, is_pad_BT))
-    kept, steps = attention.nothing(B, x_BTQ), []
+    whole, padded = (attention.attend_to_self(x_BTQ, position_1T, hidden) for hidden in (None, is_pad_BT))
+    kept, steps = attention.no_past(B, x_BTQ), []
     for t in range(T):
         step, kept = attention.step(x_BTQ[:, t : t + 1], torch.full((B,), t), kept)
         steps.append(step)
@@ -160,16 +160,16 @@ def test_rotary_steps_turn_what_they_keep_by_their_own_positions(apart: bool) ->
     """All keys turned once more, by any number of positions, would give the same: so does the step that starts late."""
     attention = make("scaled_dot", heads=1, key_size=QUERY, causal=True, rotary=True, apart=apart)
     x_BTQ = inputs()[0].detach()
-    whole = attention.itself(x_BTQ, torch.arange(T)[None], None)
-    unturned = make("scaled_dot", heads=1, key_size=QUERY, causal=True, apart=apart).itself(
+    whole = attention.attend_to_self(x_BTQ, torch.arange(T)[None], None)
+    unturned = make("scaled_dot", heads=1, key_size=QUERY, causal=True, apart=apart).attend_to_self(
         x_BTQ, torch.arange(T)[None], None
     )
-    assert (whole.context_BTQ - unturned.context_BTQ).abs().max() > 0.1
+    assert (whole.context_NTQ - unturned.context_NTQ).abs().max() > 0.1
     for start_B in (torch.tensor([0, 0, 0]), torch.tensor([5, 0, 30])):
-        kept = attention.nothing(B, x_BTQ)
+        kept = attention.no_past(B, x_BTQ)
         for t in range(T):
             step, kept = attention.step(x_BTQ[:, t : t + 1], start_B + t, kept)
-            torch.testing.assert_close(step.context_BTQ[:, 0], whole.context_BTQ[:, t], atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(step.context_NTQ[:, 0], whole.context_NTQ[:, t], atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(step.weights()[:, :, 0], whole.weights()[:, :, t, : t + 1], atol=1e-5,
                                        rtol=1e-4)  # fmt: skip
 
@@ -182,11 +182,11 @@ def test_rotary_steps_turn_what_they_keep_by_their_own_positions(apart: bool) ->
 def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal: bool, training: bool) -> None:
     key_size = QUERY if causal else KEY
     attention = make("scaled_dot", key_size=key_size, causal=causal).train(training)
-    assert isinstance(attention.core, Together)
+    assert isinstance(attention.core, DotProductHeads)
     query_BTQ, position_BT, states_BSK = inputs()
     if causal:
         states_BSK, is_pad_BS = query_BTQ, torch.arange(T) >= torch.tensor([4, 3, 1])[:, None]
-        ours = attention.itself(query_BTQ, torch.arange(T)[None], is_pad_BS)
+        ours = attention.attend_to_self(query_BTQ, torch.arange(T)[None], is_pad_BS)
     else:
         is_pad_BS = IS_PAD_BS
         ours = attention(query_BTQ, position_BT, attention.memory(states_BSK, is_pad_BS))
@@ -206,7 +206,7 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
             "average_attn_weights": False,
         },
     )
-    torch.testing.assert_close(ours.context_BTQ, expected_BTQ)
+    torch.testing.assert_close(ours.context_NTQ, expected_BTQ)
     if training:
         assert ours.weights().shape == (B, 0, T, is_pad_BS.shape[1])
     else:
@@ -214,7 +214,7 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
     back = torch.randn(expected_BTQ.shape, dtype=torch.float64)
     found, expected = (
         torch.autograd.grad((each * back).sum(), [*of, query_BTQ, states_BSK])
-        for each in (ours.context_BTQ, expected_BTQ)
+        for each in (ours.context_NTQ, expected_BTQ)
     )
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
@@ -228,7 +228,7 @@ def results(attention: MultiHead, kind: str) -> tuple[HeadsAttended, list[Tensor
     if kind == "itself":
         x_BTQ, _, _ = inputs()
         is_pad_BT = torch.arange(T) >= torch.tensor([4, 3, 1])[:, None]
-        return attention.itself(x_BTQ, torch.arange(T)[None], is_pad_BT), [x_BTQ]
+        return attention.attend_to_self(x_BTQ, torch.arange(T)[None], is_pad_BT), [x_BTQ]
     query_NTQ, position_NT, states_BSK = inputs(B * (2 if kind == "beams" else 1))
     return attention(query_NTQ, position_NT, attention.memory(states_BSK, IS_PAD_BS)), [query_NTQ, states_BSK]
 
@@ -240,12 +240,12 @@ def test_together_equals_apart_in_value_and_gradient(score: str, kind: str) -> N
     found = []
     for apart in (False, True):
         attention = make(score, apart=apart, **options)
-        assert isinstance(attention.core, Apart if apart else Together)
+        assert isinstance(attention.core, IndependentHeads if apart else DotProductHeads)
         attended, given = results(attention, kind)
         torch.manual_seed(4)
-        back = torch.randn(attended.context_BTQ.shape, dtype=torch.float64)
-        gradients = torch.autograd.grad((attended.context_BTQ * back).sum(), [*attention.parameters(), *given])
-        found.append((attended.context_BTQ, attended.weights(), *gradients))
+        back = torch.randn(attended.context_NTQ.shape, dtype=torch.float64)
+        gradients = torch.autograd.grad((attended.context_NTQ * back).sum(), [*attention.parameters(), *given])
+        found.append((attended.context_NTQ, attended.weights(), *gradients))
     for together, each in zip(*found, strict=True):
         torch.testing.assert_close(together, each, atol=1e-5, rtol=1e-4)  # apart, weights pass through float32
 
@@ -267,10 +267,10 @@ def test_training_computes_what_decoding_does_at_any_length(length: int, kind: s
             if kind == "source":
                 attended = attention(x_BTQ, position_1T.expand(2, length), attention.memory(x_BTQ, is_pad_BS))
             else:
-                attended = attention.itself(x_BTQ, position_1T, None if kind == "causal" else is_pad_BS)
+                attended = attention.attend_to_self(x_BTQ, position_1T, None if kind == "causal" else is_pad_BS)
             assert attended.weights().shape == (2, 0 if training else HEADS, length, length)
-            gradients = torch.autograd.grad((attended.context_BTQ * back).sum(), [x_BTQ, *attention.parameters()])
-            found.append((attended.context_BTQ, *gradients))
+            gradients = torch.autograd.grad((attended.context_NTQ * back).sum(), [x_BTQ, *attention.parameters()])
+            found.append((attended.context_NTQ, *gradients))
         for trained, decoded in zip(*found, strict=True):
             torch.testing.assert_close(trained, decoded, atol=close * decoded.abs().max().item(), rtol=close)
 
@@ -278,7 +278,7 @@ def test_training_computes_what_decoding_does_at_any_length(length: int, kind: s
 def test_dot_products_under_softmax_go_together_and_all_else_apart() -> None:
     for score, weights in MECHANISMS:
         together = score in ("dot", "scaled_dot") and weights == "softmax"
-        assert isinstance(make(score, weights).core, Together if together else Apart), (score, weights)
+        assert isinstance(make(score, weights).core, DotProductHeads if together else IndependentHeads), (score, weights)
 
 
 # ---- what has no part in it
@@ -292,12 +292,12 @@ def test_what_stands_at_padding_has_no_say(apart: bool) -> None:
     expected = attention(query_BTQ, position_BT, attention.memory(states_BSK, IS_PAD_BS))
     other_BSK = torch.where(IS_PAD_BS[:, :, None], 1e3, states_BSK)
     found = attention(query_BTQ, position_BT, attention.memory(other_BSK, IS_PAD_BS))
-    assert torch.equal(found.context_BTQ, expected.context_BTQ)
+    assert torch.equal(found.context_NTQ, expected.context_NTQ)
     assert (found.weights().movedim(3, 1)[IS_PAD_BS] == 0.0).all()
     for b, length in enumerate(LENGTHS):  # nor has how much of it there is
         alone = attention(query_BTQ[b : b + 1], position_BT[b : b + 1],
                           attention.memory(states_BSK[b : b + 1, :length], None))  # fmt: skip
-        torch.testing.assert_close(alone.context_BTQ[0], expected.context_BTQ[b])
+        torch.testing.assert_close(alone.context_NTQ[0], expected.context_NTQ[b])
 
 
 @pytest.mark.parametrize("score", list(SCORES))
@@ -320,15 +320,15 @@ def test_dropout_drops_weights_and_scales_the_others(apart: bool) -> None:
     torch.manual_seed(0)
     config = attention_config("scaled_dot")
     core = (
-        Apart(config, heads=2, width=size, dropout=rate, causal=False)
+        IndependentHeads(config, heads=2, width=size, dropout=rate, causal=False)
         if apart
-        else Together(size**-0.5, rate, causal=False)
+        else DotProductHeads(size**-0.5, rate, causal=False)
     )
     keys_BHSA = torch.randn(16, 2, size, size)
-    memory = core.memory(Projected(keys_BHSA, torch.eye(size).expand(16, 2, size, size)), None)
+    memory = core.memory(KeyValues(keys_BHSA, torch.eye(size).expand(16, 2, size, size)), None)
     query_BHTA, position_BT = torch.randn(16, 2, 20, size), torch.arange(20).expand(16, 20)
     weights, dropped, again = (
-        core.train(training)(query_BHTA, position_BT, memory).context_BTQ for training in (False, True, True)
+        core.train(training)(query_BHTA, position_BT, memory).context_NTQ for training in (False, True, True)
     )
     assert (dropped == 0.0).float().mean().item() == pytest.approx(rate, abs=0.01)
     torch.testing.assert_close(dropped[dropped != 0], weights[dropped != 0] / (1 - rate))
@@ -348,10 +348,10 @@ def test_weights_are_float32_in_half_precision(apart: bool) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         half = attention(query_BTQ.bfloat16(), position_BT, attention.memory(states_BSK.bfloat16(), IS_PAD_BS))
     assert half.weights().dtype == torch.float32
-    assert half.context_BTQ.dtype == torch.bfloat16
+    assert half.context_NTQ.dtype == torch.bfloat16
     torch.testing.assert_close(half.weights().sum(-1), torch.ones(B, HEADS, T))
     torch.testing.assert_close(half.weights(), exact.weights(), atol=0.03, rtol=0.0)
-    torch.testing.assert_close(half.context_BTQ.float(), exact.context_BTQ, atol=0.1, rtol=0.05)
+    torch.testing.assert_close(half.context_NTQ.float(), exact.context_NTQ, atol=0.1, rtol=0.05)
 
 
 @torch.no_grad()
@@ -372,8 +372,8 @@ def test_steps_of_a_search_are_the_same_by_the_fused_kernel_and_by_products(
     for fuses in (True, False):
         monkeypatch.setattr(multihead, "fuses_steps", lambda *_, fuses=fuses: fuses)
         attended = across.eval()(query_N1Q, position_N[:, None], across.memory(states_BSK, is_pad_BS))
-        step, _ = itself.eval().step(query_N1Q, position_N, Projected(before_NHSA, before_NHSA.flip(2)))
-        found.append([attended.context_BTQ, attended.weights(), step.context_BTQ, step.weights()])
+        step, _ = itself.eval().step(query_N1Q, position_N, KeyValues(before_NHSA, before_NHSA.flip(2)))
+        found.append([attended.context_NTQ, attended.weights(), step.context_NTQ, step.weights()])
     for fused, product in zip(*found, strict=True):
         torch.testing.assert_close(fused, product, atol=1e-6, rtol=1e-5)
 
@@ -381,21 +381,21 @@ def test_steps_of_a_search_are_the_same_by_the_fused_kernel_and_by_products(
 def test_a_memory_made_in_training_serves_afterwards() -> None:
     """Without dropout, and with all weights."""
     attention = make("scaled_dot", key_size=QUERY).float()
-    assert isinstance(attention.core, Together)
+    assert isinstance(attention.core, DotProductHeads)
     attention.core.dropout.threshold = 128
     query_BTQ, states_BSK = torch.randn(B, T, QUERY), torch.randn(B, S, QUERY)
     position_BT = torch.arange(T).expand(B, T)
     expected = attention(query_BTQ, position_BT, attention.memory(states_BSK, IS_PAD_BS))
     memory = attention.train().memory(states_BSK, IS_PAD_BS)
     found = attention.eval()(query_BTQ, position_BT, memory)
-    torch.testing.assert_close(found.context_BTQ, expected.context_BTQ)
+    torch.testing.assert_close(found.context_NTQ, expected.context_NTQ)
     torch.testing.assert_close(found.weights(), expected.weights())
 
 
 @pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 def test_what_was_drawn_is_kept_where_checkpoints_can_drop_it() -> None:
     attention = make("scaled_dot", key_size=QUERY).float().train()
-    assert isinstance(attention.core, Together)
+    assert isinstance(attention.core, DotProductHeads)
     attention.core.dropout.threshold = 128
     kept: list[Tensor] = []
 
@@ -404,7 +404,7 @@ def test_what_was_drawn_is_kept_where_checkpoints_can_drop_it() -> None:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        attention.itself(torch.randn(B, S, QUERY), torch.arange(S)[None], IS_PAD_BS)
+        attention.attend_to_self(torch.randn(B, S, QUERY), torch.arange(S)[None], IS_PAD_BS)
     assert [each.shape for each in kept if each.dtype == torch.uint8] == [(S, B, HEADS, S)]
 
 
@@ -421,7 +421,7 @@ def test_training_by_kernels_is_training_by_products(
     )
     assert across.return_weights_of([1]) == [1]
     for attention in (of_itself, across):
-        assert isinstance(attention.core, Together)
+        assert isinstance(attention.core, DotProductHeads)
         attention.core.dropout.threshold = 77 * drops
     x_BTQ, states_BSK = torch.randn(3, 5, QUERY, dtype=dtype), torch.randn(3, 7, QUERY, dtype=dtype)
     is_pad_BS = torch.zeros(3, 7, dtype=torch.bool)
@@ -432,13 +432,13 @@ def test_training_by_kernels_is_training_by_products(
 
     def trained() -> list[Tensor]:
         torch.manual_seed(3)
-        looked_back_BTQ = of_itself.itself(x_BTQ, position_BT, None).context_BTQ
+        looked_back_BTQ = of_itself.attend_to_self(x_BTQ, position_BT, None).context_NTQ
         query_NTQ = looked_back_BTQ.repeat_interleave(beams, dim=0)
         memory = across.memory(states_BSK, is_pad_BS)
         nonlocal count
         count += isinstance(memory, JointMemory)
         found = across(query_NTQ, position_BT.repeat_interleave(beams, dim=0), memory)
-        outcome = [found.context_BTQ, found.weights()] if beams == 1 else [found.context_BTQ]
+        outcome = [found.context_NTQ, found.weights()] if beams == 1 else [found.context_NTQ]
         loss = sum((each.float() * torch.arange(each.numel()).view_as(each).cos()).sum() for each in outcome)
         assert isinstance(loss, Tensor)
         return [*outcome, *torch.autograd.grad(loss, wanted)]

@@ -63,9 +63,9 @@ def choices_of(
     return tuple(made)
 
 
-@pytest.mark.parametrize(("heads", "sentences"), [(1, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("discount", [0.0, 1.0])
-@pytest.mark.parametrize("size", [1.0, 5.0])
+@pytest.mark.parametrize(
+    ("heads", "sentences", "discount", "size"), [(1, 1, 1.0, 5.0), (1, 2, 0.0, 1.0), (1, 2, 1.0, 5.0), (2, 2, 1.0, 1.0)]
+)
 def test_over_all_draws_the_gradient_is_that_of_the_expected_rewards(
     heads: int, sentences: int, discount: float, size: float
 ) -> None:

@@ -8,12 +8,12 @@ import random
 import pytest
 import torch
 from nmt.attention.inside_tanh import InsideTanh
-from nmt.nn.native.compiled import compiled
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attended, Attention, AttentionLoop, AttentionMemory, RaisedMemory
 from nmt.attention.mechanism import Projections, Sizes
 from nmt.attention.registry import SCORES
+from nmt.extras.accel.native.compiled import compiled
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
 B, T, S = 2, 3, 5
@@ -92,7 +92,7 @@ def test_weights_and_context_equal_plain_loops(score: str, sizes: tuple[int, int
     assert attended.weights_BHTS.dtype == torch.float32
     assert attended.choice is None
     torch.testing.assert_close(attended.weights_BHTS[:, 0].double(), weights_BTS, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(attended.context_BTV, context_BTV, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.context_NTV, context_BTV, atol=1e-6, rtol=1e-5)
     assert (attended.weights_BHTS[1, ..., 3:] == 0).all()
 
 
@@ -110,7 +110,7 @@ def test_gradients_equal_those_of_plain_loops(score: str, sizes: tuple[int, int,
 
     by_loops = gradients(expected(attention, query_BTQ, keys_BSK, values_BSV)[1])
     memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    ours = gradients(attention(query_BTQ, POSITION_BT, memory).context_BTV)
+    ours = gradients(attention(query_BTQ, POSITION_BT, memory).context_NTV)
     for name, one, other in zip(wanted, ours, by_loops, strict=True):
         if other is None:
             assert name == "keys"
@@ -135,7 +135,7 @@ def test_beams_share_their_sentences_memory(score: str) -> None:
         attention, query_NTQ, *(each.repeat_interleave(3, dim=0) for each in (keys_BSK, values_BSV, IS_PAD_BS))
     )
     torch.testing.assert_close(attended.weights_BHTS[:, 0].double(), weights_NTS, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(attended.context_BTV, context_NTV, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.context_NTV, context_NTV, atol=1e-6, rtol=1e-5)
 
 
 @every_score
@@ -170,7 +170,7 @@ def test_attending_in_parts_changes_nothing(score: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("nmt.attention.attention.CELLS", 2 * B * memory.keys_BHSA[0].numel())
     in_parts = attention(query_BTQ, POSITION_BT, memory)
     assert seen == [2, 1]
-    torch.testing.assert_close(in_parts.context_BTV, whole.context_BTV)
+    torch.testing.assert_close(in_parts.context_NTV, whole.context_NTV)
     torch.testing.assert_close(in_parts.weights_BHTS, whole.weights_BHTS)
 
 
@@ -190,9 +190,9 @@ def test_a_glance_is_what_the_steps_apart_come_to(score: str, beams: int) -> Non
         assert isinstance(memory, RaisedMemory)
         at_once = attention(query_NTQ, position_NT, memory)
         step = attention.loop(memory)(query_NTQ[:, 1:2], position_NT[:, 1:2])
-    torch.testing.assert_close(at_once.context_BTV, apart.context_BTV.detach(), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(at_once.context_NTV, apart.context_NTV.detach(), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(at_once.weights_BHTS, apart.weights_BHTS.detach(), atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(step.context_BTV, apart.context_BTV[:, 1:2].detach(), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(step.context_NTV, apart.context_NTV[:, 1:2].detach(), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(step.weights_BHTS, apart.weights_BHTS[:, :, 1:2].detach(), atol=1e-6, rtol=1e-5)
 
 
@@ -216,7 +216,7 @@ def test_what_is_more_than_a_glance_is_done_apart() -> None:
         made("additive", dropout=0.5).train(),
         made("additive", causal=True),
     ]
-    for keys in (keys_BSK * 1e6, keys_BSK * math.nan):  # which are too large to be raised, or no numbers
+    for keys in (keys_BSK * 1e6, keys_BSK * math.nan):  # which are too large to be exp_keys, or no numbers
         assert type(made("additive").memory(keys, values_BSV, IS_PAD_BS)) is AttentionMemory
     for attention in others:
         assert type(attention.memory(keys_BSK, values_BSV, IS_PAD_BS)) is AttentionMemory
@@ -259,7 +259,7 @@ def test_what_stands_in_padding_changes_nothing(score: str) -> None:
     values_BSV[IS_PAD_BS] = -1e3
     after = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
     assert torch.equal(before.weights_BHTS, after.weights_BHTS)
-    assert torch.equal(before.context_BTV, after.context_BTV)
+    assert torch.equal(before.context_NTV, after.context_NTV)
 
 
 @pytest.mark.parametrize("name", list(SCORES))
@@ -279,7 +279,7 @@ def test_keys_are_prepared_once_for_each_sentence(name: str, monkeypatch: pytest
     for step in range(T):
         part = slice(step, step + 1)
         attended = loop(query_BTQ[:, part], POSITION_BT[:, part])
-        torch.testing.assert_close(attended.context_BTV, at_once.context_BTV[:, part])
+        torch.testing.assert_close(attended.context_NTV, at_once.context_NTV[:, part])
 
 
 # ---- what only one score has
@@ -308,7 +308,7 @@ def test_cosine_of_a_zero_vector_is_zero_and_has_a_gradient() -> None:
     query_BTQ.requires_grad_()
     attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
     assert attended.weights_BHTS[0, 0, 0].tolist() == pytest.approx([0.2] * 5)
-    attended.context_BTV.sum().backward()
+    attended.context_NTV.sum().backward()
     assert query_BTQ.grad is not None
     assert query_BTQ.grad.isfinite().all()
 
@@ -397,7 +397,7 @@ def test_gaussian_attention_is_nadaraya_watson_regression(bandwidth: float) -> N
     query_1T1 = torch.tensor(asked, dtype=torch.float64)[None, :, None]
     attended = attention(query_1T1, torch.arange(51)[None], scalar_memory(attention, places, values))
     estimates = [regression(x, places, values, bandwidth) for x in asked]
-    assert attended.context_BTV[0, :, 0].tolist() == pytest.approx(estimates, abs=1e-5)
+    assert attended.context_NTV[0, :, 0].tolist() == pytest.approx(estimates, abs=1e-5)
 
 
 def left_out_error(places: list[float], values: list[float], bandwidth: float) -> float:
@@ -427,7 +427,7 @@ def test_a_learned_bandwidth_finds_what_leaves_the_least_error() -> None:
     optimizer = torch.optim.Adam(attention.parameters(), lr=0.1)
     losses = []
     for _ in range(80):
-        context_S11 = attention(query_S11, torch.zeros(count, 1, dtype=torch.int64), memory).context_BTV
+        context_S11 = attention(query_S11, torch.zeros(count, 1, dtype=torch.int64), memory).context_NTV
         loss = (context_S11 - truth_S11).square().mean()
         losses.append(loss.item())
         optimizer.zero_grad()

@@ -79,33 +79,29 @@ def test_other_toolkits_options_have_their_like_here() -> None:
             assert set(re.findall(r"--[a-z-]+", options)) <= known, cell
 
 
-@pytest.mark.parametrize(
-    ("page", "name", "distance"),
-    [("attention", "manhattan", 10 / math.sqrt(4)), ("attention-explained", "diagonal", 30.0)],
-    ids=["manhattan", "diagonal"],
-)
-def test_the_mechanism_of_the_readers_own_works_as_the_page_shows_it(
-    tmp_path: Path, page: str, name: str, distance: float
-) -> None:
-    """``distance`` is by how much the state itself scores better than a state of zeros, worked out by hand."""
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    (code,) = re.findall(rf"```python\n(# mechanisms/scores/{name}.py.*?)```", text, flags=re.DOTALL)
+def test_mechanisms_of_the_reader_work_as_the_pages_show_them(tmp_path: Path) -> None:
+    """A distance is by how much the state itself scores better than a state of zeros, worked out by hand."""
+    distances = {("attention", "manhattan"): 10 / math.sqrt(4), ("attention-explained", "diagonal"): 30.0}
     (tmp_path / "scores").mkdir()
-    (tmp_path / "scores" / f"{name}.py").write_text(code, encoding="utf-8")
-    use = f"""
+    for page, name in distances:
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        (code,) = re.findall(rf"```python\n(# mechanisms/scores/{name}.py.*?)```", text, flags=re.DOTALL)
+        (tmp_path / "scores" / f"{name}.py").write_text(code, encoding="utf-8")
+    use = """
 import torch
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
 from nmt.cli.app import app
 from nmt.config.help import keys
 from nmt.config.structure import parse_document, validate
-config = validate(AttentionConfig, parse_document("score: {name}", "config.yaml"))
-attention = Attention(config, query_size=4, key_size=4, value_size=4)
-if attention.key_weight_AK is not None:
-    attention.key_weight_AK.data = torch.eye(4)
-states = torch.tensor([[[1.0, 2, 3, 4], [0, 0, 0, 0]]])
-memory = attention.memory(states, states, torch.zeros(1, 2, dtype=torch.bool))
-print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten().tolist())
+for name in ("manhattan", "diagonal"):
+    config = validate(AttentionConfig, parse_document(f"score: {name}", "config.yaml"))
+    attention = Attention(config, query_size=4, key_size=4, value_size=4)
+    if attention.key_weight_AK is not None:
+        attention.key_weight_AK.data = torch.eye(4)
+    states = torch.tensor([[[1.0, 2, 3, 4], [0, 0, 0, 0]]])
+    memory = attention.memory(states, states, torch.zeros(1, 2, dtype=torch.bool))
+    print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten().tolist())
 """
     done = subprocess.run(
         [sys.executable, "-c", use],
@@ -115,5 +111,6 @@ print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten()
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    weights = [1 / (1 + math.exp(-distance)), 1 / (1 + math.exp(distance))]
-    assert json.loads(done.stdout) == pytest.approx(weights, rel=1e-4)
+    for line, distance in zip(done.stdout.splitlines(), distances.values(), strict=True):
+        weights = [1 / (1 + math.exp(-distance)), 1 / (1 + math.exp(distance))]
+        assert json.loads(line) == pytest.approx(weights, rel=1e-4)

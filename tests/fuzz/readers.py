@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from nmt.translator.shortlist import read_shortlist
 
 from nmt import experiment as experiments
 from nmt.alignment.error_rate import score_pair
@@ -53,7 +54,6 @@ from nmt.models.build import build
 from nmt.training import checkpoint, folders
 from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import TrainedModel, load_trained
-from nmt.translator.shortlist import read_shortlist
 from nmt.workflows.info import inspect
 from nmt.workflows.info_text import text as info_text
 from nmt.workflows.prepare import opened, prepare

@@ -15,7 +15,7 @@ from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
-from tests.models.variants import make, tree, variants
+from tests.models.variants import TRANSFORMER, make, tree, variants, variants_by_mechanism
 from tests.search.plain_search import beam_search, greedy
 
 EOS = 3
@@ -23,6 +23,7 @@ SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 
 every_model = pytest.mark.parametrize("config", list(variants()))
+each_mechanism = pytest.mark.parametrize("config", variants_by_mechanism())
 is_settled = pytest.mark.parametrize("settled", [False, True], ids=["as trained", "settled"])
 
 
@@ -160,7 +161,7 @@ def test_every_hypothesis_scores_as_its_teacher_forced_rescoring(config: dict[st
             assert len(each.tokens) + 1 <= limits[row]
 
 
-@every_model
+@each_mechanism
 def test_beam_one_equals_greedy(config: dict[str, Any]) -> None:
     model = make(config)
     limits = torch.tensor([12, 3, 12])
@@ -171,7 +172,7 @@ def test_beam_one_equals_greedy(config: dict[str, Any]) -> None:
         assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
-@every_model
+@each_mechanism
 def test_a_beam_as_wide_as_the_space_finds_what_brute_force_finds(config: dict[str, Any]) -> None:
     model = make(config)
     limits = torch.tensor([3, 2, 3])
@@ -192,7 +193,11 @@ def test_a_beam_as_wide_as_the_space_finds_what_brute_force_finds(config: dict[s
             assert [each.score for each in found[row]] == pytest.approx([score for score, _ in best], abs=1e-4)
 
 
-@every_model
+@pytest.mark.parametrize(
+    "config",
+    [tree(), tree(tie="all"), tree(encoder=TRANSFORMER, decoder=TRANSFORMER)],
+    ids=["rnn", "tied all", "transformer"],
+)
 def test_saved_and_loaded_weights_are_the_same_bits(config: dict[str, Any], tmp_path: Path) -> None:
     model, other = make(config, seed=1), make(config, seed=2)
     checkpoint.save(tmp_path, 7, model, {}, {})
@@ -211,7 +216,7 @@ def test_every_parameter_learns(config: dict[str, Any]) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-@every_model
+@each_mechanism
 def test_bfloat16_gives_about_the_same_loss(config: dict[str, Any]) -> None:
     model = make(config, scale=1.0)
     exact = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from nmt.attention import multihead
 from nmt.attention.multihead import MultiHead
+from nmt.extras.accel import native
 from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.guidance import FLOOR, Guide
 from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.nn import native
 from nmt.nn.recompute import recomputing
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, WIRINGS, make, tree

@@ -238,7 +238,7 @@ def test_rotary_turns_queries_and_keys_and_not_values(causal: bool) -> None:
     attention = attention.double().eval()
     assert attention.key_weight_QK is not None
     x_TQ = 2 * torch.randn(4, 8, dtype=torch.float64)
-    found = attention.itself(x_TQ[None], torch.arange(4)[None], None)
+    found = attention.attend_to_self(x_TQ[None], torch.arange(4)[None], None)
     for t in range(4):
         heads: list[float] = []
         for h, rows in enumerate((slice(0, 4), slice(4, 8))):
@@ -252,7 +252,7 @@ def test_rotary_turns_queries_and_keys_and_not_values(causal: bool) -> None:
             values_SA = x_TQ[: len(scores)] @ attention.value_weight_QK[rows].T
             heads += (torch.tensor(weights_S, dtype=torch.float64) @ values_SA).tolist()
         expected_Q = attention.out_weight_QQ @ torch.tensor(heads, dtype=torch.float64)
-        torch.testing.assert_close(found.context_BTQ[0, t], expected_Q, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(found.context_NTQ[0, t], expected_Q, atol=1e-5, rtol=1e-5)
 
 
 def moves(score: str) -> float:
@@ -265,7 +265,7 @@ def moves(score: str) -> float:
         nn.init.normal_(parameter)
     attention = attention.double().eval()
     x_BTQ, position_1T = torch.randn(2, 5, 8, dtype=torch.float64), torch.arange(5)[None]
-    here, there = (attention.itself(x_BTQ, position_1T + shift, None) for shift in (0, 7))
+    here, there = (attention.attend_to_self(x_BTQ, position_1T + shift, None) for shift in (0, 7))
     return (here.weights() - there.weights()).abs().max().item()
 
 

@@ -50,20 +50,27 @@ def tree(
 
 
 def variants() -> Iterator[Any]:
-    """Every option of encoder, decoder and attention at least once, those that meet in code together."""
+    """Every option of encoder, decoder and attention at least once.
+
+    Any two options of a cell, the number of layers, the query and input feeding occur together, and any two of a score,
+    weights and a wiring.
+    """
     for cell in ("elman", "gru", "lstm"):
         for layers in (1, 2):
             for query in ("previous", "current"):
-                for feeding in (True, False):
-                    decoder = {"cell": cell, "layers": layers, "query": query, "input_feeding": feeding}
-                    encoder = {"cell": cell, "layers": layers}
+                feeding = (layers == 1) == (query == "current")
+                decoder = {"cell": cell, "layers": layers, "query": query, "input_feeding": feeding}
+                encoder = {"cell": cell, "layers": layers}
+                yield pytest.param(
+                    tree(encoder=encoder, decoder=decoder), id=f"{cell}-{layers}-{query}-{'feeding' * feeding}"
+                )
+    for row, score in enumerate(SCORES):
+        for column, weights in enumerate(WEIGHTS):
+            for place, (name, wiring) in enumerate(WIRINGS.items()):
+                if place == (row + column) % 3 or (score, weights) == ("additive", "softmax"):
                     yield pytest.param(
-                        tree(encoder=encoder, decoder=decoder), id=f"{cell}-{layers}-{query}-{'feeding' * feeding}"
+                        tree(score=score, weights=weights, decoder=wiring), id=f"{score}-{weights}-{name}"
                     )
-    for score in SCORES:
-        for weights in WEIGHTS:
-            for name, wiring in WIRINGS.items():
-                yield pytest.param(tree(score=score, weights=weights, decoder=wiring), id=f"{score}-{weights}-{name}")
     marginal = {"kind": "hard", "training": "marginal"}
     for score in ("general", "location"):
         yield pytest.param(
@@ -103,6 +110,14 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
     yield from transformers()
+
+
+def variants_by_mechanism() -> list[Any]:
+    """Variants, with every score under the softmax and all weights over the additive score, not each with each."""
+    simple = {"additive", "none", "softmax"}
+    return [
+        variant for variant in variants() if not simple.isdisjoint(map(str, variant.values[0]["attention"].values()))
+    ]
 
 
 def transformers() -> Iterator[Any]:

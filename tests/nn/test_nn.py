@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+from nmt.attention.inside_tanh import InsideTanh
+from nmt.nn.deferred import DeferredLinear, DeferredMixture, DeferredSteps
 from torch import nn
 from torch.nn import functional as F
 
-from nmt.attention.inside_tanh import InsideTanh
-from nmt.nn.deferred import DeferredLinear, DeferredMixture, DeferredSteps
+from nmt.extras.accel.int8 import Int8Weight
 from nmt.nn.dropout import Dropout, random_bytes
 from nmt.nn.output import OutputLayer
-from nmt.nn.quantized import Int8Weight
 from nmt.nn.recurrent import CELLS, LSTM, CellKind, CellState, Recurrent, RecurrentStack, StackState
 
 

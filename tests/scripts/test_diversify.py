@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from nmt.experiment import load
+from scripts import diversify as script
 from tests.workflows.runs import CONFIG, write_corpus
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "diversify.py"
@@ -62,16 +63,22 @@ def test_three_corpora_come_of_one(tmp_path: Path) -> None:
     assert "$ nmt translate" not in again.stderr
 
 
-def test_a_mistake_is_a_line(tmp_path: Path) -> None:
+def test_a_mistake_is_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_corpus(tmp_path)
     lines = zip(
         (tmp_path / "valid.de").read_text().splitlines(), (tmp_path / "valid.en").read_text().splitlines(), strict=True
     )
     (tmp_path / "valid.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    done = diversify(tmp_path, "--set", "data.valid={pairs: valid.tsv}")
-    assert done.returncode == 2
-    assert done.stderr == "error: valid.tsv: cannot be exchanged; give source and target as two files\n"
-    done = diversify(tmp_path, "--set", "training.stopping.updtes=2")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: --set training.stopping.updtes")
+    monkeypatch.chdir(tmp_path)
+    for setting, message in (
+        ("data.valid={pairs: valid.tsv}", "valid.tsv: cannot be exchanged; give source and target as two files\n"),
+        ("training.stopping.updtes=2", "--set training.stopping.updtes"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["diversify.py", "config.yaml", "--out", "more", *SHORT, "--set", setting])
+        with pytest.raises(SystemExit) as exit:
+            script.main()
+        assert exit.value.code == 2
+        assert capsys.readouterr().err.startswith(f"error: {message}")

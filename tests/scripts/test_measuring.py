@@ -12,6 +12,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
+import benchmark_translation  # noqa: E402
 import measuring  # noqa: E402
 
 MIB = 1 << 10  # of KiB
@@ -38,11 +39,14 @@ else:
 """
 
 
-def test_what_a_benchmark_refuses_is_one_line() -> None:
-    command = [sys.executable, str(SCRIPTS / "benchmark_translation.py"), "nowhere", "no-such-file"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert (done.stdout, done.stderr) == ("", "error: no-such-file: no such file\n")
+def test_what_a_benchmark_refuses_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark_translation.py", "nowhere", "no-such-file"])
+    with pytest.raises(SystemExit) as exit:
+        measuring.plainly(benchmark_translation.main)
+    assert exit.value.code == 2
+    assert capsys.readouterr() == ("", "error: no-such-file: no such file\n")
 
 
 @needs_proc

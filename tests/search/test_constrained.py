@@ -77,11 +77,10 @@ def orders() -> Iterator[tuple[Phrase, ...]]:
         yield from sorted(set(itertools.permutations(phrases)))
 
 
-@each_model
-def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(name: str) -> None:
+def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand() -> None:
     limit, source = 6, SOURCES[0]
     rows = [phrases for phrases in orders() if sum(map(len, phrases)) < limit]
-    model = make(MODELS[name], seed=3)
+    model = make(MODELS["rnn"], seed=3)
     log_probs = all_log_probs(model, source, limit)
     search = ConstrainedBeamSearch(EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows))
     found = search(model, torch.tensor([source] * len(rows)), Rules(torch.full((len(rows),), limit), eos=EOS))
@@ -102,7 +101,7 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_whatever_the_beam_every_translation_contains_its_phrases(name: str, beam: int) -> None:
     limits = torch.tensor([4, 4, 9])  # the first has room for its three tokens and no more
-    for seed in range(5):
+    for seed in range(2):
         model = make(MODELS[name], seed=seed)
         search = ConstrainedBeamSearch(EOS, Ranking(1.0), beam, n_best=beam, phrases=PHRASES)
         found = search(model, SOURCE_BS, Rules(limits, eos=EOS, bans=[Shortest(2, eos=EOS)]))

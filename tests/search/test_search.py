@@ -12,9 +12,9 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
+from nmt.extras.accel.native import BestOutputs
+from nmt.extras.accel.native.compiled import compiled
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, Encoder, Seq2Seq
-from nmt.nn.native import BestOutputs
-from nmt.nn.native.compiled import compiled
 from nmt.nn.output import OutputLayer
 from nmt.search.beam import Beams, Extensions, advance
 from nmt.search.config import SearchConfig

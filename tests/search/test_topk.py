@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-
-from nmt.nn import native
-from nmt.nn.native.compiled import compiled
 from nmt.search.topk import PARTS, SHORT, TOGETHER, largest, parts
+
+from nmt.extras.accel import native
+from nmt.extras.accel.native.compiled import compiled
 
 
 @pytest.fixture(autouse=True, params=["with kernels", "without"])

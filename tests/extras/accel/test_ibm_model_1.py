@@ -7,7 +7,8 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from nmt.alignment.ibm_model_1 import Lexicon, learn
+
+from nmt.extras.accel.ibm_model_1 import Lexicon, learn
 
 Pair = tuple[list[int], list[int]]
 EMPTY = -1

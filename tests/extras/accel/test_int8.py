@@ -7,12 +7,12 @@ import copy
 import pytest
 import torch
 from nmt.models.quantize import quantize
-from nmt.nn.quantized import Int8Weight
 from torch.nn import functional as F
 
+from nmt.extras.accel import native
+from nmt.extras.accel.int8 import Int8Weight
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
-from nmt.nn import native
 from nmt.nn.dropout import Dropout
 from nmt.nn.recurrent import CellKind, RecurrentStack
 from tests.models.variants import tree

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from nmt.nn.native import FEW_THREADS, RAISABLE, Kernels, Told, Wanted
-from nmt.nn.native.compiled import compiled
-from nmt.nn.quantized import Int8Weight, add_product, listed, lstm_weights
 from nmt.search.topk import log_normalizer
 from torch import Tensor
 
-from nmt.nn import native
+from nmt.core import log
+from nmt.extras.accel import native
+from nmt.extras.accel.int8 import Int8Weight, add_product, listed, lstm_weights
+from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, Told, Wanted
+from nmt.extras.accel.native.compiled import compiled
 from tests.models.variants import TRANSFORMER, make, tree
 
-making = importlib.import_module("nmt.nn.native.compiled")  # of whose name the package has a function
+making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
@@ -151,11 +149,11 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 4, 16), None, None, Told(2, 4, 1.0, True, 0)),
         lambda: kernels().attend_all(drawn(3, 3, 12), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
-        lambda: kernels().glance(drawn(2, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS),
-        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4, 2), no_pad_MS),
-        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2).bfloat16(), no_pad_MS),
-        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8).double(), drawn(8), drawn(3, 5, 2).double(), no_pad_MS),
-        lambda: kernels().glance(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS.int()),
+        lambda: kernels().additive_attention(drawn(2, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS),
+        lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4, 2), no_pad_MS),
+        lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2).bfloat16(), no_pad_MS),
+        lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8).double(), drawn(8), drawn(3, 5, 2).double(), no_pad_MS),
+        lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS.int()),
         lambda: best(drawn(2, 9), drawn(6), 1),
         lambda: best(drawn(2, 8), drawn(5), 1),
         lambda: best(drawn(2, 8), drawn(6), 7),
@@ -317,7 +315,7 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
         of = kernels(dtype)
         return [
             of.additive(*given),
-            *of.glance(*given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)),
+            *of.additive_attention(*given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)),
             of.additive_to_query(*given, gradient_NS),
             *of.additive_to_memory(*given, gradient_NS),
             *of.lstm(gates_NG, query_NA),
@@ -396,8 +394,8 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
     is_pad_MS[1, (positions + 1) // 2 :] = True
     for narrow in {dtype, torch.bfloat16}:
         keys, values = keys_MSA.to(dtype), values_MSV.to(narrow)
-        raised = native.raised(keys).to(narrow)
-        context_NV, weights_NS = kernels(dtype).glance(query_NA, raised, v_A, values, is_pad_MS)
+        raised = native.exp_keys(keys).to(narrow)
+        context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, values, is_pad_MS)
         # of what was rounded: the memory's own precision is no fault of the kernel
         expected_NV, expected_NS = plainly_glanced(query_NA, raised.double().log() / 2, v_A, values, is_pad_MS)
         assert (weights_NS.dtype, context_NV.dtype) == (torch.float32, dtype)
@@ -410,10 +408,10 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
 def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
     """Sums of query and key far beyond where tanh is 1, near 0 from large parts, and next to nothing."""
     query_NA = torch.tensor([[-90.0], [-44.0], [-34.0], [-9.0], [-1e-3], [0.0], [1e-6], [34.0], [50.0]])
-    keys_MSA = query_NA.flatten().clamp(-RAISABLE, RAISABLE).expand(9, 9)[:, :, None].contiguous()
+    keys_MSA = query_NA.flatten().clamp(-MAX_KEY_MAGNITUDE, MAX_KEY_MAGNITUDE).expand(9, 9)[:, :, None].contiguous()
     for v in (1.0, -30.0):
         given = torch.tensor([v]), keys_MSA, torch.zeros(9, 9, dtype=torch.bool)
-        _, weights_NS = kernels().glance(query_NA, native.raised(keys_MSA), *given)
+        _, weights_NS = kernels().additive_attention(query_NA, native.exp_keys(keys_MSA), *given)
         _, expected_NS = plainly_glanced(query_NA, keys_MSA, *given)
         torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-4)
 
@@ -423,10 +421,10 @@ def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
 def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
     query_NA, v_A, memory_MSA = drawn(6, 40, dtype=dtype), drawn(40, dtype=dtype), drawn(2, 3, 40, dtype=dtype)
     no_pad_MS = torch.zeros(2, 3, dtype=torch.bool)
-    raised = native.raised(memory_MSA)
-    before, _ = kernels(dtype).glance(query_NA, raised, v_A, memory_MSA, no_pad_MS)
+    raised = native.exp_keys(memory_MSA)
+    before, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
     query_NA[4, 17] = math.nan
-    after, _ = kernels(dtype).glance(query_NA, raised, v_A, memory_MSA, no_pad_MS)
+    after, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
     assert after[4].isnan().all()
     assert torch.equal(after[[0, 1, 2, 3, 5]], before[[0, 1, 2, 3, 5]])
 
@@ -667,69 +665,71 @@ def test_the_log_normalizer_without_kernels(monkeypatch: pytest.MonkeyPatch) -> 
 
 # ---- where they cannot be made
 
-TRY = """
-import torch
-from nmt.core import log
-from nmt.nn import native
-log.set_verbosity(log.Verbosity.VERBOSE)
-with torch.no_grad():
-    print(native.kernels(torch.zeros(1)) is not None)
-"""
+needs_shell = pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler is a shell script")
 
 
-def tried(cache: Path, **environment: str) -> tuple[bool, str]:
-    """Whether a new process has kernels, and what it says."""
-    result = subprocess.run(
-        [sys.executable, "-c", TRY],
-        env={**os.environ, "XDG_CACHE_HOME": str(cache), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return result.stdout.strip() == "True", result.stderr
+class Making:
+    """The library made anew in a cache of its own; ``made``: whether there is one, and the messages."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def made(self, cache: Path, **environment: str) -> tuple[bool, str]:
+        for name, value in {"XDG_CACHE_HOME": str(cache), **environment}.items():
+            self._monkeypatch.setenv(name, value)
+        log.set_verbosity(log.Verbosity.VERBOSE)
+        self._capsys.readouterr()
+        library = making.compiled.__wrapped__()
+        return library is not None, self._capsys.readouterr().err
 
 
-@needs_kernels
-def test_they_are_compiled_once(tmp_path: Path) -> None:
-    made, said = tried(tmp_path)
-    assert made
-    assert "compiling them for this CPU, once" in said
-    assert len(list((tmp_path / "nmt").iterdir())) == 1, "the library, and nothing left behind"
-    assert tried(tmp_path) == (True, "")
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Making:
+    return Making(monkeypatch, capsys)
+
+
+def compiler(path: Path, script: str) -> str:
+    path.write_bytes(f'#!/bin/sh\n[ "$1" = --version ] && exit 0\n{script}\n'.encode("latin-1"))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
 
 
 @needs_kernels
-def test_a_damaged_library_is_made_anew(tmp_path: Path) -> None:
-    """Empty, as a file is whose writing was followed by a power cut."""
-    assert tried(tmp_path)[0]
-    (library,) = (tmp_path / "nmt").iterdir()
-    library.write_bytes(b"")
-    made, said = tried(tmp_path)
+@needs_shell
+def test_they_are_compiled_once_and_again_where_the_library_is_damaged(tmp_path: Path, library: Making) -> None:
+    """By a compiler that copies the library of the other tests. A file is empty after a power cut."""
+    usual = compiled()
+    assert usual is not None
+    copying = compiler(tmp_path / "copying", f'for last; do :; done; cp "{usual._name}" "$last"')
+    made, said = library.made(tmp_path, CXX=copying)
     assert made
-    assert "is damaged" in said
-    assert tried(tmp_path) == (True, "")
+    assert said == f"kernels: compiling them for this CPU, once ({copying})\n"
+    (file,) = (tmp_path / "nmt").iterdir()  # nothing else is left behind
+    assert library.made(tmp_path) == (True, "")
+    damaged = tmp_path / "damaged" / "nmt" / file.name
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"")
+    made, said = library.made(tmp_path / "damaged")
+    assert made
+    assert said.startswith(f"kernels: {damaged} is damaged\n")
+    assert library.made(tmp_path / "damaged") == (True, "")
 
 
-def test_they_can_be_turned_off(tmp_path: Path) -> None:
-    made, said = tried(tmp_path, NMT_KERNELS="off")
-    assert not made
-    assert said == "kernels: turned off by NMT_KERNELS=off\n"
+def test_they_can_be_turned_off(tmp_path: Path, library: Making) -> None:
+    assert library.made(tmp_path, NMT_KERNELS="off") == (False, "kernels: turned off by NMT_KERNELS=off\n")
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_compiler_there_are_none(tmp_path: Path) -> None:
-    made, said = tried(tmp_path, CXX="no-such-compiler")
+def test_without_a_compiler_there_are_none(tmp_path: Path, library: Making) -> None:
+    made, said = library.made(tmp_path, CXX="no-such-compiler")
     assert not made
     assert said.startswith("kernels: PyTorch's own, because there is no C++ compiler")
 
 
-@pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler that fails is a shell script")
-def test_a_compiler_that_fails_is_told_of(tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.write_bytes(b'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho no such h\xe9ader >&2\nexit 1\n')
-    broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
-    made, said = tried(tmp_path / "cache", CXX=str(broken))
+@needs_shell
+def test_a_compiler_that_fails_is_told_of(tmp_path: Path, library: Making) -> None:
+    broken = compiler(tmp_path / "broken", "echo no such h\xe9ader >&2\nexit 1")
+    made, said = library.made(tmp_path / "cache", CXX=broken)
     assert not made
     assert said.splitlines()[-1] == f"kernels: PyTorch's own, because {broken} did not make others: no such h\ufffdader"
     assert not list((tmp_path / "cache" / "nmt").iterdir())
@@ -744,8 +744,8 @@ def test_without_a_place_there_are_none(error: Exception, monkeypatch: pytest.Mo
     assert making.compiled.__wrapped__() is None
 
 
-def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path, library: Making) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    made, said = tried(tmp_path / "file")
+    made, said = library.made(tmp_path / "file")
     assert not made
     assert "PyTorch's own" in said

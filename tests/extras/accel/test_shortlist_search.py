@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 from nmt.models.quantize import quantize
-from nmt.nn.native.compiled import compiled
-from nmt.nn.quantized import Int8Weight
-from nmt.search.shortlist import Shortlist
 from torch import nn
 
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
+from nmt.extras.accel import native
+from nmt.extras.accel.int8 import Int8Weight
+from nmt.extras.accel.native.compiled import compiled
+from nmt.extras.accel.shortlist import Shortlist
 from nmt.models.ensemble import Ensemble
-from nmt.nn import native
 from nmt.search import topk as best
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.decode import decode
@@ -56,7 +56,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 each_model = pytest.mark.parametrize("name", list(MODELS))
-each_search = pytest.mark.parametrize("search", list(SEARCHES.values()), ids=list(SEARCHES))
+each_case = pytest.mark.parametrize(
+    ("name", "search"),
+    [*((name, "beam") for name in MODELS), *(("rnn", search) for search in SEARCHES if search != "beam")],
+)
+"""Each model with a beam, and each search with a model."""
 
 
 def shortlist(targets: dict[int, list[int]], always: tuple[int, ...] = ()) -> Shortlist:
@@ -71,23 +75,21 @@ ALLOWED = [{6, 4, 11, 9, 5, 8}, {11, 9, 8}, {4, 9, 10, 11, 8}, {6, 4, 8}]
 """Of each of the sources, special tokens aside."""
 
 
-@each_model
-@each_search
-def test_a_list_of_all_changes_nothing(name: str, search: SearchConfig) -> None:
+@each_case
+def test_a_list_of_all_changes_nothing(name: str, search: str) -> None:
     model, everything = MODELS[name](), shortlist({}, always=tuple(range(EOS + 1, TOKENS)))
-    expected = decode(model, SOURCES, search, COMPUTE)
-    found = decode(model, SOURCES, search, COMPUTE, shortlist=everything)
+    expected = decode(model, SOURCES, SEARCHES[search], COMPUTE)
+    found = decode(model, SOURCES, SEARCHES[search], COMPUTE, shortlist=everything)
     same(found, expected)
 
 
-@each_model
-@each_search
-def test_a_sentence_has_the_tokens_of_its_own_list(name: str, search: SearchConfig) -> None:
+@each_case
+def test_a_sentence_has_the_tokens_of_its_own_list(name: str, search: str) -> None:
     model = MODELS[name]()
-    together = decode(model, SOURCES, search, COMPUTE, shortlist=NARROW)
+    together = decode(model, SOURCES, SEARCHES[search], COMPUTE, shortlist=NARROW)
     for source, allowed, hypotheses in zip(SOURCES, ALLOWED, together, strict=True):
         assert {token for each in hypotheses for token in each.tokens} <= allowed | set(range(EOS + 1))
-        (alone,) = decode(model, [source], search, COMPUTE, shortlist=NARROW)
+        (alone,) = decode(model, [source], SEARCHES[search], COMPUTE, shortlist=NARROW)
         same([hypotheses], [alone])
 
 

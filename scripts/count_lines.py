@@ -1,0 +1,158 @@
+"""Measures how much there is to read, and compares it with the bars below.
+
+    python scripts/count_lines.py                what the sources show: a second
+    python scripts/count_lines.py --run          also a small training and translation on data/de-en: half a minute
+
+Prints a table on stderr and a JSON line for each figure on stdout. Exit code 1: a figure exceeds its bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BARS: Mapping[str, float] = {
+    "lines of the core": 13200,  # goal: 8,500
+    "lines of nmt": 38700,  # goal: 36,000
+    "longest function": 104,  # goal: 80
+    "'is no'": 145,  # goal: 20
+    "oblique docstrings, %": 20,  # goal: 3
+    "frames to the score in train": 23,  # goal: 12
+    "frames to the score in translate": 21,  # goal: 12
+    "lines loaded by train and translate": 21500,  # goal: 12,000
+}
+"""Largest value of each figure."""
+
+CORE = ("core", "ops", "nn", "attention", "models", "search", "training")
+SUFFIXES = (".py", ".cpp", ".html", ".css", ".js")
+OBLIQUE = re.compile(r"(What|How|Whether|Where|Which|Of|As)\b")
+SETTINGS = (
+    "run=run",
+    "model.embedding={size: 32, tie: none}",
+    "model.encoder={kind: rnn, size: 32}",
+    "model.decoder={kind: rnn, size: 32}",
+    "data.train={source: train.de, target: train.en}",
+    "data.valid={source: valid.de, target: valid.en}",
+    "data.test=[]",
+    "data.subwords={kind: bpe, size: 200, joint: true}",
+    "training.stopping={updates: 1}",
+    "training.validation={every: 1, metric: loss, bleu: false}",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", action="store_true", help="measure a training and a translation too")
+    figures = static_figures(ROOT) | (run_figures() if parser.parse_args(arguments).run else {})
+    for name, value in figures.items():
+        excess = "  exceeded" if value > BARS[name] else ""
+        print(f"{name:<36} {value:>8.6g}  bar {BARS[name]:g}{excess}", file=sys.stderr)
+        print(json.dumps({"name": name, "value": value, "bar": BARS[name]}))
+    return int(any(value > BARS[name] for name, value in figures.items()))
+
+
+def static_figures(root: Path) -> dict[str, float]:
+    """Figures that need only the sources."""
+    package = root / "nmt"
+    lines = {path: len(_text(path).splitlines()) for path in package.rglob("*") if path.suffix in SUFFIXES}
+    names = {path: path.relative_to(package).parts for path in lines}
+    trees = [ast.parse(_text(path)) for path in lines if path.suffix == ".py"]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    documented = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Module)
+    docstrings = [text for node in nodes if isinstance(node, documented) and (text := ast.get_docstring(node))]
+    functions = [node for node in nodes if isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef)]
+    prose = [path for path in (*package.rglob("*"), *(root / "docs").rglob("*")) if path.suffix in (".py", ".md")]
+    return {
+        "lines of the core": sum(
+            count for path, count in lines.items() if names[path][0] in CORE and names[path][1] != "more"
+        ),
+        "lines of nmt": sum(lines.values()),
+        "longest function": max((node.end_lineno or 0) - node.body[0].lineno + 2 for node in functions),
+        "'is no'": sum(len(re.findall(r"\bis no\b", _text(path))) for path in (*prose, root / "README.md")),
+        "oblique docstrings, %": round(100 * sum(map(bool, map(OBLIQUE.match, docstrings))) / len(docstrings), 2),
+    }
+
+
+def run_figures() -> dict[str, float]:
+    """Figures of a training of one update and of a greedy translation, without kernels."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, count in (("train", 400), ("valid", 20)):
+            for side in ("de", "en"):
+                lines = _text(ROOT / "data" / "de-en" / f"{name}.{side}").splitlines(keepends=True)
+                (Path(folder) / f"{name}.{side}").write_text("".join(lines[:count]), encoding="utf-8")
+        config = str(ROOT / "configs" / "de-en.yaml")
+        settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        compute = ["--device", "cpu", "--precision", "float32"]
+        _probe(["prepare", config, *settings], folder)
+        train = _probe(["train", config, *settings, *compute], folder)
+        translate = _probe(["translate", "run", "--beam", "1", *compute], folder)
+    files = {path for path in (*train["files"], *translate["files"]) if "/nmt/extras/" not in path}
+    return {
+        "frames to the score in train": len(train["stack"]),
+        "frames to the score in translate": len(translate["stack"]),
+        "lines loaded by train and translate": sum(len(_text(Path(path)).splitlines()) for path in files),
+    }
+
+
+def _probe(command: Sequence[str], folder: str) -> Any:
+    words = [sys.executable, __file__, *command, "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_KERNELS": "off", "COUNT_LINES": f"{folder}/probe.json"}
+    done = subprocess.run(words, cwd=folder, env=environment, input=b"ein Hund\n", capture_output=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stderr.decode())
+    return json.loads(_text(Path(folder) / "probe.json"))
+
+
+def probed(file: Path) -> None:
+    """Run ``nmt`` in this process; write the files that it loads, and the stack at its first additive score.
+
+    The score is the tanh that attention calls: v·tanh(W q + U k).
+    """
+    stack: list[str] = []
+
+    def watch(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_call" and getattr(argument, "__name__", "").rstrip("_") == "tanh":
+            stack[:] = reversed(list(_ours(frame)))
+            if any("/nmt/attention/" in place for place in stack):
+                sys.setprofile(None)
+
+    from nmt.cli.app import main as nmt
+
+    sys.setprofile(watch)
+    try:
+        nmt()
+    finally:
+        sys.setprofile(None)
+        files = {getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith("nmt")}
+        record = {"stack": stack, "files": sorted(filter(None, files))}
+        file.write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def _ours(frame: FrameType | None) -> Iterator[str]:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(str(ROOT / "nmt")):
+            yield f"{frame.f_code.co_filename}:{frame.f_code.co_name}"
+        frame = frame.f_back
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if "COUNT_LINES" in os.environ:
+        probed(Path(os.environ["COUNT_LINES"]))
+    else:
+        sys.exit(main())
