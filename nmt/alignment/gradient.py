@@ -25,18 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmt.alignment import GradientMethod
 from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
-
-GradientMethod: TypeAlias = Literal["gradient", "input-x-gradient"]
 
 
 def gradient_weights(

@@ -6,23 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment import Links, Method, Weights
+from nmt.alignment import GradientMethod, Links, Method, Weights
 from nmt.alignment.extract import Extraction
-from nmt.alignment.forced import forced_weights
-from nmt.alignment.formats import Alignment, Level
-from nmt.alignment.gradient import GradientMethod, gradient_weights
-from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
 from nmt.core.errors import InputError
 from nmt.data.sentences import Span
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
 from nmt.translator.find_run import ALIGNER, LAYER, run_of
 from nmt.translator.loading import TrainedModel
+
+if TYPE_CHECKING:
+    from nmt.alignment.formats import Alignment, Level
 
 
 class PieceWeights(NamedTuple):
@@ -162,6 +161,8 @@ class Aligner:
         self, methods: Sequence[Method], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> dict[Method, list[NDArray[np.float32]]]:
         """For each method but ``trained`` the matrices weights_TS of pairs of token ids."""
+        from nmt.alignment.forced import forced_weights
+
         model, compute = self.trained.model, self.trained.compute
         batch_tokens = self.trained.experiment.search.batch_tokens
         matrices: dict[Method, list[NDArray[np.float32]]] = {}
@@ -179,6 +180,8 @@ class Aligner:
                 )
         by_gradient = [method for method in get_args(GradientMethod) if method in methods]
         if by_gradient:
+            from nmt.alignment.gradient import gradient_weights
+
             pairs = gradient_weights(model, sources, targets, compute, methods=by_gradient, batch_tokens=batch_tokens)
             for index, method in enumerate(by_gradient):
                 matrices[method] = [of_pair[index] for of_pair in pairs]
@@ -193,6 +196,8 @@ class Aligner:
     def _alignment(
         self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level, *, text: bool
     ) -> Alignment:
+        from nmt.alignment.formats import Alignment
+
         tokenizers = self.trained.tokenizers
         source_tokens = tuple(tokenizers.source.pieces([*source.ids, EOS]))
         target_tokens = tuple(tokenizers.target.pieces([*target.ids, EOS]))
@@ -228,6 +233,8 @@ def word_weights(
     weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool
 ) -> NDArray[np.float64]:
     """The weights between words, (I, J), of those between pieces; with ``text`` a piece may lie in several words."""
+    from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
+
     if text:
         return to_words_of_parts(weights_TS, parts(target), parts(source))
     return to_words(

@@ -19,16 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nmt.alignment import Method
-from nmt.alignment.formats import Alignment, Level
-from nmt.alignment.unknown import copied, with_copies
 from nmt.core.errors import InputError
 from nmt.core.notebook import Results
 from nmt.data.vocabulary import UNK
-from nmt.evaluation.consensus import consensus
-from nmt.evaluation.perplexity import Prediction
 from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
@@ -43,6 +39,10 @@ from nmt.translator.loading import TrainedModel
 from nmt.translator.scorer import PairScore, Scorer
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Translation
+
+if TYPE_CHECKING:
+    from nmt.alignment.formats import Alignment, Level
+    from nmt.evaluation.perplexity import Prediction
 
 EngineName = Literal["nmt", "ctranslate2"]
 
@@ -208,6 +208,8 @@ class Translator:
                 for hypothesis in ranked
             ]
             if self.search.consensus is not None:
+                from nmt.evaluation.consensus import consensus
+
                 utilities = consensus([one.text for one in candidates], self.search.consensus.utility)
                 best = utilities[: self.search.n_best]
                 candidates = [replace(candidates[rank], score=utility) for rank, utility in best]
@@ -240,6 +242,8 @@ class Translator:
         texts = tokenizers.target.detokenize_batch([tokens for _, tokens in pairs])
         unknown = [index for index, (_, tokens) in enumerate(pairs) if UNK in tokens]
         if self.search.replace_unknown and unknown:
+            from nmt.alignment.unknown import copied, with_copies
+
             limit = self.search.max_source_tokens
             encoded = [tokenizers.source.encode_words(pairs[index][0]) for index in unknown]
             targets = [pairs[index][1] for index in unknown]

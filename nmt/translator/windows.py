@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from nmt.alignment.formats import Alignment, json_line, json_tree, side_by_side
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
 from nmt.core.memory import malloc_trim
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+
+if TYPE_CHECKING:
+    from nmt.alignment.formats import Alignment
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 
@@ -72,6 +74,8 @@ class OutputOptions:
         """Translates a window of lines."""
         candidates, warnings, subwords = _candidates(translator, window, scored=self.format != "text")
         if self.format == "jsonl":
+            from nmt.alignment.formats import json_line
+
             alignments = aligned(translator, candidates) if self.alignment else [None] * len(candidates)
             texts = [
                 json_line({"line": line.number, **json_result(line.text, of_line, their_alignments)}) + "\n"
@@ -136,6 +140,8 @@ def json_result(
         for translation in translations
     ]
     if alignments is not None:
+        from nmt.alignment.formats import json_tree
+
         for translation_object, alignment in zip(objects, alignments, strict=True):
             translation_object["alignment"] = None if alignment is None else json_tree(alignment)
     return {"source": source, "translations": objects}
@@ -143,6 +149,8 @@ def json_result(
 
 def aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
     """The alignment of each translation of each line; None where a side has too many subwords for one."""
+    from nmt.alignment.formats import side_by_side
+
     limit = translator.search.max_source_tokens
     fits = [[not one.cut and one.longest <= limit for one in of_line] for of_line in candidates]
     parts = [
