@@ -65,8 +65,6 @@ def translate(
     line number, and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
-    if engine != "nmt" and workers is not None:
-        raise InputError(f"--workers: --engine {engine} shares out its work by itself; leave it out")
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
     wanted = Wanted(format, alignment)
     wanted.check(translator.search.n_best)
