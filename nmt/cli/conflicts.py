@@ -14,10 +14,10 @@ NAMES = {"model": "MODEL", "views": "--view", "changes": "--set and search optio
 
 @dataclass(frozen=True)
 class Rule(ABC):
-    """Relates ``options`` to ``others``: fields of a command's dataclass, with spaces between. ``format_=png/svg`` means
-    one of these values, ``method!=attention`` another one. The rule is active where one of ``options`` is given, and one
-    of ``where``; where these are empty, always. ``sentence`` may name any field in braces, the first of the given
-    ``options`` as ``{option}``, and the given ones of ``others`` as ``{others}``.
+    """Relates ``options`` to ``others``: fields of a command's dataclass, with spaces between. ``format_=png/svg`` is
+    one of these values, ``method!=attention`` another value than this. The rule is active where one of ``options`` is
+    given, and one of ``where``; where these are empty, always. ``sentence`` may name any field in braces, the first of
+    the given ``options`` as ``{option}``, and the given ones of ``others`` as ``{others}``.
     """
 
     options: str

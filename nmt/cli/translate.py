@@ -159,9 +159,9 @@ class TranslateOptions:
     def changes(self) -> list[str]:
         """Changes of the configuration."""
         changes = with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
-        changes += ["search.sampling={}"] if self.sample else []
         values = {
             "n_best": self.n_best,
+            "sampling": "{}" if self.sample else None,
             "sampling.temperature": self.temperature,
             "sampling.top_k": self.top_k,
             "sampling.top_p": self.top_p,
