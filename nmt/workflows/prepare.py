@@ -17,11 +17,12 @@ import json
 import os
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,6 @@ from nmt.data.sample import PairSample
 from nmt.data.store import WORDS, Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
 from nmt.data.whole_folder import locked, made_whole
-from nmt.extras.ray.cluster import Cluster, connected
 
 # Raise it when the same input and config would give other files than before.
 _FORMAT = 1
@@ -71,7 +71,28 @@ class PreparedData:
     key: str
 
 
-def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ray: str | None = None) -> PreparedData:
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BlockRunner(Protocol):
+    """Calls a function for many blocks, on whatever machines, as `nmt.extras.ray.cluster.Cluster` does."""
+
+    @property
+    def cores(self) -> int: ...
+
+    def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
+        """Gives the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are begun
+        before the first result is taken."""
+
+
+OpenRunner: TypeAlias = Callable[[], AbstractContextManager[BlockRunner]]
+
+
+def prepare(
+    config: DataConfig, *, run: Path, seed: int, force: bool = False, cluster: OpenRunner | None = None
+) -> PreparedData:
     """Make the prepared folder, or find that it is up to date: made from the same bytes with the same config.
 
     Any number of processes may call this for the same folder at once; one does the work.
@@ -81,8 +102,7 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ra
         run: Run directory, whose `prepared` is the folder unless the config names one.
         seed: Draws the pairs that subwords are learned from. At least 0.
         force: Make it again in any case.
-        ray: Address of a Ray cluster that tokenises (see `nmt.extras.ray.cluster.connected`); None: threads do. What is
-            made is the same.
+        cluster: Connects to machines that tokenise; None: threads of this process do. The result is the same.
 
     Raises:
         InputError: A fault of the corpora or the config; the folder is then as it was.
@@ -99,7 +119,7 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ra
             raise InputError(f"data.prepared: {folder} has to be made again but its parent is read-only; name another")
         _refuse_foreign(folder)
         try:
-            with _tokenising(config, ray) as tokenise, made_whole(folder) as partial:
+            with _tokenising(config, cluster) as tokenise, made_whole(folder) as partial:
                 report = _build(config, seed, partial, tokenise)
                 (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
@@ -216,9 +236,9 @@ _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Enc
 
 
 @contextlib.contextmanager
-def _tokenising(config: DataConfig, ray: str | None) -> Iterator[_Tokenise]:
-    """Tokenises in threads, or on the cluster of an address."""
-    if ray is None:
+def _tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Tokenise]:
+    """Tokenises in threads, or on a cluster."""
+    if cluster is None:
         with ThreadPoolExecutor(config.workers or _cores()) as executor:
             try:
                 yield functools.partial(_in_threads, executor, (config.workers or _cores()) + 1)
@@ -226,8 +246,8 @@ def _tokenising(config: DataConfig, ray: str | None) -> Iterator[_Tokenise]:
                 executor.shutdown(cancel_futures=True)
                 raise
     else:
-        with connected(ray) as cluster:
-            yield functools.partial(_on_cluster, cluster)
+        with cluster() as runner:
+            yield functools.partial(_on_cluster, runner)
 
 
 def _in_threads(
@@ -243,9 +263,9 @@ def _in_threads(
         yield waiting.popleft().result()
 
 
-def _on_cluster(cluster: Cluster, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
+def _on_cluster(runner: BlockRunner, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
     models = (tokenizers.source.model,) if tokenizers.joint else (tokenizers.source.model, tokenizers.target.model)
-    return cluster.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(cluster.cores, 1))
+    return runner.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(runner.cores, 1))
 
 
 def _encode_with(models: tuple[bytes, ...], block: _Texts) -> _Encoded:

@@ -44,7 +44,7 @@ class Entry:
     """The first pairs that have it, counted from 1."""
 
 
-class Glossary:
+class BilingualLexicon:
     """Takes alignments one by one. Memory grows with the number of different entries, not with that of pairs."""
 
     def __init__(self, *, lowercase: bool = False, examples: int = 3) -> None:

@@ -14,7 +14,7 @@ from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
 from nmt.translator.aligners import one_view
-from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
 WINDOW_PAIRS = 5000
 """More than a model aligns together: a batch takes some hundred pairs of like lengths."""
@@ -42,31 +42,32 @@ def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[s
     return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
 
 
-def _check_before_learning(given: Given, written: Written) -> None:
-    """Meets what would otherwise be met after minutes."""
-    gold_of(given)
-    if written.output is not None and written.format not in ("png", "svg"):
-        refuse_unwritable(written.output)
-    if written.lexicon is not None:
-        refuse_unwritable(written.lexicon.path, option="--lexicon")
+def _check_before_learning(inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+    """Finds faults of files before minutes of work."""
+    gold_of(inputs)
+    for option, path in outputs.files.items():
+        if not (outputs.pictures and path == outputs.path):
+            refuse_unwritable(path, option=option)
 
 
-def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
+def align_learned(
+    aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs
+) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
     very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
-    assert given.target is not None
-    check_files(given, written, aligner)
+    assert inputs.target is not None
+    check_files(inputs, outputs, aligner)
     if aligner is None:
-        _check_before_learning(given, written)
+        _check_before_learning(inputs, outputs)
         from nmt.extras.word_aligner.learn import learnt, lines_of
 
-        found = learnt(*lines_of(given.source, given.target))
+        found = learnt(*lines_of(inputs.source, inputs.target))
     else:
         found = load_aligner(aligner)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, Learned(found, given.text)),
-        given,
-        written,
-        pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),
+        one_view(name, Learned(found, inputs.text)),
+        inputs,
+        outputs,
+        pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
     )

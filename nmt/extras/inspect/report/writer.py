@@ -17,7 +17,7 @@ from nmt.extras.inspect.report.charts import Chart, length_chart, look_charts, s
 from nmt.extras.inspect.report.differences import marked
 from nmt.extras.inspect.report.draw import draw_model, drawing, inline_svg, lengths_svg
 from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots
-from nmt.extras.inspect.viewer import Told, meta_block, pairs_block, part, quantized, record, script_json
+from nmt.extras.inspect.viewer import PageRecord, meta_block, pairs_block, part, quantized, record, script_json
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -289,7 +289,7 @@ def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
         ("Reference", *marked(sample.reference, sample.translation)),
         ("Translation", *marked(sample.translation, sample.reference)),
     )
-    return record([sample.alignment], told=Told(name, texts))
+    return record([sample.alignment], heading=PageRecord(name, texts))
 
 
 def _by_length(runs: Sequence[Run]) -> str:
