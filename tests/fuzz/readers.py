@@ -54,7 +54,7 @@ from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import Trained, load_trained
 from nmt.workflows import shortlist as shortlists
 from nmt.workflows.info import inspect
-from nmt.workflows.info_text import text as info_text
+from nmt.workflows.info import text as info_text
 from nmt.workflows.prepare import opened, prepare
 from tests.extras.serve.fakes import Gated, batching
 from tests.fuzz.judging import Opened, Reader
