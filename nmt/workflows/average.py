@@ -18,19 +18,19 @@ from nmt.training.metrics import read
 from nmt.translator.find_run import find, is_checkpoint, run_of
 
 Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu"]
-"""What a validation measures."""
+"""The measures of a validation."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which checkpoints of a run: all that are there, unless one of the two says how many."""
+    """The checkpoints of a run to average: all of them, unless ``last`` or ``best`` is a number."""
 
     last: int | None = None
-    """The newest ones."""
+    """Number of the newest ones."""
     best: int | None = None
-    """Those that were validated best."""
+    """Number of those with the best validation."""
     metric: Metric | None = None
-    """What ``best`` goes by; None: the run's ``training.validation.metric``."""
+    """The measure for ``best``; None: the run's ``training.validation.metric``."""
 
 
 def average(

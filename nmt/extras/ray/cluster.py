@@ -1,4 +1,4 @@
-"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Ray is imported here alone.
+"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Only this module imports Ray.
 
 Ray decides where and when a call runs. A call whose process or machine dies is made again elsewhere, ``RETRIES`` times;
 one that raises is not, for it would do so again.
@@ -32,10 +32,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 RETRIES = 3
-"""How often a call is made again that a process or machine took with it."""
+"""Repetitions of a call that was lost with its process or machine."""
 
 PATIENCE_S = 10.0
-"""For a cluster to answer that it is there."""
+"""Seconds for a cluster to answer."""
 
 
 class NodeFault(InputError):
@@ -43,7 +43,7 @@ class NodeFault(InputError):
 
 
 def on_this_node(message: str) -> NodeFault:
-    """A fault of the machine that this process runs on."""
+    """Makes a fault of the machine that this process runs on."""
     return NodeFault(f"node {socket.gethostname()}: {message}")
 
 
@@ -61,12 +61,12 @@ class Cluster:
 
     @property
     def cores(self) -> int:
-        """Of all machines that are there now."""
+        """Counts the cores of all present machines."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
     @property
     def gpus(self) -> int:
-        """Of all machines that are there now."""
+        """Counts the GPUs of all present machines."""
         return int(self._ray.cluster_resources().get("GPU", 0))
 
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
@@ -111,8 +111,8 @@ class Cluster:
         # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU; since that
         # may then be another one of the machine, all stay in sight
         in_sight = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}} if gpus else None
-        asked = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
-        return self._ray.remote(**asked)(function)
+        options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
+        return self._ray.remote(**options)(function)
 
     def _begun(self, remote: Any, *arguments: Any) -> Any:
         try:
@@ -188,7 +188,7 @@ def _prepare_import() -> None:
 
 
 class _Chatter(io.TextIOBase):
-    """What Ray prints of processes that die, whatever it is told: for who has asked for more."""
+    """A stream for Ray's messages about processes that die, which no setting of Ray stops: details for --verbose."""
 
     def write(self, text: str) -> int:
         if text.strip():
@@ -231,7 +231,7 @@ def _mute() -> Iterator[None]:
 
 
 def _running() -> str | None:
-    """Where a cluster is running that `ray start` has noted here, or the one that RAY_ADDRESS names."""
+    """Finds the address of a cluster that `ray start` has started here, or that RAY_ADDRESS names."""
     if named := os.environ.get("RAY_ADDRESS"):
         return None if named in ("auto", "local") else named
     noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
@@ -269,11 +269,11 @@ def _cannot_import(error: Exception) -> NodeFault:
 
 
 def _short_folder() -> str:
-    """Where temporary files go; names of sockets inside must not be longer than a hundred bytes."""
+    """Chooses a folder for temporary files; names of sockets inside must not be longer than a hundred bytes."""
     return gettempdir() if len(gettempdir()) < 20 else "/tmp"
 
 
 def _last(error: BaseException) -> str:
-    """The last line of what Ray says, which has what happened."""
+    """Takes the last line of an error of Ray, which names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

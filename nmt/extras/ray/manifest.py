@@ -1,5 +1,5 @@
-"""What the translations in a folder were made with, so that no two models or options are mixed when work is taken up
-again. ``.manifest.json``:
+"""The model and options of the translations in a folder, so that resumed work does not mix two of them.
+``.manifest.json``:
 
     {"format": 1, "made_with": {"model": …, "search": {…}, …}, "shards": {"a.txt": {"size": …, "mtime_ns": …}, …}}
 
@@ -25,7 +25,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """Of an output folder."""
+    """The manifest of an output folder."""
 
     made_with: Mapping[str, Any] = field(default_factory=dict)
     """All that a translation is a function of, but for the shard."""
@@ -34,7 +34,8 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: Path) -> Manifest | None:
-        """Of a folder where translations have begun, else None. Raises InputError where it is damaged."""
+        """Reads the manifest of a folder where translations have begun, else None. Raises InputError for a damaged
+        one."""
         path = folder / FILE
         try:
             tree = read_json(path)
@@ -55,7 +56,7 @@ class Manifest:
             partial.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def has_any(self, folder: Path) -> bool:
-        """Whether there is any translation that other ones must go with."""
+        """Tells if the folder has any translation that others must go with."""
         return any((folder / name).exists() for name in self.shards)
 
     def check(self, made_with: Mapping[str, Any], folder: Path) -> None:
@@ -99,11 +100,11 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
 
 
 _LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model", "shortlist": "shortlist"}
-"""What stands in a manifest as a hash, and what to call it."""
+"""Facts that a manifest has as hashes, and their names for people."""
 
 
 def _is_name(name: str) -> bool:
-    """Whether a file in the folder itself can be called so."""
+    """Tells if a file in the folder itself can have this name."""
     return Path(name).name == name and "\0" not in name and len(name.encode("utf-8", "surrogatepass")) <= 255
 
 

@@ -23,7 +23,7 @@ from nmt.translator.windows import Wanted, Window
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
 
 OBJECT_BYTES = 64 << 20
-"""Of one line of JSON."""
+"""The longest line of JSON."""
 
 WARNINGS = 20
 """Lines of a shard that are named; of more only the count is told."""
@@ -33,14 +33,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass
 class Tally:
-    """What is to be said of a shard."""
+    """Counts and warnings of a shard."""
 
     lines: int = 0
     subwords: int = 0
     warnings: list[str] = field(default_factory=list)
     """The first of them."""
     unsaid: int = 0
-    """How many more there were."""
+    """Number of further warnings."""
 
     def add(self, lines: int, subwords: int, warnings: Sequence[str]) -> None:
         """Counts what came of a window."""
@@ -114,7 +114,7 @@ _BY_KIND: dict[Kind, Callable[[Translator, Wanted, Path, Path, str, Tally], None
 
 
 def result_name(wanted: Wanted) -> str:
-    """What a record's translation is called."""
+    """Chooses the name of a record's translation."""
     return "translations" if wanted.format == "jsonl" else "translation"
 
 

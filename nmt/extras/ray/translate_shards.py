@@ -29,12 +29,12 @@ from nmt.translator.translator import EngineName, Translator, load
 from nmt.translator.windows import Wanted
 
 FIELD = "text"
-"""Where the text of a record is unless one says otherwise."""
+"""The default name of a record's text."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all shards. Paths are absolute, and the same on all machines."""
+    """Settings that all shards share. Paths are absolute, and the same on all machines."""
 
     checkpoints: tuple[Path, ...]
     """The model and those that translate together with it."""
@@ -48,7 +48,7 @@ class Job:
     field: str
     output: Path
     version: str
-    """Of nmt."""
+    """The version of nmt."""
 
 
 def translate_shards(
@@ -236,7 +236,7 @@ def _device(job: Job) -> str:
 
 
 def place_of(gpu: str, visible: str | None) -> int:
-    """Which of the visible GPUs, from 0, one is that Ray names as CUDA_VISIBLE_DEVICES does."""
+    """Finds the number, from 0, among the visible GPUs of one that Ray names as CUDA_VISIBLE_DEVICES does."""
     return visible.split(",").index(gpu) if visible else int(gpu)
 
 

@@ -32,6 +32,6 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url(listening: socket.socket) -> str:
-    """Where a browser finds it."""
+    """Makes the address for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -21,7 +21,7 @@ from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
 
 LAST_WORDS_S = 5
-"""How long answers that are made may take to be sent when the server ends."""
+"""Seconds for finished answers to be sent when the server ends."""
 
 
 def run(

@@ -11,7 +11,7 @@ from nmt.core.errors import InputError
 from nmt.core.memory import give_back
 from nmt.extras.serve import server
 from nmt.extras.serve.batcher import Batching
-from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.search.config import SearchConfig
 from nmt.translator.find_run import run_of
@@ -38,7 +38,7 @@ def serve(
         engine = TranslatorEngine(
             load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
-        engine.answer(["."], Asked())  # the first translation of a process takes longer than any after it
+        engine.answer(["."], RequestOptions())  # the first translation of a process takes longer than any after it
         return engine
 
     server.run(listening, loaded, batching, limits, grace_s=grace_s)
@@ -59,36 +59,36 @@ class TranslatorEngine:
 
     @property
     def aligns(self) -> bool:
-        """Whether it has attention."""
+        """Tells if the model has attention."""
         return "attention" in self._translator.methods
 
-    def check(self, asked: Asked) -> None:
+    def check(self, options: RequestOptions) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
         alignments of a model without attention."""
         search = self._translator.search
         most = {"beam": search.beam, "n_best": max(search.beam, search.n_best)}
         for key, limit in most.items():
-            if (wanted := getattr(asked, key)) is not None and wanted > limit:
+            if (wanted := getattr(options, key)) is not None and wanted > limit:
                 raise InputError(f"{key}: {wanted} is more than this server allows, {limit}")
-        self._search(asked)
-        if asked.alignment and not self.aligns:
+        self._search(options)
+        if options.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")
 
-    def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
+    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         """See ``Engine``."""
         give_back()
-        translator = self._translator.searching(self._search(asked))
+        translator = self._translator.searching(self._search(options))
         found = translator.candidates(texts)
-        alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)
+        alignments = aligned(translator, found) if options.alignment else [None] * len(texts)
         return [
             Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
             for text, each, alignment in zip(texts, found, alignments, strict=True)
         ]
 
-    def _search(self, asked: Asked) -> SearchConfig:
+    def _search(self, options: RequestOptions) -> SearchConfig:
         """The server's search with what a request changes of it."""
         search = self._translator.search
-        changes = {key: value for key in ("beam", "n_best") if (value := getattr(asked, key)) is not None}
+        changes = {key: value for key in ("beam", "n_best") if (value := getattr(options, key)) is not None}
         if not changes:
             return search
         try:

@@ -42,7 +42,7 @@ class _Read:
     """A run as it stands in its directory."""
 
     model: str | None
-    """What the user calls it."""
+    """The user's name for it."""
     folder: Path
     experiment: Experiment
     checkpoint: Path | None
@@ -78,7 +78,7 @@ def report(
     what cannot be written.
     """
     check_matplotlib()
-    read = [_read(model, overrides, translate=translate) for model in _named(models)]
+    read = [_read(model, overrides, translate=translate) for model in models or (None,)]
     _refuse_twice(read)
     output = read[0].folder / FILE if output is None else output
     refuse_unwritable(output)
@@ -113,11 +113,6 @@ def report(
 
 
 # ------------------------------------------------------------------------------------------------- what a run has left
-
-
-def _named(models: Sequence[str]) -> Sequence[str | None]:
-    """What the user calls the runs; None is the one that trained last."""
-    return models or [None]
 
 
 def _folder(model: str | None, overrides: Sequence[str]) -> Path:
@@ -224,8 +219,8 @@ def _corpus(prepared: PreparedData) -> Corpus:
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
-    """What training has noted; None where there is nothing. Of pairs that it has not noted throughout, as after a
-    change of the option, nothing is told."""
+    """Reads the snapshots of training; None without any. Pairs that are not in all of them, as after a change of the
+    option, are left out."""
     from nmt.alignment.formats import read_jsonl
 
     noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]

@@ -18,7 +18,7 @@ from nmt.models.transformer.config import TransformerDecoderConfig, TransformerE
 
 
 def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What a run is and how far it has come, by the name of each fact."""
+    """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
     if (languages := data.train_corpora[0].languages) is not None:
@@ -73,7 +73,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
 
 
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
-    """Of a model that takes no memory; what is shared counts once, where it comes first."""
+    """Counts parameters of a model without memory; shared ones count once, where they come first."""
     from nmt.core.meta_init import only_shapes
     from nmt.translator.loading import build_model
 

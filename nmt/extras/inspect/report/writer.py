@@ -168,7 +168,7 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
 
 
 def _key(runs: Sequence[Run], chart: Chart) -> str:
-    """What the lines are: the colours of runs, where there are several, and what is solid and dashed."""
+    """Explains the lines: the colours of several runs, and the solid and the dashed lines."""
     found = []
     if len(runs) > 1:
         places = dict.fromkeys(line.run for line in chart.lines)
