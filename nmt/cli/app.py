@@ -75,9 +75,9 @@ class _Imported(Mapping[str, Any]):
 @cache
 def _build(name: str) -> Any:
     identifier = f"{name}_" if keyword.iskeyword(name) else name
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
-    return typer.main.get_command(alone)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
+    return typer.main.get_command(single)
 
 
 class _Commands(TyperGroup):

@@ -31,8 +31,8 @@ class Rule(ABC):
 
     def check(self, values: Any) -> None:
         """Raises InputError where the options of a command break the rule."""
-        options, others = given(values, self.options), given(values, self.others)
-        is_active = (options or not self.options) and (not self.where or given(values, self.where))
+        options, others = given_options(values, self.options), given_options(values, self.others)
+        is_active = (options or not self.options) and (not self.where or given_options(values, self.where))
         if is_active and self.is_broken(others):
             raise InputError(
                 self.sentence.format(option=options[0] if options else "", others=", ".join(others), **vars(values))
@@ -53,7 +53,7 @@ class Excludes(Rule):
         return bool(others)
 
 
-def given(values: Any, conditions: str) -> list[str]:
+def given_options(values: Any, conditions: str) -> list[str]:
     """Names on the command line of the options that differ from their default and fulfil their condition."""
     found = []
     for condition in conditions.split():

@@ -46,7 +46,7 @@ class LexiconOptions:
     @contextmanager
     def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
         """Collects the lexicon; leaving the block without an error writes it."""
-        with _written(self.path, self.option, _Lexicon(self)) as table:
+        with _table_file(self.path, self.option, _Lexicon(self)) as table:
             yield table
 
 
@@ -63,7 +63,7 @@ class SuspectsOptions:
         """Collects the suspicious ones of ``pairs``, all of which are first read for their lengths; leaving the block
         without an error writes them, worst first."""
         assert nlls is not None
-        with _written(self.path, self.option, _Suspects(self, nlls, pairs)) as table:
+        with _table_file(self.path, self.option, _Suspects(self, nlls, pairs)) as table:
             yield table
 
 
@@ -124,7 +124,7 @@ class _Suspects(_Table):
 
 
 @contextmanager
-def _written(path: Path, option: str, table: _Table) -> Iterator[AlignmentReport]:
+def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentReport]:
     """Writes a table at the end, as JSON lines, or as values between tabs under the names of the columns."""
     if path.exists() and not path.is_file():
         raise InputError(f"{option} {path}: is no regular file; give the name of a file to write")

@@ -72,7 +72,7 @@ class Cluster:
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
         """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
         InputError, and InputError where its process dies again and again."""
-        result: R = self._result(self._begun(self._remote(function, gpus), argument))
+        result: R = self._result(self._submit(self._remote(function, gpus), argument))
         return result
 
     def unordered(
@@ -81,7 +81,7 @@ class Cluster:
         """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
         it is there. Who takes no more, and closes it, cancels the rest."""
         remote = self._remote(function, gpus)
-        waiting = {self._begun(remote, argument): argument for argument in arguments}
+        waiting = {self._submit(remote, argument): argument for argument in arguments}
         try:
             while waiting:
                 (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
@@ -101,7 +101,7 @@ class Cluster:
         remote, everywhere = self._remote(function, 0), self._ray.put(shared)
         waiting: deque[Any] = deque()
         for argument in arguments:
-            waiting.append(self._begun(remote, everywhere, argument))
+            waiting.append(self._submit(remote, everywhere, argument))
             if len(waiting) > ahead:
                 yield self._result(waiting.popleft())
         while waiting:
@@ -114,7 +114,7 @@ class Cluster:
         options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
         return self._ray.remote(**options)(function)
 
-    def _begun(self, remote: Any, *arguments: Any) -> Any:
+    def _submit(self, remote: Any, *arguments: Any) -> Any:
         try:
             return remote.remote(*arguments)
         except ImportError as error:  # of Ray's own server, behind a ray:// address

@@ -85,7 +85,7 @@ class Manifest:
                 )
         return remaining
 
-    def begun(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
+    def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
         """With shards that are about to be translated."""
         return Manifest(made_with, {**self.shards, **{shard.name: _about(shard) for shard in shards}})
 

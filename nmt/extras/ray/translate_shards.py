@@ -105,7 +105,7 @@ def translate_shards(
         if remaining:
             with connected(ray) as cluster:
                 job = _settled(cluster, job)
-                manifest.begun(_made_with(job, experiment), remaining).save(output)
+                manifest.begin(_made_with(job, experiment), remaining).save(output)
                 failed = _share_out(cluster, job, remaining, total=len(shards))
             remove_leftovers(output, shards)
             if failed:
@@ -231,8 +231,8 @@ def _device(job: Job) -> str:
         return job.device
     import ray
 
-    (given,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
-    return f"cuda:{place_of(given, os.environ.get('CUDA_VISIBLE_DEVICES'))}"
+    (gpu,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
+    return f"cuda:{place_of(gpu, os.environ.get('CUDA_VISIBLE_DEVICES'))}"
 
 
 def place_of(gpu: str, visible: str | None) -> int:

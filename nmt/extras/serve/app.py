@@ -97,10 +97,10 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
             body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
         except asyncio.TimeoutError:
             raise Refused(408, f"the body did not come within {limits.timeout_s:g} s") from None
-        wanted = parse(body)
-        check(wanted, limits)
-        _check_engine(batcher, wanted.options)
-        answers = await _answered(request, batcher, wanted, limits.timeout_s)
+        message = parse(body)
+        check(message, limits)
+        _check_engine(batcher, message.options)
+        answers = await _answered(request, batcher, message, limits.timeout_s)
         return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
 
 
@@ -172,10 +172,10 @@ def _check_engine(batcher: Batcher, options: RequestOptions) -> None:
         raise Refused(422, str(error)) from None
 
 
-async def _answered(request: Request, batcher: Batcher, wanted: TranslateRequest, timeout_s: float) -> list[Answer]:
+async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, timeout_s: float) -> list[Answer]:
     """The answers to a request. Raises Refused where they do not come, and drops what is not done then."""
     try:
-        job = batcher.submit(wanted.texts, wanted.options)
+        job = batcher.submit(message.texts, message.options)
     except Full as error:
         raise Refused(429, str(error), retry_after_s=error.retry_after_s) from None
     except Closed:

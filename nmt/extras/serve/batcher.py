@@ -224,13 +224,13 @@ class Batcher:
         parts: list[Part] = []
         while waiting and not room.is_full:
             job = waiting.popleft()
-            wanted = job.texts[job.taken : job.taken + portion]
-            texts = room.take(wanted)
+            portion_texts = job.texts[job.taken : job.taken + portion]
+            texts = room.take(portion_texts)
             if texts:
                 parts.append((job, texts))
                 job.taken += len(texts)
                 self._pending -= len(texts)
-            if len(texts) == len(wanted):
+            if len(texts) == len(portion_texts):
                 served[job] = None
                 if job.left:
                     waiting.append(job)

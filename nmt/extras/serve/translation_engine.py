@@ -68,8 +68,8 @@ class TranslatorEngine:
         search = self._translator.search
         most = {"beam": search.beam, "n_best": max(search.beam, search.n_best)}
         for key, limit in most.items():
-            if (wanted := getattr(options, key)) is not None and wanted > limit:
-                raise InputError(f"{key}: {wanted} is more than this server allows, {limit}")
+            if (value := getattr(options, key)) is not None and value > limit:
+                raise InputError(f"{key}: {value} is more than this server allows, {limit}")
         self._search(options)
         if options.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")

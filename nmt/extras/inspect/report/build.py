@@ -262,10 +262,10 @@ def _translated(
     )
 
 
-def evenly(count: int, wanted: int) -> list[int]:
+def evenly(count: int, number: int) -> list[int]:
     """So many places, or all, at equal distances from the first on."""
-    wanted = min(count, wanted)
-    return [place * count // wanted for place in range(wanted)]
+    number = min(count, number)
+    return [place * count // number for place in range(number)]
 
 
 def _samples(

@@ -108,8 +108,8 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
     if model.attention.is_none:
         return ()
     heads = len(model.head_names)
-    asked = f"{heads} head{'s' if heads > 1 else ''}"
-    return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", asked)
+    head_count = f"{heads} head{'s' if heads > 1 else ''}"
+    return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", head_count)
 
 
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:

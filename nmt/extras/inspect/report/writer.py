@@ -79,9 +79,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str =
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
         for name, *cells in rows
     )
-    told = f"<caption>{escape(caption)}</caption>" if caption else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{told}'
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{title}'
         f"<thead><tr>{top}</tr></thead><tbody>\n{lines}</tbody></table></div>\n"
     )
 
@@ -140,8 +140,8 @@ def _figures_of(run: Run) -> dict[str, str]:
         if (pair := translated.against_first) is not None:
             sign = "significant" if pair.significant else "not significant"
             gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
-            told = f"{gain} ({low} to {high}), p = {pair.p_value:.3f}: {sign}"
-            found["BLEU against the first"] = told.replace("-", "−")
+            comparison = f"{gain} ({low} to {high}), p = {pair.p_value:.3f}: {sign}"
+            found["BLEU against the first"] = comparison.replace("-", "−")
         if translated.looks is not None:
             found["entropy of attention"] = f"{translated.looks.entropy:.2f} bits"
             found["source subwords left out"] = f"{translated.looks.left_out:.1%}"
@@ -163,8 +163,8 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
     label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
     svg = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{drawn.svg}</div>'
     trace = {**drawn.trace, "names": [run.name for run in runs]}
-    told = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
-    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + told)
+    data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
+    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
 
 def _key(runs: Sequence[Run], chart: Chart) -> str:
@@ -183,15 +183,15 @@ def _key(runs: Sequence[Run], chart: Chart) -> str:
 
 
 def _corpus(runs: Sequence[Run]) -> str:
-    known = [(run.name, run.corpus) for run in runs if run.corpus is not None]
-    if not known:
+    corpora = [(run.name, run.corpus) for run in runs if run.corpus is not None]
+    if not corpora:
         return ""
     chart = length_chart(runs)
     found = "" if chart is None else _chart(runs, chart)
-    for name, corpus in known:
+    for name, corpus in corpora:
         found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
     found = f'<div class="tables">{found}</div>\n'
-    for name, corpus in known:
+    for name, corpus in corpora:
         found += _dropped(corpus, f" of {name}" if len(runs) > 1 else "")
     return found
 
@@ -232,8 +232,8 @@ def _models(runs: Sequence[Run]) -> str:
     found = ""
     for place, run in enumerate(runs):
         svg = inline_svg(draw_model(run.parts), f"model{place}")
-        told = "; ".join(", ".join([part.name, *part.details, _counted(part.parameters)]) for part in run.parts)
-        svg = f'<div role="img" aria-label="{escape(told)}">{svg}</div>'
+        label = "; ".join(", ".join([part.name, *part.details, _counted(part.parameters)]) for part in run.parts)
+        svg = f'<div role="img" aria-label="{escape(label)}">{svg}</div>'
         title = run.facts.get("model", "") if len(runs) == 1 else f"{run.name}: {run.facts.get('model', '')}"
         found += _figure(svg, title, _shares(run), kind="model")
     return found
@@ -252,8 +252,8 @@ def _shares(run: Run) -> str:
     bars = "".join(
         f'<span style="flex-grow: {count}" title="{escape(name)}: {count:,}"></span>' for name, count in counts
     )
-    told = "".join(f"<li>{escape(name)} {count:,} ({count / total:.0%})</li>" for name, count in counts)
-    return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{told}</ul>'
+    items = "".join(f"<li>{escape(name)} {count:,} ({count / total:.0%})</li>" for name, count in counts)
+    return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{items}</ul>'
 
 
 # ---- translations
