@@ -927,7 +927,7 @@ MUTANTS = (
     Mutant(
         "requests that want something else share a batch",
         "nmt/extras/serve/batcher.py",
-        "for job in self._queue if job.asked == self._queue[0].asked",
+        "for job in self._queue if job.options == self._queue[0].options",
         "for job in self._queue",
         ("tests/extras/serve/test_batcher.py",),
     ),
@@ -1046,8 +1046,8 @@ MUTANTS = (
     Mutant(
         "links that are left over go unnoticed",
         "nmt/workflows/align_links.py",
-        "        each.end()\n",
-        "        pass\n",
+        "            reader.end()\n",
+        "            pass\n",
         ("tests/workflows/test_align_together.py", "-k", "late"),
     ),
     Mutant(
@@ -1157,7 +1157,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reverse model scores the target once more",
-        "nmt/extras/inspect/corpus_reports.py",
+        "nmt/workflows/align_models.py",
         "backward.score(targets, sources,",
         "backward.score(sources, targets,",
         ("tests/workflows/test_align_reports.py",),
@@ -1165,7 +1165,7 @@ MUTANTS = (
     Mutant(
         "suspicious pairs come as they are found",
         "nmt/extras/inspect/corpus_reports.py",
-        "sorted(self._found, key=lambda each: (-each.score, each.line))",
+        "sorted(self._found, key=lambda pair: (-pair.score, pair.line))",
         "self._found",
         ("tests/workflows/test_align_reports.py",),
     ),
