@@ -57,8 +57,7 @@ COMMANDS = {
 
 
 class _Imported(Mapping[str, Any]):
-    """The commands by their names, each imported and built when it is first asked for: to import and build all takes
-    some 40 ms, which the one that is run would wait for."""
+    """The commands by their names, each imported and built at its first use: all of them would take some 40 ms."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:

@@ -74,7 +74,7 @@ class AlignmentReport(Protocol):
 
 
 class ReportOptions(Protocol):
-    """A table that is wanted of all pairs, its file, and the option that named the file."""
+    """A table to make of all pairs, its file, and the option that named the file."""
 
     @property
     def option(self) -> str: ...

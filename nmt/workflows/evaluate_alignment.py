@@ -51,11 +51,11 @@ class AlignmentEvaluation:
 def evaluate_alignment(
     hypothesis: Path, gold: Path, *, gold_base: int, json: bool, base: int | None = None
 ) -> AlignmentEvaluation:
-    """Prints how good the links of a file are, whatever its format; ``base`` as in ``read_links``. Possible links count
-    as the others.
+    """Prints the scores of the links of a file in any format; ``base`` as in ``read_links``. Possible links count as
+    the others.
 
-    Raises InputError for files that cannot be read, hold what is no link, or do not have equally many lines, or none.
-    """
+    Raises InputError for files that cannot be read, hold invalid links, are empty or differ in their number of
+    lines."""
     predicted = [record.links for record in read_links(hypothesis, base=base)]
     golds = read_gold(gold, base=gold_base)
     if len(predicted) != len(golds):

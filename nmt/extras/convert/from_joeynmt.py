@@ -21,7 +21,7 @@ def is_joeynmt(document: Document) -> bool:
 
 
 def from_joeynmt(document: Document) -> ImportedConfig:
-    """Converts the keys that have a counterpart. Raises InputError where there is no plain corpus, or an encoder of
+    """Converts the keys that have a counterpart. Raises InputError without a plain corpus, and for an encoder of
     another kind."""
     config = ImportedConfig("JoeyNMT 2", document)
     config.read("joeynmt_version")

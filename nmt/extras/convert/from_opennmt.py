@@ -9,7 +9,7 @@ from nmt.extras.convert.imported_config import ImportedConfig, run_named
 
 SCORES = {"dot": "dot", "general": "general", "mlp": "additive"}
 TELLING = ("save_model", "save_data", "src_vocab", "encoder_type", "decoder_type", "train_steps")
-"""Keys by any of which such a configuration is known."""
+"""Keys that mark such a configuration; one is enough."""
 
 
 def is_opennmt(document: Document) -> bool:
@@ -22,7 +22,7 @@ def is_opennmt(document: Document) -> bool:
 
 
 def from_opennmt(document: Document) -> ImportedConfig:
-    """Converts the keys that have a counterpart. Raises InputError where there is no pair of files, or another kind of
+    """Converts the keys that have a counterpart. Raises InputError without a pair of files, and for another kind of
     model."""
     config = ImportedConfig("OpenNMT-py 3", document)
     if config.peek("save_model") is None:

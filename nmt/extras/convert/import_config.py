@@ -18,9 +18,9 @@ from nmt.extras.convert.imported_config import ImportedConfig
 
 
 def import_config(path: Path, *, output: Path | None) -> None:
-    """Writes a configuration with the keys that have a counterpart, each with the one that it was; None stands for
-    stdout. Keys without one are warned about, and listed at the end of the file. Raises InputError for a file of
-    another kind, for what makes no configuration of ours, and where ``output`` is there already."""
+    """Writes a configuration with the keys that have a counterpart, each with the original key; None stands for stdout.
+    Keys without one are warned about, and listed at the end of the file. Raises InputError for a file of another kind,
+    for an invalid result, and where ``output`` exists."""
     if output is not None and output.exists():
         raise InputError(f"--output {output}: is there already; give another name, or delete it")
     config = converted(load_document(path), str(path))

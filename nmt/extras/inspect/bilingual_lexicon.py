@@ -38,7 +38,7 @@ class Entry:
     target: str
     count: int
     target_given_source: float | None
-    """None where there is no source unit."""
+    """None without a source unit."""
     source_given_target: float | None
     lines: tuple[int, ...]
     """The first pairs that have it, counted from 1."""

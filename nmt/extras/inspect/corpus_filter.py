@@ -43,7 +43,7 @@ MAX_Z = 3.0
 MAX_UNLINKED = 0.4
 
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)|\d+")
-"""Digits, and what groups thousands among them, which differs between languages."""
+"""Digits, and the marks that group thousands among them, which differ between languages."""
 
 
 @dataclass(frozen=True)

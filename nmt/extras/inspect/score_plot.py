@@ -91,7 +91,7 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
 
 
 def check_plot(path: Path) -> None:
-    """Raises InputError where `plot_by_length` could not draw into this file: known before the work, not after it."""
+    """Raises InputError where `plot_by_length` could not draw into this file, before the work."""
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
     if not path.parent.is_dir():

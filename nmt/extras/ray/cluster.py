@@ -39,7 +39,7 @@ PATIENCE_S = 10.0
 
 
 class NodeFault(InputError):
-    """Something is wrong with a machine of the cluster, and not with what it was given."""
+    """A fault of a machine of the cluster, and not of its input."""
 
 
 def on_this_node(message: str) -> NodeFault:
@@ -78,8 +78,8 @@ class Cluster:
     def unordered(
         self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
     ) -> Generator[tuple[T, R | InputError], None, None]:
-        """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
-        it is there. Who takes no more, and closes it, cancels the rest."""
+        """Calls a function once for each argument. Yields each argument with its result, or with the error that
+        ``call`` would raise, as soon as it is there. Closing the generator cancels the rest."""
         remote = self._remote(function, gpus)
         waiting = {self._submit(remote, argument): argument for argument in arguments}
         try:
@@ -141,9 +141,10 @@ class Cluster:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """A cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS names or that
-    `ray start` has started here, else a new one of this machine's cores, which ends with the context. A connection that
-    the program has already is used as it is. Raises InputError for one that does not answer."""
+    """Connects to a cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS
+    names or that `ray start` has started here, or otherwise a new one of this machine's cores, which ends with the
+    context. An existing connection of the program is used as it is. Raises InputError for an address without an
+    answer."""
     check_installed()
     _prepare_import()
     import ray
@@ -177,7 +178,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _prepare_import() -> None:
-    """Sets what Ray reads when it is imported, and not where the program has done that."""
+    """Sets the variables that Ray reads when it is imported, except those that the program has set."""
     if "ray" in sys.modules:
         return
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers
@@ -218,7 +219,7 @@ def _end(ray: Any) -> None:
 
 @contextmanager
 def _mute() -> Iterator[None]:
-    """Inside it nothing comes to stderr, not even from libraries: what they would say, an error says in a line."""
+    """Keeps stderr empty inside the block, also of output of libraries, whose faults an error line tells."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

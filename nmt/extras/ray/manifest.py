@@ -30,7 +30,7 @@ class Manifest:
     made_with: Mapping[str, Any] = field(default_factory=dict)
     """All that a translation is a function of, but for the shard."""
     shards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By name what each shard was when it was begun."""
+    """Size and time of each shard, by its name, when its translation began."""
 
     @classmethod
     def load(cls, folder: Path) -> Manifest | None:
@@ -60,7 +60,8 @@ class Manifest:
         return any((folder / name).exists() for name in self.shards)
 
     def check(self, made_with: Mapping[str, Any], folder: Path) -> None:
-        """Raises InputError that names what differs where translations would be made otherwise than those there."""
+        """Raises InputError that names the differences where translations would be made otherwise than the existing
+        ones."""
         before, now = dict(_leaves(self.made_with)), dict(_leaves(made_with))
         for key in [*now, *before]:
             if before.get(key) != now.get(key):
@@ -70,8 +71,8 @@ class Manifest:
                 raise InputError(f"--output {folder}: was begun {what}; go on as it was begun, or name another folder")
 
     def remaining(self, shards: Sequence[Shard], folder: Path) -> list[Shard]:
-        """The shards that have no translation. Raises InputError where one stands there of a shard that is no longer
-        what it was, or that is not ours."""
+        """Lists the shards without a translation. Raises InputError for a translation whose shard has changed, and for
+        a file that is not ours."""
         remaining = []
         for shard in shards:
             target = folder / shard.name
@@ -91,7 +92,7 @@ class Manifest:
 
 
 def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
-    """Remove what killed processes have left. Nobody may be at work in the folder."""
+    """Removes the files that killed processes have left. No process may be at work in the folder."""
     begun = [path.name for path in folder.iterdir() if path.name.startswith(".") and ".partial-" in path.name]
     if begun:
         for shard in shards:

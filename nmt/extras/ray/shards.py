@@ -39,7 +39,7 @@ class Shard:
 
     @property
     def kind(self) -> Kind:
-        """By its ending; what has none of those is text."""
+        """Chooses the kind by the file's ending; text for any other one."""
         return _KINDS.get(_plain(self.path).suffix.lower(), "text")
 
     @classmethod
@@ -50,11 +50,8 @@ class Shard:
 
 
 def find_shards(pattern: Path) -> list[Shard]:
-    """The shards that a file, a folder or a pattern stands for, by name; hidden files are none.
-
-    Raises InputError where there is none, where two have one name, and for files that cannot be read as what they are
-    called.
-    """
+    """Finds the shards of a file, a folder or a pattern, by name, without hidden files. Raises InputError without any,
+    where two have one name, and for files that cannot be read as their ending says."""
     pattern = pattern.expanduser()
     if pattern.is_dir():
         paths = [path for path in pattern.iterdir() if path.is_file() and not path.name.startswith(".")]

@@ -141,8 +141,8 @@ def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: in
 
 
 def translate_one(task: tuple[Job, Shard]) -> Tally:
-    """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for what this
-    machine has not and InputError for what is wrong with the shard."""
+    """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for a fault of this
+    machine and InputError for one of the shard."""
     job, shard = task
     translator = _translator(job)
     try:
@@ -170,11 +170,11 @@ def settle(job: Job) -> str:
 _SHARED = "--ray needs a file system that all nodes share"
 
 _here: tuple[Job, str, Translator] | None = None
-"""The translator of this process, of which job and on which device."""
+"""Loads the translator of this process, unless the same one is loaded."""
 
 
 def _translator(job: Job) -> Translator:
-    """The translator of this process, loaded where it is of something else."""
+    """Loads the translator of this process, unless the same one is loaded."""
     global _here
     device = _device(job)
     if _here is None or (_here[0], _here[1]) != (job, device):
@@ -194,7 +194,7 @@ def _translator(job: Job) -> Translator:
 
 
 def _check_node(job: Job) -> None:
-    """Raises NodeFault where this machine has not what the one has that started the job."""
+    """Raises NodeFault where this machine lacks a version or file of the machine that started the job."""
     if nmt.__version__ != job.version:
         raise on_this_node(f"has nmt {nmt.__version__}, not {job.version}: install the same on all")
     for path in (*job.checkpoints, job.output):

@@ -162,7 +162,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def _check_engine(batcher: Batcher, options: RequestOptions) -> None:
-    """Raises Refused where there is no model yet or no more, or none that offers these options."""
+    """Raises Refused without a model, yet or no longer, and for options that it does not offer."""
     if batcher.engine is None or batcher.state != "ready":
         what = "loading its model" if batcher.state == "loading" else "shutting down"
         raise Refused(503, f"the server is {what}; try again", retry_after_s=2)
@@ -173,7 +173,7 @@ def _check_engine(batcher: Batcher, options: RequestOptions) -> None:
 
 
 async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, timeout_s: float) -> list[Answer]:
-    """The answers to a request. Raises Refused where they do not come, and drops what is not done then."""
+    """Waits for the answers to a request. Raises Refused where they do not come, and then drops the rest of the job."""
     try:
         job = batcher.submit(message.texts, message.options)
     except Full as error:

@@ -25,7 +25,7 @@ PORTIONS = 4
 """Requests that a batch holds at least, where so many long ones wait."""
 
 LONGEST_WAIT_S = 60
-"""The longest wait before another try that a client is told."""
+"""The longest wait before another try, in seconds."""
 
 
 class Full(Exception):
@@ -92,7 +92,7 @@ Part: TypeAlias = tuple[Job, tuple[str, ...]]
 
 
 class Batcher:
-    """Translates what any number of threads submit, in a thread of its own, which loads the model first."""
+    """Translates the texts of any number of threads, in a thread of its own, which loads the model first."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Batcher:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Drops what is left of a job whose answers nobody waits for; one that is done stays so."""
+        """Drops the rest of a job whose client has gone; a finished one stays so."""
         with self._changed:
             if not job.future.done():
                 self._fail(job, Closed())
@@ -216,7 +216,7 @@ class Batcher:
         return self._closed or self._pending >= self._batching.sentences or not self._queue
 
     def _take(self) -> list[Part]:
-        """A batch of what the first job in the queue asks for."""
+        """Takes a batch of texts with the options of the first job in the queue."""
         portion = max(1, self._batching.sentences // PORTIONS)
         room = _Room(self._batching.sentences, self._batching.characters)
         waiting = deque(job for job in self._queue if job.options == self._queue[0].options)

@@ -43,7 +43,7 @@ class Engine(Protocol):
         """Tells if the engine can align translations."""
 
     def check(self, options: RequestOptions) -> None:
-        """Raises InputError for what the model cannot do or the server does not allow; from any thread."""
+        """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""
 
     def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
-        """One answer for each text, in order, whatever the others are."""
+        """Translates each text, in order, apart from the others."""

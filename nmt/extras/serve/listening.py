@@ -1,4 +1,4 @@
-"""The socket of a server. Free of all that takes time to import, so that a port that is taken is told at once."""
+"""The socket of a server, with quick imports only, so that a port in use is found at once."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class TranslateRequest(_Message):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts, also where it is one."""
+        """Lists the texts, also of a single one."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
     @property
@@ -139,7 +139,7 @@ class ErrorAnswer(_Message):
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, of at most ``limit`` bytes whatever its headers say. Raises Refused."""
+    """Reads the body, of at most ``limit`` bytes, whatever its headers say. Raises Refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
@@ -163,7 +163,7 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 def parse(body: bytes) -> TranslateRequest:
-    """A request from its JSON. Raises Refused with 400 for what is no JSON, and with 422 for another JSON."""
+    """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for another JSON."""
     tree = _tree(body)
     if not isinstance(tree, dict):
         raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')

@@ -86,7 +86,7 @@ class TranslatorEngine:
         ]
 
     def _search(self, options: RequestOptions) -> SearchConfig:
-        """The server's search with what a request changes of it."""
+        """Changes the server's search by the options of a request."""
         search = self._translator.search
         changes = {key: value for key in ("beam", "n_best") if (value := getattr(options, key)) is not None}
         if not changes:

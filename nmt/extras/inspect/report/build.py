@@ -1,4 +1,4 @@
-"""A report of runs: reads what they have left, has their models translate, and writes the page and its pictures."""
+"""A report of runs: reads their files, has their models translate, and writes the page and its pictures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Validated:
-    """A run's validation set and what its model makes of it."""
+    """A run's validation set and its model's translations."""
 
     sources: list[str]
     references: list[str]
@@ -161,7 +161,7 @@ def _refuse_twice(read: Sequence[_Read]) -> None:
 
 
 def _names(read: Sequence[_Read]) -> list[str]:
-    """The names of the run directories; what the user calls them where two have one name."""
+    """Lists the names of the run directories; the user's names for them where two are equal."""
     names = [each.folder.resolve().name for each in read]
     if len(set(names)) == len(names):
         return names

@@ -1,4 +1,4 @@
-"""A run in words and counts: what it is, and what its model is made of."""
+"""A summary of a run in words and counts, and of the parts of its model."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
 
 
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:
-    """The best validation by what decides in training; None where there was none."""
+    """Finds the best validation by the metric that chooses the best checkpoint; None without validation."""
     config = experiment.training.validation
     best: Mapping[str, Any] | None = None
     for line in metrics:

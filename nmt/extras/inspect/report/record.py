@@ -25,7 +25,7 @@ class Part:
     details: tuple[str, ...]
     """Its sizes, in words."""
     parameters: int | None
-    """None where there is no checkpoint to count them in."""
+    """None without a checkpoint to count them in."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def _colour(place: int) -> str:
 
 
 def _figure(svg: str, title: str, below: str, *, kind: str = "") -> str:
-    """A picture with its title, and what stands below it."""
+    """Makes a picture with its title, and the text below it."""
     return (
         f'<figure class="card {kind}"><figcaption><h3>{escape(title)}</h3></figcaption>\n'
         f'<div class="drawn">{svg}</div>{below}</figure>\n'
@@ -91,7 +91,7 @@ def _file(name: str) -> str:
 
 
 def _programs(runs: Sequence[Run]) -> str:
-    """Data and programs of what is in the page."""
+    """Makes the data and programs of the page's contents."""
     found = ""
     if _samples(runs):
         found += meta_block({"views": ["attention"], "facts": [], "gold": False, "layout": "matrix"})
