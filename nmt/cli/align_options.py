@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,14 +24,14 @@ from nmt.cli.options import (
     with_search,
 )
 
-_ALIGNED = "What is aligned"
-_MODELS = "By models"
-_LEARNT = "By what is learnt from text, without a model"
-_FILES = "By links from files, without a model"
-_JOINED = "Two directions"
-_WRITTEN = "What is written"
-_JUDGED = "How good it is"
-_REPORTS = "What all pairs tell together"
+_aligned = partial(typer.Option, rich_help_panel="What is aligned")
+_models = partial(typer.Option, rich_help_panel="By models")
+_learnt = partial(typer.Option, rich_help_panel="By what is learnt from text, without a model")
+_files = partial(typer.Option, rich_help_panel="By links from files, without a model")
+_joined = partial(typer.Option, rich_help_panel="Two directions")
+_written = partial(typer.Option, rich_help_panel="What is written")
+_judged = partial(typer.Option, rich_help_panel="How good it is")
+_reports = partial(typer.Option, rich_help_panel="What all pairs tell together")
 
 
 @dataclass(frozen=True)
@@ -38,118 +39,91 @@ class AlignOptions:
     """The options of `nmt align`."""
 
     model: Model = None
-    source: Annotated[
-        Path | None, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.", rich_help_panel=_ALIGNED)
-    ] = None
+    source: Annotated[Path | None, _aligned("--source", "-s", metavar="FILE", help="Source sentences.")] = None
     target: Annotated[
-        Path | None,
-        typer.Option(
-            "--target", "-t", metavar="FILE", help="Their translations, to be aligned.", rich_help_panel=_ALIGNED
-        ),
+        Path | None, _aligned("--target", "-t", metavar="FILE", help="Their translations, to be aligned.")
     ] = None
     free_running: Annotated[
-        bool,
-        typer.Option(
-            "--free-running", help="Align the model's own translations instead of --target.", rich_help_panel=_ALIGNED
-        ),
+        bool, _aligned("--free-running", help="Align the model's own translations instead of --target.")
     ] = False
     text: Annotated[
         bool,
-        typer.Option(
+        _aligned(
             "--text",
             help="The lines are ordinary text: align its words and punctuation marks, not what white space parts.",
-            rich_help_panel=_ALIGNED,
         ),
     ] = False
     method: Annotated[
         Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"] | None,
-        typer.Option(
+        _models(
             "--method",
             help="Where the soft matrix comes from: the model's attention when it produces a word, or once it has read "
             "it; what its score of each target word depends on, which takes far longer and works without attention; or "
             "what nmt aligner has learnt for it, which is best. Default: attention.",
-            rich_help_panel=_MODELS,
         ),
     ] = None
     heads: Annotated[
         str | None,
-        typer.Option(
+        _models(
             "--heads",
             metavar="PATTERN",
             help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
-            rich_help_panel=_MODELS,
         ),
     ] = None
     choose_heads: Annotated[
         Literal["entropy", "gold"] | None,
-        typer.Option(
+        _models(
             "--choose-heads",
             help="Average the heads, of one layer or of all, or take the one head, whose weights on the first 200 "
             "pairs are least spread, or whose links agree best with --gold.",
-            rich_help_panel=_MODELS,
         ),
     ] = None
     reverse: Annotated[
         str | None,
-        typer.Option(
+        _models(
             "--reverse",
             metavar="MODEL",
             help="A model that translates the target to the source: the alignments of both are joined.",
-            rich_help_panel=_MODELS,
         ),
     ] = None
     aligner: Annotated[
         Path | None,
-        typer.Option(
-            "--aligner",
-            metavar="FILE",
-            help="Align by what nmt aligner --output has written, without a model.",
-            rich_help_panel=_LEARNT,
-        ),
+        _learnt("--aligner", metavar="FILE", help="Align by what nmt aligner --output has written, without a model."),
     ] = None
     learn: Annotated[
-        bool,
-        typer.Option(
-            "--learn", help="Align by what is learnt from these very pairs, without a model.", rich_help_panel=_LEARNT
-        ),
+        bool, _learnt("--learn", help="Align by what is learnt from these very pairs, without a model.")
     ] = False
     links: Annotated[
         Path | None,
-        typer.Option(
-            "--links",
-            metavar="FILE",
-            help="Take links from this file, of any format and aligner, instead of a model.",
-            rich_help_panel=_FILES,
+        _files(
+            "--links", metavar="FILE", help="Take links from this file, of any format and aligner, instead of a model."
         ),
     ] = None
     reverse_links: Annotated[
         Path | None,
-        typer.Option(
+        _files(
             "--reverse-links",
             metavar="FILE",
             help="Links of the other direction, to be joined with --links; source first, as fast_align and eflomal "
             "write them.",
-            rich_help_panel=_FILES,
         ),
     ] = None
     links_base: Annotated[
         int | None,
-        typer.Option(
+        _files(
             "--links-base",
             metavar="0|1",
             min=0,
             max=1,
             help="What --links and --reverse-links call the first word of a sentence. Default: 0.",
-            rich_help_panel=_FILES,
         ),
     ] = None
     target_first: Annotated[
         bool,
-        typer.Option(
+        _files(
             "--target-first",
             help="--reverse-links, or --links where they stand alone, put the target first, as nmt align does with a "
             "model of the other direction.",
-            rich_help_panel=_FILES,
         ),
     ] = False
     symmetrize: Annotated[
@@ -157,146 +131,109 @@ class AlignOptions:
             "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
         ]
         | None,
-        typer.Option(
+        _joined(
             "--symmetrize",
             help="How they are joined: by their links, or where the mean or the product of their matrices reaches a "
             "threshold. Default: grow-diag-final-and.",
-            rich_help_panel=_JOINED,
         ),
     ] = None
     threshold: Annotated[
         float | None,
-        typer.Option(
+        _joined(
             "--threshold",
             metavar="X",
             help="The least mean or product that makes a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
-            rich_help_panel=_JOINED,
         ),
     ] = None
     format_: Annotated[
         Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"] | None,
-        typer.Option(
+        _written(
             "--format",
             help="pharaoh: hard links 0-0 1-2; gold: sure 3-4, possible 3p4; tsv: a table of links; jsonl, npz: also "
             "the soft matrix; heatmap: a picture in text; png, svg: a picture; html: a page to look through all pairs. "
             "Default: pharaoh, on a terminal heatmap.",
-            rich_help_panel=_WRITTEN,
         ),
     ] = None
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Where to write: a file, for png and svg a folder; left out, stdout.",
-            rich_help_panel=_WRITTEN,
+        _written(
+            "--output", "-o", metavar="PATH", help="Where to write: a file, for png and svg a folder; left out, stdout."
         ),
     ] = None
     base: Annotated[
         int | None,
-        typer.Option(
+        _written(
             "--base",
             metavar="0|1",
             min=0,
             max=1,
             help="What pharaoh, gold and tsv are to call the first word of a sentence. Default: 0.",
-            rich_help_panel=_WRITTEN,
         ),
     ] = None
     level: Annotated[
         Literal["word", "subword"] | None,
-        typer.Option(
-            "--level", help="The tokens of the soft matrix: words or subwords. Default: word.", rich_help_panel=_WRITTEN
-        ),
+        _written("--level", help="The tokens of the soft matrix: words or subwords. Default: word."),
     ] = None
     views: Annotated[
         list[str] | None,
-        typer.Option(
+        _written(
             "--view",
             metavar="VIEW",
             help="What --format html shows: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, "
             "each:HEADS for a view of each head, or, of --links, links; with forward: or backward: before it, of one "
             "of two directions alone; repeatable. Default: what the other options say.",
-            rich_help_panel=_WRITTEN,
         ),
     ] = None
     gold: Annotated[
         Path | None,
-        typer.Option(
-            "--gold",
-            metavar="FILE",
-            help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr.",
-            rich_help_panel=_JUDGED,
-        ),
+        _judged("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
     ] = None
     gold_base: Annotated[
         int | None,
-        typer.Option(
+        _judged(
             "--gold-base",
             metavar="0|1",
             min=0,
             max=1,
             help="What --gold calls the first word of a sentence. Default: 0.",
-            rich_help_panel=_JUDGED,
         ),
     ] = None
     compare: Annotated[
         bool,
-        typer.Option(
-            "--compare",
-            help="Print no alignments but how far a model's methods agree, and with --gold their AER.",
-            rich_help_panel=_JUDGED,
+        _judged(
+            "--compare", help="Print no alignments but how far a model's methods agree, and with --gold their AER."
         ),
     ] = False
-    json: Annotated[
-        bool, typer.Option("--json", help="Print what --compare finds as one JSON object.", rich_help_panel=_JUDGED)
-    ] = False
+    json: Annotated[bool, _judged("--json", help="Print what --compare finds as one JSON object.")] = False
     lexicon: Annotated[
         Path | None,
-        typer.Option(
+        _reports(
             "--lexicon",
             metavar="FILE",
             help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
-            rich_help_panel=_REPORTS,
         ),
     ] = None
     min_count: Annotated[
-        int | None,
-        typer.Option(
-            "--min-count", metavar="N", min=1, help="The least count in it. Default: 1.", rich_help_panel=_REPORTS
-        ),
+        int | None, _reports("--min-count", metavar="N", min=1, help="The least count in it. Default: 1.")
     ] = None
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Its words in lower case.", rich_help_panel=_REPORTS)
-    ] = False
+    lowercase: Annotated[bool, _reports("--lowercase", help="Its words in lower case.")] = False
     examples: Annotated[
         int | None,
-        typer.Option(
-            "--examples",
-            metavar="N",
-            min=0,
-            help="Line numbers that it names for each entry. Default: 3.",
-            rich_help_panel=_REPORTS,
-        ),
+        _reports("--examples", metavar="N", min=0, help="Line numbers that it names for each entry. Default: 3."),
     ] = None
     suspects: Annotated[
         Path | None,
-        typer.Option(
+        _reports(
             "--suspects",
             metavar="FILE",
             help="Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as "
             "FILE.jsonl. Needs a model.",
-            rich_help_panel=_REPORTS,
         ),
     ] = None
     min_score: Annotated[
         float | None,
-        typer.Option(
-            "--min-score",
-            metavar="X",
-            help="The score from which on a pair is suspicious by itself. Default: 4.",
-            rich_help_panel=_REPORTS,
+        _reports(
+            "--min-score", metavar="X", help="The score from which on a pair is suspicious by itself. Default: 4."
         ),
     ] = None
     beam: Beam = None
