@@ -58,7 +58,6 @@ class EvaluateOptions:
             min=0,
             max=1,
             help="What --alignment calls the first word of a sentence. Default: 0.",
-            show_default=False,
         ),
     ] = None
     gold: Annotated[
@@ -72,7 +71,6 @@ class EvaluateOptions:
             min=0,
             max=1,
             help="What --gold calls the first word of a sentence. Default: 0.",
-            show_default=False,
         ),
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False
@@ -85,7 +83,6 @@ class EvaluateOptions:
             "--length-edges",
             metavar="N,N,...",
             help="Where --by-length cuts: the last number of source words of each bucket. Default: 5,10,15,20,25,30.",
-            show_default=False,
         ),
     ] = None
     plot: Annotated[

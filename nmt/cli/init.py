@@ -18,11 +18,11 @@ _HELD = "What is held out"
 
 
 def _file(option: str, *names: str, text: str, panel: str = _FILES) -> object:
-    return typer.Option(option, *names, metavar="FILE", help=text, show_default=False, rich_help_panel=panel)
+    return typer.Option(option, *names, metavar="FILE", help=text, rich_help_panel=panel)
 
 
 def _count(option: str, text: str) -> object:
-    return typer.Option(option, metavar="N", min=0, help=text, show_default=False, rich_help_panel=_HELD)
+    return typer.Option(option, metavar="N", min=0, help=text, rich_help_panel=_HELD)
 
 
 def init(

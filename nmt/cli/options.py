@@ -23,7 +23,6 @@ Model: TypeAlias = Annotated[
         metavar="MODEL",
         help="A run directory, a checkpoint folder inside one, or the configuration that trained it; "
         "left out, the run under runs/ that trained last.",
-        show_default=False,
     ),
 ]
 
@@ -33,7 +32,6 @@ Overrides: TypeAlias = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Set a key of the configuration, for example model.encoder.layers=2; repeatable.",
-        show_default=False,
     ),
 ]
 
@@ -57,13 +55,7 @@ UsePrecision: TypeAlias = Annotated[
 
 Beam: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        "--beam",
-        metavar="N",
-        min=1,
-        help="Beam size; 1 is greedy search. Default: the configuration's.",
-        show_default=False,
-    ),
+    typer.Option("--beam", metavar="N", min=1, help="Beam size; 1 is greedy search. Default: the configuration's."),
 ]
 
 LengthPenalty: TypeAlias = Annotated[
@@ -73,7 +65,6 @@ LengthPenalty: TypeAlias = Annotated[
         metavar="X",
         help="Exponent of the length that a hypothesis's score is divided by; 0 favours short ones. "
         "Default: the configuration's.",
-        show_default=False,
     ),
 ]
 
@@ -83,7 +74,6 @@ MaxLengthRatio: TypeAlias = Annotated[
         "--max-length-ratio",
         metavar="X",
         help="Longest translation, as a multiple of the source's length in tokens. Default: the configuration's.",
-        show_default=False,
     ),
 ]
 
@@ -95,7 +85,6 @@ BatchTokens: TypeAlias = Annotated[
         min=1,
         help="Source tokens decoded together, padding included and each counted for every beam: speed against memory. "
         "Default: the configuration's.",
-        show_default=False,
     ),
 ]
 
@@ -106,7 +95,6 @@ Ray: TypeAlias = Annotated[
         metavar="ADDRESS",
         help="Share the work out over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto: one that runs here, else the "
         "cores of this machine.",
-        show_default=False,
     ),
 ]
 
