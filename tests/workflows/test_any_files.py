@@ -16,7 +16,7 @@ import pytest
 
 from nmt.data.store import Store
 from nmt.data.words import text_words
-from nmt.translator import find_run as locate
+from nmt.translator import find_run
 from nmt.translator import translator
 from nmt.translator.translator import Translator, load
 from nmt.workflows import score, translate
@@ -91,7 +91,7 @@ def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (translate, score, translator):
         monkeypatch.setattr(module, "load", once)
-    monkeypatch.setattr(locate, "check", lambda model, overrides: None)
+    monkeypatch.setattr(find_run, "check", lambda model, overrides: None)
 
 
 class Files:
