@@ -54,7 +54,7 @@ class Excludes(Rule):
 
 
 def given_options(values: Any, conditions: str) -> list[str]:
-    """Names on the command line of the options that differ from their default and fulfil their condition."""
+    """Lists the command-line names of the options that differ from their default and fulfil their condition."""
     found = []
     for condition in conditions.split():
         name, equals, choices = condition.partition("=")
