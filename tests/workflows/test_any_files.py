@@ -16,8 +16,7 @@ import pytest
 
 from nmt.data.store import Store
 from nmt.data.words import text_words
-from nmt.translator import find_run
-from nmt.translator import translator
+from nmt.translator import find_run, translator
 from nmt.translator.translator import Translator, load
 from nmt.workflows import score, translate
 from tests.fuzz.readers import make_run
