@@ -1,332 +1,366 @@
-"""The options of `nmt align` alone, in the groups of its help page."""
+"""The options of `nmt align`, in the groups of its help page, and the rules that they keep."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import typer
 
-_ALIGNED = "What is aligned"
-_MODELS = "By models"
-_LEARNT = "By what is learnt from text, without a model"
-_FILES = "By links from files, without a model"
-_JOINED = "Two directions"
-_WRITTEN = "What is written"
-_JUDGED = "How good it is"
-_REPORTS = "What all pairs tell together"
+from nmt.cli.conflicts import Excludes, Needs
+from nmt.cli.options import (
+    BatchTokens,
+    Beam,
+    Device,
+    LengthPenalty,
+    MaxLengthRatio,
+    Model,
+    Overrides,
+    Quiet,
+    UsePrecision,
+    Verbose,
+    with_search,
+)
 
-Source: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--source", "-s", metavar="FILE", help="Source sentences.", rich_help_panel=_ALIGNED),
-]
+_aligned = partial(typer.Option, rich_help_panel="What is aligned")
+_models = partial(typer.Option, rich_help_panel="By models")
+_learnt = partial(typer.Option, rich_help_panel="By what is learnt from text, without a model")
+_files = partial(typer.Option, rich_help_panel="By links from files, without a model")
+_joined = partial(typer.Option, rich_help_panel="Two directions")
+_written = partial(typer.Option, rich_help_panel="What is written")
+_judged = partial(typer.Option, rich_help_panel="How good it is")
+_reports = partial(typer.Option, rich_help_panel="What all pairs tell together")
 
-Target: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--target", "-t", metavar="FILE", help="Their translations, to be aligned.", rich_help_panel=_ALIGNED),
-]
 
-FreeRunning: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--free-running",
-        help="Align the model's own translations instead of --target.",
-        rich_help_panel=_ALIGNED,
+@dataclass(frozen=True)
+class AlignOptions:
+    """The options of `nmt align`."""
+
+    model: Model = None
+    source: Annotated[Path | None, _aligned("--source", "-s", metavar="FILE", help="Source sentences.")] = None
+    target: Annotated[
+        Path | None, _aligned("--target", "-t", metavar="FILE", help="Their translations, to be aligned.")
+    ] = None
+    free_running: Annotated[
+        bool, _aligned("--free-running", help="Align the model's own translations instead of --target.")
+    ] = False
+    text: Annotated[
+        bool,
+        _aligned(
+            "--text",
+            help="The lines are ordinary text: align its words and punctuation marks, not what white space parts.",
+        ),
+    ] = False
+    method: Annotated[
+        Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"] | None,
+        _models(
+            "--method",
+            help="Where the soft matrix comes from: the model's attention when it produces a word, or once it has read "
+            "it; what its score of each target word depends on, which takes far longer and works without attention; or "
+            "what nmt aligner has learnt for it, which is best. Default: attention.",
+        ),
+    ] = None
+    heads: Annotated[
+        str | None,
+        _models(
+            "--heads",
+            metavar="PATTERN",
+            help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
+        ),
+    ] = None
+    choose_heads: Annotated[
+        Literal["entropy", "gold"] | None,
+        _models(
+            "--choose-heads",
+            help="Average the heads, of one layer or of all, or take the one head, whose weights on the first 200 "
+            "pairs are least spread, or whose links agree best with --gold.",
+        ),
+    ] = None
+    reverse: Annotated[
+        str | None,
+        _models(
+            "--reverse",
+            metavar="MODEL",
+            help="A model that translates the target to the source: the alignments of both are joined.",
+        ),
+    ] = None
+    aligner: Annotated[
+        Path | None,
+        _learnt("--aligner", metavar="FILE", help="Align by what nmt aligner --output has written, without a model."),
+    ] = None
+    learn: Annotated[
+        bool, _learnt("--learn", help="Align by what is learnt from these very pairs, without a model.")
+    ] = False
+    links: Annotated[
+        Path | None,
+        _files(
+            "--links", metavar="FILE", help="Take links from this file, of any format and aligner, instead of a model."
+        ),
+    ] = None
+    reverse_links: Annotated[
+        Path | None,
+        _files(
+            "--reverse-links",
+            metavar="FILE",
+            help="Links of the other direction, to be joined with --links; source first, as fast_align and eflomal "
+            "write them.",
+        ),
+    ] = None
+    links_base: Annotated[
+        int | None,
+        _files(
+            "--links-base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What --links and --reverse-links call the first word of a sentence. Default: 0.",
+        ),
+    ] = None
+    target_first: Annotated[
+        bool,
+        _files(
+            "--target-first",
+            help="--reverse-links, or --links where they stand alone, put the target first, as nmt align does with a "
+            "model of the other direction.",
+        ),
+    ] = False
+    symmetrize: Annotated[
+        Literal[
+            "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
+        ]
+        | None,
+        _joined(
+            "--symmetrize",
+            help="How they are joined: by their links, or where the mean or the product of their matrices reaches a "
+            "threshold. Default: grow-diag-final-and.",
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        _joined(
+            "--threshold",
+            metavar="X",
+            help="The least mean or product that makes a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
+        ),
+    ] = None
+    format_: Annotated[
+        Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"] | None,
+        _written(
+            "--format",
+            help="pharaoh: hard links 0-0 1-2; gold: sure 3-4, possible 3p4; tsv: a table of links; jsonl, npz: also "
+            "the soft matrix; heatmap: a picture in text; png, svg: a picture; html: a page to look through all pairs. "
+            "Default: pharaoh, on a terminal heatmap.",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        _written(
+            "--output", "-o", metavar="PATH", help="Where to write: a file, for png and svg a folder; left out, stdout."
+        ),
+    ] = None
+    base: Annotated[
+        int | None,
+        _written(
+            "--base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What pharaoh, gold and tsv are to call the first word of a sentence. Default: 0.",
+        ),
+    ] = None
+    level: Annotated[
+        Literal["word", "subword"] | None,
+        _written("--level", help="The tokens of the soft matrix: words or subwords. Default: word."),
+    ] = None
+    views: Annotated[
+        list[str] | None,
+        _written(
+            "--view",
+            metavar="VIEW",
+            help="What --format html shows: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, "
+            "each:HEADS for a view of each head, or, of --links, links; with forward: or backward: before it, of one "
+            "of two directions alone; repeatable. Default: what the other options say.",
+        ),
+    ] = None
+    gold: Annotated[
+        Path | None,
+        _judged("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
+    ] = None
+    gold_base: Annotated[
+        int | None,
+        _judged(
+            "--gold-base",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="What --gold calls the first word of a sentence. Default: 0.",
+        ),
+    ] = None
+    compare: Annotated[
+        bool,
+        _judged(
+            "--compare", help="Print no alignments but how far a model's methods agree, and with --gold their AER."
+        ),
+    ] = False
+    json: Annotated[bool, _judged("--json", help="Print what --compare finds as one JSON object.")] = False
+    lexicon: Annotated[
+        Path | None,
+        _reports(
+            "--lexicon",
+            metavar="FILE",
+            help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
+        ),
+    ] = None
+    min_count: Annotated[
+        int | None, _reports("--min-count", metavar="N", min=1, help="The least count in it. Default: 1.")
+    ] = None
+    lowercase: Annotated[bool, _reports("--lowercase", help="Its words in lower case.")] = False
+    examples: Annotated[
+        int | None,
+        _reports("--examples", metavar="N", min=0, help="Line numbers that it names for each entry. Default: 3."),
+    ] = None
+    suspects: Annotated[
+        Path | None,
+        _reports(
+            "--suspects",
+            metavar="FILE",
+            help="Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as "
+            "FILE.jsonl. Needs a model.",
+        ),
+    ] = None
+    min_score: Annotated[
+        float | None,
+        _reports(
+            "--min-score", metavar="X", help="The score from which on a pair is suspicious by itself. Default: 4."
+        ),
+    ] = None
+    beam: Beam = None
+    length_penalty: LengthPenalty = None
+    max_length_ratio: MaxLengthRatio = None
+    batch_tokens: BatchTokens = None
+    device: Device = "auto"
+    precision: UsePrecision = "auto"
+    overrides: Overrides = None
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+    @property
+    def changes(self) -> list[str]:
+        """Changes of the configuration."""
+        return with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
+
+
+_OF_MODELS = "model free_running reverse method heads choose_heads compare json level changes device precision"
+_OF_LINKS = "links reverse_links links_base target_first symmetrize threshold views"
+_LEARNT_ALIGNS = "{option} aligns both directions together, without a model; leave out {others}"
+
+CONFLICTS = (
+    Needs("", "source", "--source is missing; name the file with the source sentences"),
+    Needs("gold_base", "gold", "--gold-base is of the links of --gold; give --gold as well"),
+    Needs(
+        "min_count lowercase examples",
+        "lexicon",
+        "--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well",
     ),
-]
-
-Text: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--text",
-        help="The lines are ordinary text: align its words and punctuation marks, not what white space parts.",
-        rich_help_panel=_ALIGNED,
+    Needs("min_score", "suspects", "--min-score says which pairs are suspicious; give --suspects as well"),
+    Needs("suspects", "target", "--suspects looks for mistranslations in given pairs; give --target as well"),
+    Excludes(
+        "base",
+        "format_=jsonl/heatmap/npz/png/svg/html",
+        "--base: {format_} always counts from 0; leave it out, or use pharaoh, gold or tsv",
     ),
-]
-
-AlignmentMethod: TypeAlias = Annotated[
-    Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"] | None,
-    typer.Option(
-        "--method",
-        help="Where the soft matrix comes from: the model's attention when it produces a word, or once it has read it; "
-        "what its score of each target word depends on, which takes far longer and works without attention; or what "
-        "nmt aligner has learnt for it, which is best. Default: attention.",
-        show_default=False,
-        rich_help_panel=_MODELS,
+    Needs("format_=npz/html", "output", "--format {format_} needs --output, a file"),
+    Needs("format_=png/svg", "output", "--format {format_} needs --output, a folder for the pictures"),
+    Excludes(
+        "level=subword",
+        "format_=html",
+        "--level subword: --format html shows words; leave it out, or use --format png",
     ),
-]
-
-Heads: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--heads",
-        metavar="PATTERN",
-        help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
-        show_default=False,
-        rich_help_panel=_MODELS,
+    Needs(
+        "base level",
+        "output format_",
+        "--base and --level are of links, which only reports do not show; add --output or --format",
+        where="lexicon suspects",
     ),
-]
-
-ChooseHeads: TypeAlias = Annotated[
-    Literal["entropy", "gold"] | None,
-    typer.Option(
-        "--choose-heads",
-        help="Average the heads, of one layer or of all, or take the one head, whose weights on the first 200 pairs "
-        "are least spread, or whose links agree best with --gold.",
-        show_default=False,
-        rich_help_panel=_MODELS,
+    # by what is learnt from text
+    Excludes("learn", "aligner", "--learn learns from the given pairs, and --aligner has been learnt; leave one out"),
+    Excludes("learn aligner", f"{_OF_MODELS} {_OF_LINKS}", _LEARNT_ALIGNS),
+    Needs("learn aligner", "target", "{option} aligns given pairs; give --target as well"),
+    Excludes(
+        "learn aligner",
+        "suspects",
+        "--suspects asks a model how probable each pair is, and {option} has none; leave one out",
     ),
-]
-
-Aligner: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--aligner",
-        metavar="FILE",
-        help="Align by what nmt aligner --output has written, without a model.",
-        show_default=False,
-        rich_help_panel=_LEARNT,
+    # by links from files
+    Excludes("links", _OF_MODELS, "--links takes links from a file, without a model; leave out {others}"),
+    Needs("links", "target", "--links are of given pairs; give --target as well"),
+    Needs(
+        "symmetrize threshold",
+        "reverse_links",
+        "--symmetrize and --threshold join two files of links; give --reverse-links as well",
+        where="links",
     ),
-]
-
-Learn: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--learn",
-        help="Align by what is learnt from these very pairs, without a model.",
-        rich_help_panel=_LEARNT,
+    Excludes(
+        "links",
+        "suspects",
+        "--suspects asks a model how probable each pair is, and --links are of none; leave one out",
     ),
-]
-
-Reverse: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--reverse",
-        metavar="MODEL",
-        help="A model that translates the target to the source: the alignments of both are joined.",
-        rich_help_panel=_MODELS,
+    Needs(
+        "reverse_links links_base target_first",
+        "links",
+        "--reverse-links, --links-base and --target-first go with links from a file; give --links",
     ),
-]
-
-Links: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--links",
-        metavar="FILE",
-        help="Take links from this file, of any format and aligner, instead of a model.",
-        rich_help_panel=_FILES,
+    # by models
+    Excludes(
+        "heads",
+        "method!=attention/shifted-attention",
+        "--heads are those of attention, which --method {method} does not look at; leave it out",
     ),
-]
-
-ReverseLinks: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--reverse-links",
-        metavar="FILE",
-        help="Links of the other direction, to be joined with --links; source first, as fast_align and eflomal "
-        "write them.",
-        rich_help_panel=_FILES,
+    Excludes("choose_heads", "heads", "--heads names the heads, and --choose-heads looks for them; leave one out"),
+    Excludes(
+        "choose_heads",
+        "method!=attention",
+        "--choose-heads is of attention, which --method {method} does not look at; leave it out",
     ),
-]
-
-LinksBase: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--links-base",
-        metavar="0|1",
-        min=0,
-        max=1,
-        help="What --links and --reverse-links call the first word of a sentence. Default: 0.",
-        show_default=False,
-        rich_help_panel=_FILES,
+    Needs("choose_heads=gold", "gold", "--choose-heads gold goes by gold links; give --gold as well"),
+    Needs("gold", "target", "--gold holds links of given translations; give --target as well"),
+    Excludes(
+        "free_running",
+        "target",
+        "--free-running aligns the model's own translations; leave out --target, or --free-running",
     ),
-]
-
-TargetFirst: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--target-first",
-        help="--reverse-links, or --links where they stand alone, put the target first, as nmt align does with a "
-        "model of the other direction.",
-        rich_help_panel=_FILES,
+    Excludes(
+        "beam length_penalty max_length_ratio",
+        "target",
+        "--beam, --length-penalty and --max-length-ratio do nothing where --target is given",
     ),
-]
-
-Symmetrize: TypeAlias = Annotated[
-    Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"]
-    | None,
-    typer.Option(
-        "--symmetrize",
-        help="How they are joined: by their links, or where the mean or the product of their matrices reaches a "
-        "threshold. Default: grow-diag-final-and.",
-        show_default=False,
-        rich_help_panel=_JOINED,
+    Needs(
+        "symmetrize threshold",
+        "reverse links",
+        "--symmetrize and --threshold join two models; give --reverse as well",
     ),
-]
-
-Threshold: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--threshold",
-        metavar="X",
-        help="The least mean or product that makes a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
-        show_default=False,
-        rich_help_panel=_JOINED,
+    Excludes(
+        "reverse",
+        "free_running",
+        "--reverse aligns given pairs, and --free-running the model's own translations; leave one out",
     ),
-]
-
-AlignmentFormat: TypeAlias = Annotated[
-    Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"] | None,
-    typer.Option(
-        "--format",
-        help="pharaoh: hard links 0-0 1-2; gold: sure 3-4, possible 3p4; tsv: a table of links; jsonl, npz: also "
-        "the soft matrix; heatmap: a picture in text; png, svg: a picture; html: a page to look through all pairs. "
-        "Default: pharaoh, on a terminal heatmap.",
-        show_default=False,
-        rich_help_panel=_WRITTEN,
+    Needs("reverse", "target", "--reverse aligns given pairs; give --target as well"),
+    Excludes("reverse", "compare", "--compare is of the methods of one model; leave out --reverse, or --compare"),
+    Excludes(
+        "reverse",
+        "level=subword",
+        "--level subword: two models are joined between words, as their subwords differ; leave it out",
     ),
-]
-
-Output: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Where to write: a file, for png and svg a folder; left out, stdout.",
-        rich_help_panel=_WRITTEN,
+    Needs("json", "compare", "--json is for the report of --compare; add --compare, or use --format jsonl"),
+    Excludes(
+        "compare",
+        "method format_ views level output base lexicon suspects choose_heads",
+        "--compare prints a report on all methods, between words; leave out {others}",
     ),
-]
-
-Base: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--base",
-        metavar="0|1",
-        min=0,
-        max=1,
-        help="What pharaoh, gold and tsv are to call the first word of a sentence. Default: 0.",
-        show_default=False,
-        rich_help_panel=_WRITTEN,
-    ),
-]
-
-Level: TypeAlias = Annotated[
-    Literal["word", "subword"] | None,
-    typer.Option(
-        "--level",
-        help="The tokens of the soft matrix: words or subwords. Default: word.",
-        show_default=False,
-        rich_help_panel=_WRITTEN,
-    ),
-]
-
-Views: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--view",
-        metavar="VIEW",
-        help="What --format html shows: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, each:HEADS "
-        "for a view of each head, or, of --links, links; with forward: or backward: before it, of one of two "
-        "directions alone; repeatable. Default: what the other options say.",
-        show_default=False,
-        rich_help_panel=_WRITTEN,
-    ),
-]
-
-Gold: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--gold",
-        metavar="FILE",
-        help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr.",
-        rich_help_panel=_JUDGED,
-    ),
-]
-
-GoldBase: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--gold-base",
-        metavar="0|1",
-        min=0,
-        max=1,
-        help="What --gold calls the first word of a sentence. Default: 0.",
-        show_default=False,
-        rich_help_panel=_JUDGED,
-    ),
-]
-
-Compare: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--compare",
-        help="Print no alignments but how far a model's methods agree, and with --gold their AER.",
-        rich_help_panel=_JUDGED,
-    ),
-]
-
-Json: TypeAlias = Annotated[
-    bool,
-    typer.Option("--json", help="Print what --compare finds as one JSON object.", rich_help_panel=_JUDGED),
-]
-
-Lexicon: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--lexicon",
-        metavar="FILE",
-        help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
-        rich_help_panel=_REPORTS,
-    ),
-]
-
-MinCount: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--min-count",
-        metavar="N",
-        min=1,
-        help="The least count in it. Default: 1.",
-        show_default=False,
-        rich_help_panel=_REPORTS,
-    ),
-]
-
-Lowercase: TypeAlias = Annotated[
-    bool, typer.Option("--lowercase", help="Its words in lower case.", rich_help_panel=_REPORTS)
-]
-
-Examples: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--examples",
-        metavar="N",
-        min=0,
-        help="Line numbers that it names for each entry. Default: 3.",
-        show_default=False,
-        rich_help_panel=_REPORTS,
-    ),
-]
-
-Suspects: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--suspects",
-        metavar="FILE",
-        help="Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as "
-        "FILE.jsonl. Needs a model.",
-        rich_help_panel=_REPORTS,
-    ),
-]
-
-MinScore: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--min-score",
-        metavar="X",
-        help="The score from which on a pair is suspicious by itself. Default: 4.",
-        show_default=False,
-        rich_help_panel=_REPORTS,
-    ),
-]
+    # what a page shows
+    Needs("views", "format_=html", "--view chooses what --format html shows; add that, or leave out --view"),
+    Excludes("views", "method", "--view names methods and heads itself; leave out --method, or --view"),
+    Excludes("views", "heads", "--view names methods and heads itself; leave out --heads, or --view"),
+)

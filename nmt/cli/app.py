@@ -57,8 +57,7 @@ COMMANDS = {
 
 
 class _Imported(Mapping[str, Any]):
-    """The commands by their names, each imported and built when it is first asked for: to import and build all takes
-    some 40 ms, which the one that is run would wait for."""
+    """The commands by their names, each imported and built at its first use: all of them would take some 40 ms."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
@@ -75,9 +74,9 @@ class _Imported(Mapping[str, Any]):
 @cache
 def _build(name: str) -> Any:
     identifier = f"{name}_" if keyword.iskeyword(name) else name
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
-    return typer.main.get_command(alone)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
+    return typer.main.get_command(single)
 
 
 class _Commands(TyperGroup):

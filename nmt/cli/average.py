@@ -17,26 +17,19 @@ def average(
             metavar="MODEL",
             help="A run directory, or the configuration that trained it; or two or more checkpoint folders. Left out, "
             "the run under runs/ that trained last.",
-            show_default=False,
         ),
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option(
-            "--last", metavar="N", min=2, help="The newest N checkpoints of the run; default: all.", show_default=False
-        ),
+        typer.Option("--last", metavar="N", min=2, help="The newest N checkpoints of the run; default: all."),
     ] = None,
     best: Annotated[
         int | None,
-        typer.Option("--best", metavar="N", min=2, help="The N that were validated best.", show_default=False),
+        typer.Option("--best", metavar="N", min=2, help="The N that were validated best."),
     ] = None,
     best_by: Annotated[
         Literal["loss", "perplexity", "accuracy", "bleu"] | None,
-        typer.Option(
-            "--best-by",
-            help="What --best goes by. Default: the configuration's training.validation.metric.",
-            show_default=False,
-        ),
+        typer.Option("--best-by", help="What --best goes by. Default: the configuration's training.validation.metric."),
     ] = None,
     overrides: Overrides = None,
     quiet: Quiet = False,

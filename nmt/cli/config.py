@@ -19,7 +19,6 @@ ModelOrConfig = Annotated[
         metavar="MODEL",
         help="A configuration, a YAML file, or a run directory or checkpoint folder; left out, the run under runs/ "
         "that trained last.",
-        show_default=False,
     ),
 ]
 

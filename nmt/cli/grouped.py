@@ -1,4 +1,4 @@
-"""Help pages whose options stand in groups."""
+"""Help pages with options in groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GroupedCommand(TyperCommand):
                 formatter.write_dl(records)
 
     def sections(self, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
-        """Titles, each with its parameters as they are written and what is said of them."""
+        """Lists the titles, each with its parameters as they are written, and their help."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         others: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):

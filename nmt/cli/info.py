@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from json import dumps
 from typing import Annotated
 
 import typer
@@ -21,15 +23,7 @@ def info(
     Its corpus and languages, the parts of the model and their parameters, the training so far, the checkpoints and what
     they have reached, what else is in the run, and the commands to go on with. No weights are loaded."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    from nmt.workflows.info import inspect
+    from nmt.workflows.info import inspect, text
 
     found = inspect(model, overrides or [])
-    if json:
-        from dataclasses import asdict
-        from json import dumps
-
-        typer.echo(dumps(asdict(found), indent=1))
-        return
-    from nmt.workflows.info_text import text
-
-    typer.echo(text(found))
+    typer.echo(dumps(asdict(found), indent=1) if json else text(found))

@@ -13,16 +13,16 @@ from nmt.core.errors import InputError
 if TYPE_CHECKING:
     from nmt.data.config import CorpusConfig
 
-_GIVEN = "What there is"
+_FILES = "What there is"
 _HELD = "What is held out"
 
 
-def _file(option: str, *names: str, text: str, panel: str = _GIVEN) -> object:
-    return typer.Option(option, *names, metavar="FILE", help=text, show_default=False, rich_help_panel=panel)
+def _file(option: str, *names: str, text: str, panel: str = _FILES) -> object:
+    return typer.Option(option, *names, metavar="FILE", help=text, rich_help_panel=panel)
 
 
 def _count(option: str, text: str) -> object:
-    return typer.Option(option, metavar="N", min=0, help=text, show_default=False, rich_help_panel=_HELD)
+    return typer.Option(option, metavar="N", min=0, help=text, rich_help_panel=_HELD)
 
 
 def init(
@@ -62,14 +62,14 @@ def init(
         raise InputError("there is nothing to train on; give --source and --target, or --tsv")
     valid = _corpus(valid_source, valid_target, valid_tsv, "valid-")
     test = _corpus(test_source, test_target, test_tsv, "test-")
-    for part, given, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
-        if given is not None and count is not None:
+    for part, corpus, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
+        if corpus is not None and count is not None:
             raise InputError(
                 f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
             )
-    from nmt.workflows.init_config import Parts, begin
+    from nmt.workflows.init_config import Parts, init_config
 
-    begin(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
+    init_config(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:
@@ -95,7 +95,7 @@ def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: 
 
 
 def _has_cuda(device: str) -> bool:
-    """Whether the model will train on CUDA; a device that is named need not be that of this machine."""
+    """Tells if the model will train on CUDA. A named device need not be one of this machine."""
     if device == "auto":
         import torch
 

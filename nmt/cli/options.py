@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
 import typer
 
+from nmt.cli.conflicts import Rule
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
@@ -20,7 +23,6 @@ Model: TypeAlias = Annotated[
         metavar="MODEL",
         help="A run directory, a checkpoint folder inside one, or the configuration that trained it; "
         "left out, the run under runs/ that trained last.",
-        show_default=False,
     ),
 ]
 
@@ -30,7 +32,6 @@ Overrides: TypeAlias = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Set a key of the configuration, for example model.encoder.layers=2; repeatable.",
-        show_default=False,
     ),
 ]
 
@@ -54,13 +55,7 @@ UsePrecision: TypeAlias = Annotated[
 
 Beam: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        "--beam",
-        metavar="N",
-        min=1,
-        help="Beam size; 1 is greedy search. Default: the configuration's.",
-        show_default=False,
-    ),
+    typer.Option("--beam", metavar="N", min=1, help="Beam size; 1 is greedy search. Default: the configuration's."),
 ]
 
 LengthPenalty: TypeAlias = Annotated[
@@ -70,7 +65,6 @@ LengthPenalty: TypeAlias = Annotated[
         metavar="X",
         help="Exponent of the length that a hypothesis's score is divided by; 0 favours short ones. "
         "Default: the configuration's.",
-        show_default=False,
     ),
 ]
 
@@ -80,7 +74,6 @@ MaxLengthRatio: TypeAlias = Annotated[
         "--max-length-ratio",
         metavar="X",
         help="Longest translation, as a multiple of the source's length in tokens. Default: the configuration's.",
-        show_default=False,
     ),
 ]
 
@@ -92,7 +85,6 @@ BatchTokens: TypeAlias = Annotated[
         min=1,
         help="Source tokens decoded together, padding included and each counted for every beam: speed against memory. "
         "Default: the configuration's.",
-        show_default=False,
     ),
 ]
 
@@ -103,7 +95,6 @@ Ray: TypeAlias = Annotated[
         metavar="ADDRESS",
         help="Share the work out over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto: one that runs here, else the "
         "cores of this machine.",
-        show_default=False,
     ),
 ]
 
@@ -112,8 +103,32 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothi
 Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 
 
+Options = TypeVar("Options")
+
+
+def with_options(
+    options: type[Options], conflicts: Sequence[Rule]
+) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Makes a command of a function of one dataclass, whose fields are the parameters that Typer sees. The function
+    gets options that keep all rules of ``conflicts``; the first broken one is an InputError."""
+
+    def command(function: Callable[[Options], None]) -> Callable[..., None]:
+        @wraps(function)
+        def run(**values: Any) -> None:
+            set_verbosity(quiet=values["quiet"], verbose=values["verbose"])
+            found = options(**values)
+            for rule in conflicts:
+                rule.check(found)
+            function(found)
+
+        cast(Any, run).__signature__ = signature(options, eval_str=True)
+        return run
+
+    return command
+
+
 def set_verbosity(*, quiet: bool, verbose: bool) -> None:
-    """Act on --quiet and --verbose."""
+    """Acts on --quiet and --verbose."""
     if quiet and verbose:
         raise InputError("--quiet and --verbose contradict each other; give one of them")
     log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
@@ -126,7 +141,7 @@ def with_search(
     max_length_ratio: float | None,
     batch_tokens: int | None,
 ) -> list[str]:
-    """The user's overrides and the search options as such: ``--beam 3`` is ``--set search.beam=3``."""
+    """Joins the user's overrides and the search options as such: ``--beam 3`` is ``--set search.beam=3``."""
     options = {
         "beam": beam,
         "length_penalty": length_penalty,
@@ -137,8 +152,8 @@ def with_search(
 
 
 def check_model(model: str | None, overrides: Sequence[str]) -> None:
-    """Meet a model that is not there, or a fault in its configuration, before PyTorch is imported: that takes a second
-    or two. The workflow loads it for good."""
+    """Finds a missing model, or a fault in its configuration, before PyTorch is imported, which takes a second or two.
+    The workflow then loads the model."""
     with gc_paused():
         from nmt.translator.find_run import check
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -31,5 +32,10 @@ def prepare(
 
     from nmt.workflows import prepare as workflow
 
-    workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force, ray=ray)
+    cluster = None
+    if ray is not None:
+        from nmt.extras.ray.cluster import connected
+
+        cluster = partial(connected, ray)
+    workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force, cluster=cluster)
     log.info(f"next: nmt train {shlex.quote(str(config))}")

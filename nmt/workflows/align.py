@@ -1,171 +1,219 @@
-"""Alignments of sentence pairs, written as they come: what is aligned, what is written, and the way from one to the
-other, whoever aligns.
+"""Alignments of sentence pairs, written window by window, by any kind of aligner.
 
 `nmt.workflows.align_models` and `nmt.workflows.align_links` bring the aligners; another kind of aligner is written by
 
-    write_alignments(one_view("name", aligner), Given(source, target), Written(output))
+    write_alignments(one_view("name", aligner), AlignmentInputs(source, target), AlignmentOutputs(path))
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO, TypeAlias
 
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
-from nmt.alignment.formats import (
-    Alignment,
-    AlignmentWriter,
-    Level,
-    LineWriter,
-    NpzWriter,
-    gold_line,
-    jsonl_line,
-    pharaoh_line,
-    read_gold,
-)
-from nmt.alignment.link_files import TsvWriter
+from nmt.alignment.formats import Alignment, AlignmentWriter, LineWriter, pharaoh_line, read_gold
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
 from nmt.data.words import text_words, white_space_words
-from nmt.extras.inspect.corpus_reports import (
-    CorpusReport,
-    LexiconChoice,
-    Nlls,
-    SuspectsChoice,
-    lexicon_report,
-    suspects_report,
-)
-from nmt.extras.inspect.heatmap import HeatmapWriter
-from nmt.extras.inspect.plot import PictureWriter
-from nmt.extras.inspect.viewer import ViewerWriter
 from nmt.translator.views import Views
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator
-
-Format: TypeAlias = Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"]
-
-_LINES: Mapping[str, Callable[[TextIO, int], AlignmentWriter]] = {
-    "pharaoh": lambda stream, base: LineWriter(stream, lambda pair: pharaoh_line(pair.links, base)),
-    "gold": lambda stream, base: LineWriter(stream, lambda pair: gold_line(pair.as_gold(), base)),
-    "tsv": TsvWriter,
-    "jsonl": lambda stream, _: LineWriter(stream, jsonl_line),
-    "heatmap": lambda stream, _: HeatmapWriter(stream),
-}
-"""Formats of text; those with indices of their own choice count from a base."""
 
 WINDOW_PAIRS = 1000
 """Pairs that are held in memory and aligned together."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """What is aligned."""
+class AlignmentInputs:
+    """The sentence pairs, and the gold links that judge their alignments."""
 
     source: Path
     target: Path | None = None
     """None: a model's own translations."""
     gold: Path | None = None
-    """Links that the found ones are judged by."""
     gold_base: int = 0
-    """What they call the first word."""
+    """The index of the first word in ``gold``."""
     text: bool = False
-    """Whether the words are those of ordinary text, not white-space words."""
+    """Words are those of ordinary text, and not parted by white space only."""
 
 
 @dataclass(frozen=True)
-class Written:
-    """What is written, and where."""
+class Header:
+    """Facts about all pairs that a file of alignments may begin with."""
 
-    output: Path | None = None
+    views: Sequence[str]
+    facts: Sequence[str] = ()
+    """The files, and what aligned them."""
+    gold: Sequence[Gold] | None = None
+    """The gold links of each pair."""
+
+
+WritePair: TypeAlias = Callable[[Sequence[Alignment]], None]
+"""Writes the alignments of the next sentence pair, one by each view."""
+
+OpenWriter: TypeAlias = Callable[[Path | None, Header], AbstractContextManager[WritePair]]
+"""Opens a file, or stdout for None, for alignments in some format. Leaving the block completes the file."""
+
+Nlls: TypeAlias = Callable[[Sequence[str], Sequence[str], int], list[float]]
+"""Gives the negative log-probability per token of sentence pairs, the first of which has the given number."""
+
+
+class AlignmentReport(Protocol):
+    """Collects a table from the alignments of all pairs."""
+
+    def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
+        """Takes the next sentence pairs; ``first`` is the number of the first one."""
+
+
+class ReportOptions(Protocol):
+    """A table to make of all pairs, its file, and the option that named the file."""
+
+    @property
+    def option(self) -> str: ...
+
+    @property
+    def path(self) -> Path: ...
+
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
+        """Begins the table; leaving the block without an error writes it."""
+
+
+@contextmanager
+def first_view(writer: AlignmentWriter) -> Iterator[WritePair]:
+    """Writes the alignments of the first view only."""
+    with writer:
+        yield lambda alignments: writer.write(alignments[0])
+
+
+def lines(writer: Callable[[TextIO], AlignmentWriter]) -> OpenWriter:
+    """Makes a format of text, which may go to stdout."""
+
+    @contextmanager
+    def open_lines(path: Path | None, _: Header) -> Iterator[WritePair]:
+        with (
+            nullcontext(log.results()) if path is None else text_file(path) as stream,
+            first_view(writer(stream)) as write,
+        ):
+            yield write
+
+    return open_lines
+
+
+def file(writer: Callable[[Path, Header], AlignmentWriter]) -> OpenWriter:
+    """Makes a format of a file or folder."""
+
+    def open_file(path: Path | None, header: Header) -> AbstractContextManager[WritePair]:
+        assert path is not None
+        return first_view(writer(path, header))
+
+    return open_file
+
+
+PHARAOH = lines(lambda stream: LineWriter(stream, lambda pair: pharaoh_line(pair.links, 0)))
+
+
+@dataclass(frozen=True)
+class AlignmentOutputs:
+    """The files that alignments and reports go to."""
+
+    path: Path | None = None
     """None: stdout, which takes formats of text."""
-    format: Format | None = "pharaoh"
-    """None: no alignments, but reports."""
-    base: int = 0
-    """What the first word is called, where the format lets one choose."""
-    level: Level = "word"
-    lexicon: LexiconChoice | None = None
-    suspects: SuspectsChoice | None = None
+    writer: OpenWriter | None = PHARAOH
+    """None: no alignments, only reports."""
+    reports: Sequence[ReportOptions] = ()
+    pictures: bool = False
+    """``path`` is a folder, to be made if it is missing."""
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files by the options that name them."""
+        files = {report.option: report.path for report in self.reports}
+        return files if self.path is None else {"--output": self.path, **files}
 
 
-def check_files(given: Given, written: Written, *inputs: Path | None) -> None:
-    """Meets before any work a file that cannot be read, and one that would be read and written; ``inputs`` are read,
+def check_files(inputs: AlignmentInputs, outputs: AlignmentOutputs, *others: Path | None) -> None:
+    """Finds before any work a file that cannot be read, and one that would be read and written; ``others`` are read,
     too."""
-    read = (given.source, given.target, given.gold)
-    meet_files(*read)
-    refuse_overwriting(written.output, *read, *inputs)
-    for option, choice in (("--lexicon", written.lexicon), ("--suspects", written.suspects)):
-        if choice is not None:
-            refuse_overwriting(choice.path, *read, *inputs, option=option)
+    read = (inputs.source, inputs.target, inputs.gold)
+    check_readable(*read)
+    for option, path in outputs.files.items():
+        refuse_overwriting(path, *read, *others, option=option)
 
 
 def write_alignments(
     views: Views,
-    given: Given,
-    written: Written,
+    inputs: AlignmentInputs,
+    outputs: AlignmentOutputs,
     *,
     pairs_in_windows: Generator[Window, None, None] | None = None,
     facts: Sequence[str] = (),
     nlls: Nlls | None = None,
 ) -> Mapping[str, AlignmentScore]:
-    """Writes the alignments of all pairs, and what they say together: a lexicon, suspicious pairs, for which ``nlls``
-    is needed. A page holds all views, and names ``facts`` about them; all else goes by the first view. The pairs are
-    those of the given files, or those of ``pairs_in_windows``, whose aligner does not need a ``target``.
+    """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page holds all views,
+    and names ``facts`` about them; all else goes by the first view. The pairs are those of the input files, or those of
+    ``pairs_in_windows``, whose aligner does not need a ``target``.
 
     With gold links prints AER, precision and recall of each view on stderr, and returns them by its name. Raises
     InputError for files that cannot be read or written, do not have the same lines, or hold links outside their
     sentences.
     """
-    gold = gold_of(given)
+    gold = gold_of(inputs)
     totals = dict.fromkeys(views.names, AlignmentScore())
+    name = " – ".join(path.name for path in (inputs.source, inputs.target) if path is not None)
     with ExitStack() as stack:
-        write = _writer(stack, written, views.names, [_pair_name(given), *facts], gold)
-        reports = _reports(stack, written, nlls, given)
-        for window in stack.enter_context(closing(pairs_in_windows or windows(None, given.source, given.target))):
+        write: WritePair | None = None
+        if outputs.writer is not None:
+            write = stack.enter_context(outputs.writer(outputs.path, Header(views.names, [name, *facts], gold)))
+        reports = [
+            stack.enter_context(report.open(pairs(inputs.source, inputs.target), nlls)) for report in outputs.reports
+        ]
+        for window in stack.enter_context(closing(pairs_in_windows or windows(None, inputs.source, inputs.target))):
             first_line = window.first + 1
             found = views.align(window.sources, window.targets, first_line=first_line)
             for number, alignments in enumerate(zip(*found, strict=True), window.first):
-                write(alignments)
+                if write is not None:
+                    write(alignments)
                 if gold is not None:
-                    for name, alignment in zip(totals, alignments, strict=True):
-                        totals[name] += score_pair(alignment.links, gold[number])
+                    for view, alignment in zip(totals, alignments, strict=True):
+                        totals[view] += score_pair(alignment.links, gold[number])
             for report in reports:
                 report.add(window.sources, window.targets, found[0], first_line)
     if gold is None:
         return {}
-    for name, total in totals.items():
-        print(total.line() if len(totals) == 1 else f"{name}: {total.line()}", file=sys.stderr)
+    for view, total in totals.items():
+        print(total.line() if len(totals) == 1 else f"{view}: {total.line()}", file=sys.stderr)
     return totals
 
 
-def meet_files(*paths: Path | None) -> None:
-    """Meets a file that cannot be read before any work."""
+def check_readable(*paths: Path | None) -> None:
+    """Finds a file that cannot be read before any work."""
     for path in filter(None, paths):
         open_bytes(path).close()
 
 
-def gold_of(given: Given) -> tuple[Gold, ...] | None:
-    """The gold links of each pair of lines, checked against the sentences; None where there are none, or no given
-    targets."""
-    if given.gold is None or given.target is None:
+def gold_of(inputs: AlignmentInputs) -> tuple[Gold, ...] | None:
+    """Reads the gold links of each pair of lines and checks them against the sentences; None without gold links, or
+    without target sentences."""
+    if inputs.gold is None or inputs.target is None:
         return None
-    words = text_words if given.text else white_space_words
-    lengths = [(len(words(one)), len(words(other))) for one, other in pairs(given.source, given.target)]
-    return read_gold(given.gold, lengths, base=given.gold_base)
+    words = text_words if inputs.text else white_space_words
+    lengths = [(len(words(source)), len(words(target))) for source, target in pairs(inputs.source, inputs.target)]
+    return read_gold(inputs.gold, lengths, base=inputs.gold_base)
 
 
 class Window(NamedTuple):
     """Sentence pairs that are aligned together."""
 
     first: int
-    """How many pairs come before."""
+    """Number of the pairs before."""
     sources: list[str]
     targets: list[str]
 
@@ -178,14 +226,14 @@ def windows(
     description: str = "align",
     size: int | None = None,
 ) -> Generator[Window, None, None]:
-    """All pairs of lines, without ``target`` source lines and their translations by the model, which is not needed
-    else; ``size`` of them together, None: ``WINDOW_PAIRS``. Close it, so that its progress bar goes. Raises InputError
-    where there is none.
-    """
+    """Cuts all pairs of lines into windows of ``size`` pairs; None: ``WINDOW_PAIRS``. Without ``target`` the pairs are
+    source lines and their translations by the model, which is not needed otherwise. Close it, so that its progress bar
+    goes. Raises InputError where there is no pair."""
     first = 0
     with log.progress(description=description, unit="pair") as bar:
-        for window in _cut(pairs(source, target), size or WINDOW_PAIRS):
-            sources, targets = [each for each, _ in window], [other for _, other in window]
+        all_pairs = pairs(source, target)
+        while window := list(islice(all_pairs, size or WINDOW_PAIRS)):
+            sources, targets = map(list, zip(*window, strict=True))
             if target is None:
                 assert translator is not None
                 translations = [best for best, *_ in translator.translate_sentences(sources)]
@@ -200,7 +248,7 @@ def windows(
 
 
 def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
-    """The lines of both files; of one alone with blank others."""
+    """Reads the lines of both files; without ``target`` those of the source with blank targets."""
     if target is None:
         for line in read_lines(source):
             yield line, ""
@@ -212,56 +260,8 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
         yield one, other
 
 
-def _cut(pairs: Iterator[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
-    window: list[tuple[str, str]] = []
-    for pair in pairs:
-        window.append(pair)
-        if len(window) == size:
-            yield window
-            window = []
-    if window:
-        yield window
-
-
-def _pair_name(given: Given) -> str:
-    return " – ".join(path.name for path in (given.source, given.target) if path is not None)
-
-
-def _writer(
-    stack: ExitStack, written: Written, names: Sequence[str], facts: Sequence[str], gold: Sequence[Gold] | None
-) -> Callable[[Sequence[Alignment]], None]:
-    """What takes the alignments of each pair, one by each view, until ``stack`` is left."""
-    output, format_ = written.output, written.format
-    if format_ is None:
-        return lambda found: None
-    if format_ in _LINES:
-        stream = log.results() if output is None else stack.enter_context(text_file(output))
-        writer = _LINES[format_](stream, written.base)
-    else:
-        assert output is not None
-        if format_ == "html":
-            return stack.enter_context(ViewerWriter(output, names, facts=facts, gold=gold)).write
-        if format_ == "png" or format_ == "svg":
-            writer = PictureWriter(output, gold, format=format_)
-        else:
-            writer = NpzWriter(output)
-    stack.enter_context(writer)
-    return lambda found: writer.write(found[0])
-
-
-def _reports(stack: ExitStack, written: Written, nlls: Nlls | None, given: Given) -> list[CorpusReport]:
-    reports = []
-    if written.lexicon is not None:
-        reports.append(stack.enter_context(lexicon_report(written.lexicon)))
-    if written.suspects is not None:
-        assert nlls is not None
-        lines = pairs(given.source, given.target)
-        reports.append(stack.enter_context(suspects_report(written.suspects, nlls, lines)))
-    return reports
-
-
 def text_file(path: Path) -> TextIO:
-    """A file to write lines to."""
+    """Opens a file to write lines to."""
     try:
         return path.open("w", encoding="utf-8", newline="\n")
     except OSError as error:

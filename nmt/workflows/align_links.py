@@ -1,6 +1,6 @@
-"""Links that are there already, of any aligner: joined, written in another format, drawn and judged, without a model.
+"""Links from files, of any aligner: joined, written in another format, drawn and judged, without a model.
 
-It does what fast_align's `atools` does, but knows the sentences, so that a link outside of them is noticed.
+This is the work of fast_align's `atools`, but with the sentences, so that a link outside of them is noticed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from nmt.alignment.views import Side, View
 from nmt.core.errors import InputError
 from nmt.data.words import text_words, white_space_words
 from nmt.translator.views import OneWay, Views
-from nmt.workflows.align import Given, Window, Written, check_files, windows, write_alignments
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, Window, check_files, windows, write_alignments
 
 WINDOW_PAIRS = 20
-"""Read together. With 1000, Python's garbage collector takes a quarter of the time."""
+"""Pairs that are read together. With 1000, Python's garbage collector takes a quarter of the time."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LinkFile:
     base: int | None = None
     """The index of the first word; None: 0."""
     target_first: bool = False
-    """Whether it puts the target first, as a model of the other direction does."""
+    """Each link has the target first, as with a model of the other direction."""
 
 
 @dataclass(frozen=True)
@@ -47,48 +47,50 @@ class ReverseLinks:
 
 
 def align_links(
-    links: LinkFile, reverse: ReverseLinks | None, views: Sequence[View], given: Given, written: Written
+    links: LinkFile,
+    reverse: ReverseLinks | None,
+    views: Sequence[View],
+    inputs: AlignmentInputs,
+    outputs: AlignmentOutputs,
 ) -> Mapping[str, AlignmentScore]:
-    """Writes one alignment for each pair of lines and each of ``views``, of links that are there.
+    """Writes one alignment for each pair of lines and each of ``views``, of links from files.
 
     Raises InputError for what ``nmt.workflows.align.write_alignments`` raises it for, for a file that is not of these
-    sentences or holds links outside of them, and where matrices are to be joined of which a file has none.
+    sentences or holds links outside of them, and where matrices are to be joined but a file has none.
     """
-    assert given.target is not None
+    assert inputs.target is not None
     join = None if reverse is None else reverse.join
-    check_files(given, written, links.path, reverse.file.path if reverse else None)
+    check_files(inputs, outputs, links.path, reverse.file.path if reverse else None)
     needs_matrices = join is not None and not isinstance(join, JoinLinks)
-    readers: dict[Side, LinkReader] = {"forward": LinkReader(links, given, needs_matrices=needs_matrices)}
+    readers: dict[Side, LinkReader] = {"forward": LinkReader(links, inputs, needs_matrices=needs_matrices)}
     if reverse is not None:
-        readers["backward"] = LinkReader(reverse.file, given, needs_matrices=needs_matrices, backward=True)
+        readers["backward"] = LinkReader(reverse.file, inputs, needs_matrices=needs_matrices, backward=True)
+
+    def pairs_in_windows() -> Generator[Window, None, None]:
+        """Raises InputError for a file that goes on after the last pair."""
+        yield from windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS)
+        for reader in readers.values():
+            reader.end()
+
     return write_alignments(
-        Views(list(dict.fromkeys(views)), {side: OneWay(each) for side, each in readers.items()}, join),
-        given,
-        written,
-        pairs_in_windows=_to_the_end(
-            windows(None, given.source, given.target, size=WINDOW_PAIRS), list(readers.values())
-        ),
-        facts=[str(each.file.path) for each in readers.values()],
+        Views(list(dict.fromkeys(views)), {side: OneWay(reader) for side, reader in readers.items()}, join),
+        inputs,
+        outputs,
+        pairs_in_windows=pairs_in_windows(),
+        facts=[str(reader.file.path) for reader in readers.values()],
     )
 
 
-def _to_the_end(
-    pairs_in_windows: Generator[Window, None, None], readers: Sequence[LinkReader]
-) -> Generator[Window, None, None]:
-    """Raises InputError for a file that goes on after the last pair."""
-    yield from pairs_in_windows
-    for each in readers:
-        each.end()
-
-
 class LinkReader:
-    """The links of a file, as an `Aligner` of the given pairs; as a backward one it aligns target to source."""
+    """The links of a file, as an `Aligner` of the pairs that they are of; a backward one aligns target to source."""
 
-    def __init__(self, file: LinkFile, given: Given, *, needs_matrices: bool = False, backward: bool = False) -> None:
-        """Meets what is wrong with the file's beginning before another one is written."""
+    def __init__(
+        self, file: LinkFile, inputs: AlignmentInputs, *, needs_matrices: bool = False, backward: bool = False
+    ) -> None:
+        """Finds a fault of the file's beginning before another one is written."""
         self.file = file
-        self._source = given.source
-        self._words = text_words if given.text else white_space_words
+        self._source = inputs.source
+        self._words = text_words if inputs.text else white_space_words
         self._needs_matrices = needs_matrices
         self._backward = backward
         self._count = 0
@@ -97,18 +99,18 @@ class LinkReader:
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[Alignment]:
         if self._backward:
-            return [each.turned() for each in self._found(targets, sources)]
-        return self._found(sources, targets)
+            return [alignment.turned() for alignment in self._next(targets, sources)]
+        return self._next(sources, targets)
 
     def end(self) -> None:
-        """Raises InputError where the file goes on, though no pair is left."""
+        """Raises InputError where the file goes on after the last pair."""
         if self._count and next(self._records, None) is not None:
             self._refuse_count(self._source, self.file.path)
 
-    def _found(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
-        """Of the next pairs, source to target."""
+    def _next(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
+        """Reads the alignments of the next pairs, source to target."""
         records = list(islice(self._records, len(sources)))
-        alignments = [self._linked(*each) for each in zip(sources, targets, records, strict=False)]
+        alignments = [self._linked(*pair) for pair in zip(sources, targets, records, strict=False)]
         self._count += len(records)
         if len(records) < len(sources):
             self._refuse_count(self.file.path, self._source)
@@ -118,8 +120,8 @@ class LinkReader:
         raise InputError(f"{fewer} has {self._count} pairs, but {more} has more: they must go together one by one")
 
     def _linked(self, source: str, target: str, found: PairLinks) -> Alignment:
-        """The sentences with the links of a file, and its matrix. Where it has none: the score of each link, 1 where
-        there is none either, and 0 elsewhere."""
+        """Joins the sentences with the links of a file, and its matrix. A file without matrices gives the score of each
+        link, 1 without scores, and 0 elsewhere."""
         if self._needs_matrices and (found.alignment is None or found.alignment.level != "word"):
             raise InputError(
                 f"{found.place}: holds no matrix between words, as soft-mean and soft-product need; "

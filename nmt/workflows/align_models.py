@@ -1,30 +1,49 @@
-"""Alignments by models: by attention or gradients, of one or of both directions, by one view or several."""
+"""Alignments by models: by attention or gradients, of one or of both directions, by one view or several; the choice of
+heads, and the comparison of a model's methods (Jain & Wallace 2019, "Attention is not Explanation")."""
 
 from __future__ import annotations
 
+import json as json_format
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from itertools import combinations
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from nmt.alignment import Method
+from nmt.alignment.agreement import Agreement, agreement
+from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
-from nmt.alignment.error_rate import AlignmentScore
+from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.extras.inspect.corpus_reports import pair_nlls
 from nmt.training import metrics
 from nmt.translator.find_run import run_of, typed
 from nmt.translator.views import Views
-from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
-from nmt.workflows.choose_heads import Criterion, choose_heads
+from nmt.workflows.align import (
+    AlignmentInputs,
+    AlignmentOutputs,
+    check_files,
+    check_readable,
+    gold_of,
+    windows,
+    write_alignments,
+)
 
 if TYPE_CHECKING:
     from nmt.translator.aligner import Aligner
     from nmt.translator.translator import Loader, Translator
+
+Criterion: TypeAlias = Literal["entropy", "gold"]
+"""The least entropy of the weights, or the least error rate of the links."""
+
+ENTROPY_PAIRS = 200
+"""Number of the first pairs that heads are chosen on by entropy."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +55,24 @@ class Reverse:
 
 
 @dataclass(frozen=True)
-class Models:
+class AlignmentModels:
     """One model or two, and how they are run."""
 
     model: str | None
     """None: the run that trained last."""
     overrides: Sequence[str] = ()
-    """Of the configurations of both."""
+    """Changes of the configurations of both."""
     reverse: Reverse | None = None
     device: str = "auto"
     precision: str = "auto"
     choose_heads: Criterion | None = None
-    """How the heads of each are chosen that views without heads of their own go by; None: they are configured."""
+    """The criterion for the heads that views without heads of their own go by; None: the configured heads."""
+    level: Level = "word"
 
 
 @dataclass(frozen=True)
 class ByModel:
-    """The direction in which a model translates; heads that are looked at apart cost a passage through the model."""
+    """The direction in which a model translates. Each view of other heads costs a pass through the model."""
 
     aligner: Aligner
     level: Level = "word"
@@ -62,108 +82,242 @@ class ByModel:
         self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> Mapping[View, list[Alignment]]:
         found: dict[View, list[Alignment]] = {}
-        for heads in dict.fromkeys(each.heads for each in views):
-            asked = {each: cast(Method, each.method) for each in views if each.heads == heads}
+        for heads in dict.fromkeys(view.heads for view in views):
+            methods = {view: cast(Method, view.method) for view in views if view.heads == heads}
             aligner = self.aligner if heads is None else self.aligner.with_heads(heads)
             aligned = aligner.align(
-                list(asked.values()), sources, targets, level=self.level, first_line=first_line, text=self.text
+                list(methods.values()), sources, targets, level=self.level, first_line=first_line, text=self.text
             )
-            found |= {each: aligned[method] for each, method in asked.items()}
+            found |= {view: aligned[method] for view, method in methods.items()}
         return found
 
 
 def align(
-    models: Models, views: Sequence[View], given: Given, written: Written, load: Loader
+    models: AlignmentModels,
+    views: Sequence[View],
+    inputs: AlignmentInputs,
+    outputs: AlignmentOutputs,
+    load: Loader,
 ) -> Mapping[str, AlignmentScore]:
-    """Writes alignments of the given pairs, or of source lines and their translations by the model, by each of
+    """Writes alignments of the input pairs, or of source lines and their translations by the model, by each of
     ``views``; of two models only between words.
 
     Raises InputError for what ``write_alignments`` raises it for, and for methods and heads that a model does not have.
     """
-    check_files(given, written)
-    loaded = _loaded(models, load)
-    shown = expanded(views, loaded)
+    check_files(inputs, outputs)
+    translators = _loaded(models, load)
+    all_views = expanded(views, translators)
     if models.choose_heads is not None:
-        loaded = _choosing(loaded, models.choose_heads, given)
-    forward, backward = loaded["forward"], loaded.get("backward")
-
-    def nlls(sources: Sequence[str], targets: Sequence[str], first_line: int) -> list[float]:
-        return pair_nlls(forward, backward, sources, targets, first_line=first_line)
+        translators = _choosing(translators, models.choose_heads, inputs)
+    forward, backward = translators["forward"], translators.get("backward")
 
     totals = write_alignments(
         Views(
-            shown,
-            {side: ByModel(each.aligner, written.level, given.text) for side, each in loaded.items()},
+            all_views,
+            {side: ByModel(translator.aligner, models.level, inputs.text) for side, translator in translators.items()},
             None if models.reverse is None else models.reverse.join,
         ),
-        given,
-        written,
-        pairs_in_windows=windows(forward, given.source, given.target),
-        facts=[str(each.trained.checkpoint) for each in loaded.values()],
-        nlls=nlls,
+        inputs,
+        outputs,
+        pairs_in_windows=windows(forward, inputs.source, inputs.target),
+        facts=[str(translator.trained.checkpoint) for translator in translators.values()],
+        nlls=partial(pair_nlls, forward, backward),
     )
-    if written.output is not None and not totals:  # else the scores are the last word
+    if outputs.path is not None and not totals:  # else the scores are the last word
         checkpoint = forward.trained.checkpoint
-        log.info(f"alignments: {written.output}")
+        log.info(f"alignments: {outputs.path}")
         if (run_of(checkpoint) / metrics.FILE).exists():
             log.info(f"next: nmt report {typed(models.model, checkpoint)}")
     return totals
 
 
-def _loaded(models: Models, load: Loader) -> dict[Side, Translator]:
+def pair_nlls(
+    forward: Translator,
+    backward: Translator | None,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    first_line: int = 1,
+) -> list[float]:
+    """Computes the negative log-probability per token of each target given its source; with a model that translates the
+    other way, the mean of that and of the source given the target."""
+    scores = [forward.score(sources, targets, first_line=first_line)]
+    if backward is not None:
+        scores.append(backward.score(targets, sources, first_line=first_line))
+    means = [[-score.log_prob / len(score.tokens) for score in direction] for direction in scores]
+    return [sum(pair) / len(pair) for pair in zip(*means, strict=True)]
+
+
+def _loaded(models: AlignmentModels, load: Loader) -> dict[Side, Translator]:
     from nmt.translator.both_directions import BothDirections  # only now: torch takes a second to import
 
-    def loaded(model: str | None) -> Translator:
-        return load(model, device=models.device, precision=models.precision, overrides=models.overrides)
-
-    forward = loaded(models.model)
+    forward = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     if models.reverse is None:
         return {"forward": forward}
-    both = BothDirections(forward, loaded(models.reverse.model), models.reverse.join)  # refuses two of one run
+    backward = load(models.reverse.model, device=models.device, precision=models.precision, overrides=models.overrides)
+    both = BothDirections(forward, backward, models.reverse.join)  # refuses two of one run
     return {"forward": both.forward, "backward": both.backward}
 
 
-def _choosing(loaded: Mapping[Side, Translator], by: Criterion, given: Given) -> dict[Side, Translator]:
-    """The models with the heads that suit the first pairs best."""
-    all_gold = gold_of(given) if by == "gold" else None
-    with closing(windows(loaded["forward"], given.source, given.target, description="choose heads")) as first:
-        window = next(first)
+def _with_heads(model: Translator, heads: str) -> Translator:
+    return replace(model, aligner=model.aligner.with_heads(heads))
+
+
+# ------------------------------------------------------------------------------------------------- the choice of heads
+
+
+def _choosing(translators: Mapping[Side, Translator], by: Criterion, inputs: AlignmentInputs) -> dict[Side, Translator]:
+    """Gives each model the heads that suit the first pairs best."""
+    all_gold = gold_of(inputs) if by == "gold" else None
+    with closing(
+        windows(translators["forward"], inputs.source, inputs.target, description="choose heads")
+    ) as all_windows:
+        window = next(all_windows)
     gold = None if all_gold is None else all_gold[: len(window.sources)]
     pairs = {"forward": (window.sources, window.targets), "backward": (window.targets, window.sources)}
-    turned = None if gold is None else [each.turned() for each in gold]
+    turned = None if gold is None else [links.turned() for links in gold]
     return {
-        side: choose_heads(model, by, *pairs[side], gold if side == "forward" else turned, text=given.text)
-        for side, model in loaded.items()
+        side: choose_heads(model, by, *pairs[side], gold if side == "forward" else turned, text=inputs.text)
+        for side, model in translators.items()
     }
 
 
+def choose_heads(
+    model: Translator,
+    by: Criterion,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    gold: Sequence[Gold] | None,
+    *,
+    text: bool,
+) -> Translator:
+    """Gives the model the heads that are best on some pairs, and logs them. Raises InputError for a model without
+    attention, and for sentences that cannot be aligned."""
+    model.aligner.check_method("attention")
+    if by == "entropy":
+        sources, targets, gold = sources[:ENTROPY_PAIRS], targets[:ENTROPY_PAIRS], None
+    found: list[tuple[float, str]] = []
+    for pattern in candidates(model.trained.model.decoder.head_names):
+        aligned = _with_heads(model, pattern).align(sources, targets, level="subword", text=text)
+        if gold is None:
+            sums = [uncertainty(pair.weights_TS) for pair in aligned if pair.source_words and pair.target_words]
+            found.append((sum(total for total, _ in sums) / max(sum(count for _, count in sums), 1), pattern))
+        else:
+            scores = (score_pair(pair.links, pair_gold) for pair, pair_gold in zip(aligned, gold, strict=True))
+            found.append((sum(scores, AlignmentScore()).aer, pattern))
+    (value, best), all_heads = min(found, key=itemgetter(0)), found[0][0]
+    criterion = "uncertainty" if gold is None else "AER"
+    log.info(
+        f"heads: {best} of {model.trained.checkpoint}, {criterion} {100 * value:.1f} % on {len(sources):,} pairs "
+        f"(all heads {100 * all_heads:.1f} %)"
+    )
+    return _with_heads(model, best)
+
+
 def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[View]:
-    """The views, each once, with one for each head where that is asked for. Raises InputError for a method or heads
+    """Lists the views, each once; in place of a view of each head one for each. Raises InputError for a method or heads
     that a model does not have."""
     found: dict[View, None] = {}
-    for each in views:
-        asked = [model for side, model in models.items() if each.side in (None, side)]
-        for model in asked:
-            model.aligner.check_method(cast(Method, each.method))
-        heads = [] if each.heads is None else [_heads(each, model) for model in asked]
-        if each.each:
+    for view in views:
+        viewed = [model for side, model in models.items() if view.side in (None, side)]
+        for model in viewed:
+            model.aligner.check_method(cast(Method, view.method))
+        heads = [] if view.heads is None else [_heads(view, model) for model in viewed]
+        if view.each:
             common = [head for head in heads[0] if all(head in names for names in heads)]
             if not common:
                 raise InputError(
-                    f"--view {each.name}: the two models have no such head in common; ask for those of one, "
-                    f"forward:{each.name} or backward:{each.name}"
+                    f"--view {view.name}: the two models have no such head in common; ask for those of one, "
+                    f"forward:{view.name} or backward:{view.name}"
                 )
-            found |= dict.fromkeys(replace(each, heads=head, each=False) for head in common)
+            found |= dict.fromkeys(replace(view, heads=head, each=False) for head in common)
         else:
-            found[each] = None
+            found[view] = None
     return list(found)
 
 
-def _heads(asked: View, model: Translator) -> list[str]:
+def _heads(view: View, model: Translator) -> list[str]:
+    """Finds the heads of a model that fit a view's pattern."""
     names = model.trained.model.decoder.head_names
-    assert asked.heads is not None
-    found = [name for name in names if fnmatchcase(name, asked.heads)]
+    assert view.heads is not None
+    found = [name for name in names if fnmatchcase(name, view.heads)]
     if not found:
-        known = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
-        raise InputError(f"--view {asked.name}: fits no head of {model.trained.checkpoint}; it has {known}")
+        heads = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
+        raise InputError(f"--view {view.name}: fits no head of {model.trained.checkpoint}; it has {heads}")
     return found
+
+
+# ---------------------------------------------------------------------------------------------- comparison of methods
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The agreement of several methods on the same sentence pairs."""
+
+    sentences: int
+    methods: tuple[Method, ...]
+    scores: Mapping[Method, AlignmentScore] | None
+    """The scores of each method's links; None without gold links."""
+    agreements: Mapping[tuple[Method, Method], Agreement]
+    """The agreement of each two methods' soft alignments between words."""
+
+    def lines(self) -> list[str]:
+        """Formats one table or two for people; error rates in per cent."""
+        width = max(len(f"{one} - {other}") for one, other in self.agreements)
+        lines = []
+        if self.scores is not None:
+            lines.append(f"{'links':{width}}    AER  precision  recall  F1 (sure)  number")
+            for method, score in self.scores.items():
+                rates = f"{100 * score.aer:5.1f}  {100 * score.precision:9.1f}  {100 * score.recall:6.1f}"
+                lines.append(f"{method:{width}}  {rates}  {100 * score.f1:9.1f}  {score.predicted:6}")
+            lines.append("")
+        lines.append(f"{'rank correlation':{width}}  Spearman  Kendall  target words")
+        for (one, other), each in self.agreements.items():
+            figures = f"{_figure(each.spearman):>8}  {_figure(each.kendall):>7}  {each.rows:12}"
+            lines.append(f"{f'{one} - {other}':{width}}  {figures}")
+        return lines
+
+    def tree(self) -> dict[str, Any]:
+        """Makes a tree for JSON, not rounded, with stable keys; null for an unknown figure."""
+        return {
+            "sentences": self.sentences,
+            "methods": {method: self.scores and self.scores[method].as_dict() for method in self.methods},
+            "agreement": [
+                {"methods": list(pair), "spearman": each.spearman, "kendall": each.kendall, "target_words": each.rows}
+                for pair, each in self.agreements.items()
+            ],
+        }
+
+
+def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
+    """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
+    one model admits. Prints how far the methods' soft alignments agree and, with gold links, the error rates of theirs.
+
+    Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
+    """
+    check_readable(inputs.source, inputs.target, inputs.gold)
+    translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
+    gold = gold_of(inputs)
+    methods = translator.aligner.methods
+    scores = dict.fromkeys(methods, AlignmentScore())
+    agreements = dict.fromkeys(combinations(methods, 2), Agreement())
+    sentences = 0
+    with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
+        for window in all_windows:
+            found = translator.aligner.align(
+                methods, window.sources, window.targets, first_line=window.first + 1, text=inputs.text
+            )
+            sentences += len(window.sources)
+            if gold is not None:
+                for method in methods:
+                    for number, alignment in enumerate(found[method], window.first):
+                        scores[method] += score_pair(alignment.links, gold[number])
+            for one, other in agreements:
+                for alignment, another in zip(found[one], found[other], strict=True):
+                    agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
+    comparison = Comparison(sentences, methods, None if gold is None else scores, agreements)
+    print(json_format.dumps(comparison.tree(), indent=1) if json else "\n".join(comparison.lines()))
+    return comparison
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -18,19 +18,19 @@ from nmt.training.metrics import read
 from nmt.translator.find_run import find, is_checkpoint, run_of
 
 Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu"]
-"""What a validation measures."""
+"""The measures of a validation."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which checkpoints of a run: all that are there, unless one of the two says how many."""
+    """The checkpoints of a run to average: all of them, unless ``last`` or ``best`` is a number."""
 
     last: int | None = None
-    """The newest ones."""
+    """Number of the newest ones."""
     best: int | None = None
-    """Those that were validated best."""
+    """Number of those with the best validation."""
     metric: Metric | None = None
-    """What ``best`` goes by; None: the run's ``training.validation.metric``."""
+    """The measure for ``best``; None: the run's ``training.validation.metric``."""
 
 
 def average(
@@ -49,13 +49,14 @@ def average(
     found = [find(model, overrides) for model in models or (None,)]
     if len(found) == 1 and not is_checkpoint(found[0]):
         run = found[0]
-        members = _selected(run, selection or Selection(), overrides)
+        members = _of_run(run, selection or Selection(), overrides)
     else:
         if selection is not None and selection != Selection():
             raise InputError("--last and --best choose among the checkpoints of a run; name one run directory")
-        members = _named(found)
+        members = _by_name(found)
         run = run_of(members[0])
-    members = _in_order(members)
+    # by rising update, so that the sum does not depend on the order of their names
+    members = sorted(members, key=lambda member: (_update(member), member))
     _refuse_strangers(members, overrides)
     names = [_name(member, run) for member in members]
     folder = folders.average(run, names)
@@ -73,8 +74,8 @@ def average(
     return run / "averaged"
 
 
-def _selected(run: Path, selection: Selection, overrides: Sequence[str]) -> list[Path]:
-    """Checkpoints of a run."""
+def _of_run(run: Path, selection: Selection, overrides: Sequence[str]) -> list[Path]:
+    """Selects checkpoints of a run."""
     experiment = experiments.load(run / experiments.FILE, overrides)
     found, of_these = folders.steps(run), "checkpoints"
     if selection.best is not None:
@@ -84,18 +85,18 @@ def _selected(run: Path, selection: Selection, overrides: Sequence[str]) -> list
         quality = {folders.step(run, update): sign * value for update, value in values.items() if value is not None}
         found = sorted((folder for folder in found if folder in quality), key=quality.__getitem__)
         of_these = f"checkpoints with a validation's {metric}"
-    wanted, option = selection.last or selection.best, "--last" if selection.best is None else "--best"
-    if wanted is not None and wanted > len(found):
+    number, option = selection.last or selection.best, "--last" if selection.best is None else "--best"
+    if number is not None and number > len(found):
         raise InputError(
-            f"{run}: holds {len(found)} {of_these}, fewer than {option} {wanted}; training.keep says how many stay"
+            f"{run}: holds {len(found)} {of_these}, fewer than {option} {number}; training.keep says how many stay"
         )
     if len(found) < 2:
         raise InputError(f"{run}: holds {len(found)} {of_these}, and an average needs two or more")
-    return found if wanted is None else found[-wanted:]
+    return found if number is None else found[-number:]
 
 
-def _named(found: Sequence[Path]) -> list[Path]:
-    """Checkpoints given by name, links followed."""
+def _by_name(found: Sequence[Path]) -> list[Path]:
+    """Checks the named checkpoints, and follows links."""
     if len(found) == 1:
         raise InputError(f"{found[0]}: is one checkpoint, and an average needs two or more; or name its run directory")
     for path in found:
@@ -106,11 +107,6 @@ def _named(found: Sequence[Path]) -> list[Path]:
         if members.count(member) > 1:
             raise InputError(f"{path}: is named twice")
     return members
-
-
-def _in_order(members: Sequence[Path]) -> list[Path]:
-    """By rising update, so that the sum does not depend on the order in which they were named."""
-    return sorted(members, key=lambda member: (_update(member), member))
 
 
 def _update(member: Path) -> int:

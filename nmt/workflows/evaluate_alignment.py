@@ -28,14 +28,14 @@ _NAMES = {"aer": "AER", "precision": "precision", "recall": "recall", "f1": "F1 
 
 @dataclass(frozen=True)
 class AlignmentEvaluation:
-    """What a file of alignments is worth."""
+    """The scores of a file of alignments."""
 
     score: AlignmentScore
     estimates: Mapping[str, Estimate]
-    """Of `aer`, `precision`, `recall` and `f1`: fractions, with 95 % intervals."""
+    """By `aer`, `precision`, `recall` and `f1`: fractions, with 95 % intervals."""
 
     def lines(self) -> list[str]:
-        """A table for people, in per cent."""
+        """Formats a table for people, in per cent."""
         rows = [("", "rate", "95% interval")]
         for key, each in self.estimates.items():
             rows.append((_NAMES[key], f"{100 * each.value:.1f}", f"{100 * each.low:.1f} to {100 * each.high:.1f}"))
@@ -43,33 +43,35 @@ class AlignmentEvaluation:
         return [*lines, f"{self.score.sentences} sentences, {self.score.predicted} links, {self.score.sure} sure"]
 
     def tree(self) -> dict[str, Any]:
-        """For JSON, not rounded, with stable keys: each rate with its `value`, `low` and `high`, and the counts."""
+        """Makes a tree for JSON, not rounded, with stable keys: the counts, and each rate's `value`, `low` and
+        `high`."""
         return self.score.as_dict() | {key: asdict(each) for key, each in self.estimates.items()}
 
 
 def evaluate_alignment(
     hypothesis: Path, gold: Path, *, gold_base: int, json: bool, base: int | None = None
 ) -> AlignmentEvaluation:
-    """Prints how good the links of a file are, whatever its format; ``base`` as in ``read_links``. Possible links count
-    as the others.
+    """Prints the scores of the links of a file in any format; ``base`` as in ``read_links``. Possible links count as
+    the others.
 
-    Raises InputError for files that cannot be read, hold what is no link, or do not have equally many lines, or none.
-    """
-    predicted = [each.links for each in read_links(hypothesis, base=base)]
-    wanted = read_gold(gold, base=gold_base)
-    if len(predicted) != len(wanted):
+    Raises InputError for files that cannot be read, hold invalid links, are empty or differ in their number of
+    lines."""
+    predicted = [record.links for record in read_links(hypothesis, base=base)]
+    golds = read_gold(gold, base=gold_base)
+    if len(predicted) != len(golds):
         raise InputError(
-            f"{hypothesis} has {len(predicted)} lines, but {gold} has {len(wanted)}: they must go together line by line"
+            f"{hypothesis} has {len(predicted)} lines, but {gold} has {len(golds)}: they must go together line by line"
         )
     if not predicted:
         raise InputError(f"{hypothesis}: holds no line to score")
-    found = evaluation([score_pair(links, each) for links, each in zip(predicted, wanted, strict=True)])
-    print(json_format.dumps(found.tree(), indent=1) if json else "\n".join(found.lines()))
-    return found
+    result = evaluation([score_pair(*pair) for pair in zip(predicted, golds, strict=True)])
+    print(json_format.dumps(result.tree(), indent=1) if json else "\n".join(result.lines()))
+    return result
 
 
 def evaluation(pairs: Sequence[AlignmentScore], *, resamples: int = RESAMPLES, seed: int = SEED) -> AlignmentEvaluation:
-    """The rates over all of at least one sentence pair, and their percentile intervals over resamples of the pairs."""
+    """Computes the rates over at least one sentence pair, and their percentile intervals over resamples of the
+    pairs."""
     sums_RK = resampled_sums(np.array([astuple(each) for each in pairs], np.float64), resamples=resamples, seed=seed)
     scores = [AlignmentScore(*map(int, sum_K)) for sum_K in sums_RK.tolist()]
     total = sum(pairs, AlignmentScore())

@@ -1,7 +1,8 @@
-"""What a run or a checkpoint is, from its files alone: no weights are loaded, and PyTorch is not needed."""
+"""A description of a run or a checkpoint, from its files only: no weights are loaded, and PyTorch is not needed."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -14,6 +15,7 @@ import safetensors
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
+from nmt.core.terminal_width import printable
 from nmt.experiment import Experiment
 from nmt.models.parts import count
 from nmt.training import folders
@@ -21,7 +23,16 @@ from nmt.training import metrics as metrics_files
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
 
 LINKS = ("best", "latest", "averaged")
-"""Of a run, to checkpoints."""
+"""The links of a run to its checkpoints."""
+
+BAR = 20
+"""Characters that stand for all parameters of a model."""
+
+_MADE_BY = {
+    ALIGNER: "of nmt aligner",
+    LAYER: "of nmt aligner, for --method trained",
+    SHORTLIST: "for nmt translate --shortlist",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Vocabulary:
     """The subwords of both sides, the special ones among them."""
 
     kind: str | None
-    """How they are cut; None where they were taken from ``given``."""
+    """The kind of segmentation; None where the subwords were taken from ``given``."""
     given: str | None
     joint: bool
     source: int
@@ -47,11 +58,11 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What the model is trained on. Counts are those of nmt prepare; None where its report is gone."""
+    """The training corpus. Counts are those of nmt prepare; None where its report is gone."""
 
     files: tuple[str, ...]
     languages: tuple[str, str] | None
-    """As the names of files end; None where they tell none."""
+    """The endings of the files' names; None where these are no languages."""
     pairs: int | None
     kept: int | None
     valid: int | None
@@ -59,7 +70,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Training:
-    """How far a checkpoint was trained; None where it does not tell, as an average of others."""
+    """The training of a checkpoint so far; None where unknown, as for an average of others."""
 
     updates: int
     epoch: int | None
@@ -67,12 +78,12 @@ class Training:
     seconds: float | None
     precision: str | None
     written: str
-    """When, by the file's time: ISO 8601, UTC."""
+    """The file's time: ISO 8601, UTC."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint of the run, and what its validation has shown."""
+    """A checkpoint of the run, and the figures of its validation."""
 
     name: str
     update: int
@@ -90,37 +101,37 @@ class Exported:
 
 @dataclass(frozen=True)
 class Info:
-    """All that there is to say of a run, and of the checkpoint of it that is used."""
+    """The facts about a run, and about the checkpoint of it that is used."""
 
     run: str
     checkpoint: str
-    """The folder, by the name that was asked for."""
+    """The folder, by the user's name for it."""
     name: str
-    """What that is called itself."""
+    """The name of the folder itself, where ``checkpoint`` is a link."""
     corpus: Corpus
     vocabulary: Vocabulary
     parts: tuple[Part, ...]
     parameters: int
     format: str
-    """Of the weights, as safetensors calls it."""
+    """The number format of the weights, as safetensors calls it."""
     bytes: int
-    """Of the file of weights."""
+    """The size of the file of weights."""
     training: Training
     metric: str
-    """What decides which checkpoint is best."""
+    """The metric that chooses the best checkpoint."""
     best: Checkpoint | None
-    """The one that ``best`` leads to; None where nothing was validated."""
+    """The checkpoint that ``best`` leads to; None where nothing was validated."""
     checkpoints: tuple[Checkpoint, ...]
     """Oldest first, averages last."""
     files: tuple[str, ...]
-    """What further commands have left in the run."""
+    """Files that further commands have left in the run."""
     exported: tuple[Exported, ...]
     model: dict[str, Any]
     """The model section of the configuration."""
 
 
 def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
-    """What a run or a checkpoint of it is. Raises InputError for what is missing or damaged."""
+    """Describes a run or a checkpoint of it. Raises InputError for what is missing or damaged."""
     named = find(model, overrides)
     folder = find_checkpoint(named, overrides)
     run = run_of(folder) if is_checkpoint(named) else named
@@ -141,7 +152,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         bytes=(folder / folders.MODEL).stat().st_size,
         training=_training(folder),
         metric=experiment.training.validation.metric,
-        best=next((each for each in found if "best" in each.links), None),
+        best=next((checkpoint for checkpoint in found if "best" in checkpoint.links), None),
         checkpoints=found,
         files=tuple(name for name in (ALIGNER, LAYER, SHORTLIST) if (run / name).exists()),
         exported=_exported(run),
@@ -150,7 +161,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
 
 
 def _header(path: Path) -> tuple[dict[str, tuple[int, ...]], str]:
-    """The shapes of the tensors in a file, and the format of its numbers."""
+    """Reads the shapes of the tensors in a file, and the format of its numbers."""
     try:
         refuse_special(path)
         with safetensors.safe_open(path, framework="np") as file:
@@ -163,7 +174,7 @@ def _header(path: Path) -> tuple[dict[str, tuple[int, ...]], str]:
 
 
 def _vocabulary(experiment: Experiment, shapes: dict[str, tuple[int, ...]], path: Path) -> Vocabulary:
-    """Its sizes are those of the embedding that the encoder has, and of the output layer."""
+    """Takes the sizes from the encoder's embedding, and from the output layer."""
     subwords = experiment.data.subwords
     try:
         source, target = shapes["encoder.embedding.table.weight"][0], shapes["output.bias_V"][0]
@@ -175,24 +186,20 @@ def _vocabulary(experiment: Experiment, shapes: dict[str, tuple[int, ...]], path
 
 
 def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
-    """A part of the model in words."""
+    """Describes a part of the model in words."""
     model = experiment.model
     sizes = {vocabulary.source, vocabulary.target}
     rows = f"{vocabulary.source:,}" if len(sizes) == 1 else f"{vocabulary.source:,} and {vocabulary.target:,}"
     shared = {"none": "", "output": ", the target's is the output layer too", "all": ", one for source, target, output"}
-    weights = model.attention.weights.kind
+    weights, heads = model.attention.weights.kind, len(model.head_names)
     words = {
         "embedding": f"{rows} x {model.embedding.size}{shared[model.embedding.tie]}",
         "encoder": model.encoder.words,
-        "attention": f"{model.attention.score.kind}, {weights}" + _heads(len(model.head_names)),
+        "attention": f"{model.attention.score.kind}, {weights}" + (f", {heads} heads" if heads > 1 else ""),
         "decoder": model.decoder.words,
         "output": f"{model.readout_size} to {vocabulary.target:,}",
     }
     return words.get(part, "")
-
-
-def _heads(heads: int) -> str:
-    return f", {heads} heads" if heads > 1 else ""
 
 
 def _corpus(experiment: Experiment, run: Path) -> Corpus:
@@ -248,7 +255,7 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
 
 
 def _update(folder: Path) -> int:
-    """The update in a checkpoint's name: its own, or the newest of those that are averaged."""
+    """Reads the update in a checkpoint's name: its own, or the newest one of an average."""
     number = folder.resolve().name.split("-")[1:2]
     return int(number[0]) if number and number[0].isdecimal() else 0
 
@@ -267,3 +274,132 @@ def _exported(run: Path) -> tuple[Exported, ...]:
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{about}: damaged; delete its folder, and export again with: nmt export {run}") from None
     return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------- as text for a terminal
+
+
+def text(info: Info) -> str:
+    """Formats a page: the run, the parts of the model, its training, the files, and the commands to go on with."""
+    sections = [
+        _head_lines(info),
+        _model_lines(info),
+        _fact_lines(info),
+        _checkpoint_lines(info),
+        _file_lines(info),
+        _command_lines(info),
+    ]
+    return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
+
+
+def _head_lines(info: Info) -> list[str]:
+    languages = f", {' to '.join(info.corpus.languages)}" if info.corpus.languages else ""
+    named = info.checkpoint.rpartition("/")[2]
+    own = "" if named == info.name else f" ({named})"
+    return [f"{info.run}{languages}: checkpoint {info.name}{own}"]
+
+
+def _model_lines(info: Info) -> list[str]:
+    """Lists the parts in the order of a sentence's way through them, each with its share of the parameters."""
+    names = ["source", *(part.name for part in info.parts), "target"]
+    rows = [
+        (
+            part.name,
+            part.what,
+            f"{part.parameters:,}",
+            f"{part.parameters / info.parameters:.0%}",
+            "█" * max(1, round(BAR * part.parameters / info.parameters)),
+        )
+        for part in info.parts
+    ]
+    rows.append(("together", f"{info.format}, {info.bytes / 2**20:.1f} MiB", f"{info.parameters:,}", "", ""))
+    return [f"model  {' → '.join(names)}", *_table(rows, right=(2, 3))]
+
+
+def _fact_lines(info: Info) -> list[str]:
+    corpus, vocabulary, training = info.corpus, info.vocabulary, info.training
+    of = f" of {corpus.pairs:,}" if corpus.pairs != corpus.kept else ""
+    pairs = "" if corpus.kept is None else f"{corpus.kept:,}{of} pairs: "
+    valid = "" if corpus.valid is None else f"; valid {corpus.valid:,}"
+    joint = "joint" if vocabulary.joint else f"and {vocabulary.target:,} of the target"
+    trained = [
+        f"{training.updates:,} updates",
+        "" if training.epoch is None else f"in epoch {training.epoch}",
+        "" if training.target_tokens is None else f"{training.target_tokens:,} target tokens",
+        "" if training.seconds is None else _duration(training.seconds),
+        training.precision or "",
+        f"written {datetime.fromisoformat(training.written).astimezone():%Y-%m-%d %H:%M}",
+    ]
+    rows = [
+        ("corpus", f"{pairs}{', '.join(corpus.files)}{valid}"),
+        ("subwords", f"{vocabulary.source:,} {vocabulary.kind or f'of {vocabulary.given}'}, {joint}"),
+        ("training", ", ".join(filter(None, trained))),
+    ]
+    if info.best is not None and info.best.figures:
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in info.best.figures.items())
+        rows.append(("best", f"{shown} ({info.best.name}, by {info.metric})"))
+    return [f"{label:<9}{words}" for label, words in rows]
+
+
+def _checkpoint_lines(info: Info) -> list[str]:
+    if not info.checkpoints:
+        return []
+    names = list(dict.fromkeys(name for each in info.checkpoints for name in each.figures))
+    head = ("checkpoints", *names, "")
+    return _table([head, *(_row(each, names) for each in info.checkpoints)], right=range(1, len(names) + 1), indent="")
+
+
+def _row(checkpoint: Checkpoint, names: Sequence[str]) -> tuple[str, ...]:
+    shown = (f"{checkpoint.figures[name]:.2f}" if name in checkpoint.figures else "-" for name in names)
+    return (checkpoint.name, *shown, ", ".join(checkpoint.links))
+
+
+def _file_lines(info: Info) -> list[str]:
+    rows = [(name, _MADE_BY[name]) for name in info.files]
+    for each in info.exported:
+        of = "" if each.checkpoint == info.name else f", of {each.checkpoint}"
+        use = "for nmt translate --engine ctranslate2" if each.format == "ctranslate2" else "of nmt export"
+        rows.append((f"exported/{each.format}", f"{use}{of}"))
+    return ["files", *_table(rows)] if rows else []
+
+
+def _command_lines(info: Info) -> list[str]:
+    model = shlex.quote(info.run if info.name in _used(info) else info.checkpoint)
+    run = shlex.quote(info.run)
+    align = f"nmt align {model} --source FILE --target FILE"
+    rows = [
+        ("translate", f"nmt translate {model} < FILE"),
+        ("measure", f"nmt evaluate {model} --source FILE --reference FILE"),
+        ("align", f"{align} --method trained" if LAYER in info.files and ALIGNER in info.files else align),
+        ("train on", f"nmt train {shlex.quote(f'{info.run}/config.yaml')}"),
+        ("explain", f"nmt config {run} --explain KEY"),
+    ]
+    if not (LAYER in info.files and ALIGNER in info.files):
+        rows.insert(3, ("align better", f"nmt aligner {model}"))
+    return ["go on with", *_table(rows)]
+
+
+def _used(info: Info) -> tuple[str, ...]:
+    """Finds the checkpoint that the run directory stands for."""
+    for link in ("best", "latest"):
+        for each in info.checkpoints:
+            if link in each.links:
+                return (each.name,)
+    return (info.checkpoints[-1].name,) if info.checkpoints else ()
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
+    """Aligns rows in columns; ``right`` are those of numbers."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        indent
+        + "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

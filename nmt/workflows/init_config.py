@@ -1,12 +1,21 @@
-"""A configuration for a user's own files, and what is held out of them to measure by."""
+"""A configuration for a user's own files, and the pairs that are held out of them for validation and test.
+
+Its sizes suit the corpus and the machine, each with its reason. The smallest two are of the models that README.md and
+docs/results.md measure; the others follow Vaswani et al. 2017, table 3 (base), on CUDA, and on a CPU what trains there
+in a day or so.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
 from nmt.config.structure import parse_document, validate
+from nmt.config.yaml_source import write
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
@@ -14,15 +23,14 @@ from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
-from nmt.workflows.first_config import config_text, size_for
 
 MOST_HELD_OUT = 1000
-"""Pairs of a part where the user names no number; of a small corpus a twentieth."""
+"""Pairs of a part without a number of the user's; a twentieth of a small corpus."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What the user has, and how many pairs they want of what they have not; None: as many as suit the corpus."""
+    """The user's corpora, and the numbers of pairs to hold out for the others; None: as many as suit the corpus."""
 
     train: CorpusConfig
     valid: CorpusConfig | None
@@ -31,27 +39,28 @@ class Parts:
     test_pairs: int | None = None
 
     @property
-    def given(self) -> dict[str, CorpusConfig]:
+    def corpora(self) -> dict[str, CorpusConfig]:
         """The parts that are files of the user's."""
-        return {name: each for name, each in (("valid", self.valid), ("test", self.test)) if each is not None}
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: corpus for name, corpus in parts.items() if corpus is not None}
 
     @property
-    def wanted(self) -> dict[str, int | None]:
+    def held_out(self) -> dict[str, int | None]:
         """The parts to hold out of the training pairs."""
         both = (("valid", self.valid, self.valid_pairs), ("test", self.test, self.test_pairs))
-        return {name: count for name, given, count in both if given is None and count != 0}
+        return {name: count for name, corpus, count in both if corpus is None and count != 0}
 
 
-def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
+def init_config(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     """Writes a configuration for a corpus, ``NAME.yaml``, and where parts are to be held out, all parts to
     ``data/NAME``. Returns the configuration. Raises InputError for files that are no corpus, and for what would be
     overwritten."""
     path, run, folder = _places(name)
-    most = sum(MOST_HELD_OUT if count is None else count for count in parts.wanted.values())
-    found = survey(parts.train, most=most, seed=seed, known=parts.given.values())
-    corpora: dict[str, CorpusConfig] = {"train": parts.train, **parts.given}
-    held = Held(found.pairs, {}, 0)
-    if parts.wanted:
+    most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
+    others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
+    found = survey(parts.train, most=most, seed=seed, known=others)
+    corpora, held = parts.corpora, Held(found.pairs, {}, 0)
+    if parts.held_out:
         held, written = _hold_out(parts, found, folder, seed)
         corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
@@ -61,16 +70,25 @@ def begin(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     validate(Experiment, parse_document(text, str(path)))
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-    _tell(path, folder, found.pairs, held, cuda=cuda)
+    rows = [("corpus", f"{found.pairs:,} pairs")]
+    if held.held_out:
+        uses = {"valid": "validate", "test": "test"}
+        split = ", ".join(f"{count:,} to {uses[part]}" for part, count in held.held_out.items())
+        repeats = f"; {held.repeats:,} repeats of these left out" if held.repeats else ""
+        rows.append(("split", f"{held.train:,} pairs to train on, {split}{repeats}: {folder}"))
+    size = size_for(held.train, cuda=cuda)
+    rows.append(("model", f"{size.name}, for {held.train:,} pairs on {'CUDA' if cuda else 'a CPU'}"))
+    rows += [("wrote", str(path)), ("next", f"nmt train {shlex.quote(str(path))}")]
+    log.info("\n".join(f"{label:<8}{text}" for label, text in rows))
     return path
 
 
 def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Held, dict[str, CorpusConfig]]:
-    """Writes the training pairs and what is held out of them to a new folder; returns what became of the pairs, and the
-    parts."""
+    """Writes the training pairs and those held out of them to a new folder; returns their numbers, and the parts."""
     if folder.exists():
         raise InputError(f"{folder}: is there already; give another NAME, or delete it")
-    counts = _counts(parts, found.pairs)
+    usual = max(1, min(MOST_HELD_OUT, found.pairs // 20))
+    counts = {part: usual if count is None else count for part, count in parts.held_out.items()}
     if sum(counts.values()) + (not found.others) > len(found.candidates):
         raise InputError(
             f"{parts.train.name}: too few different pairs ({len(found.candidates)}) to hold out "
@@ -85,11 +103,15 @@ def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Hel
     with locked(folder), made_whole(folder) as partial:
         inside = {part: tuple(partial / path.name for path in paths) for part, paths in files.items()}
         held = write_parts(parts.train, inside, hashes, seed=seed)
-    return held, {part: _corpus(paths) for part, paths in files.items()}
+    corpora = {
+        part: CorpusConfig(pairs=paths[0]) if len(paths) == 1 else CorpusConfig(source=paths[0], target=paths[1])
+        for part, paths in files.items()
+    }
+    return held, corpora
 
 
 def _places(name: str) -> tuple[Path, Path, Path]:
-    """The configuration, the run and the folder of the parts. Raises InputError where the first two are there."""
+    """Names the configuration, the run and the folder of the parts. Raises InputError where the first two exist."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem
     if stem[:1] in (" ", ".") or not stem.isprintable():
@@ -104,39 +126,177 @@ def _places(name: str) -> tuple[Path, Path, Path]:
     return path, run, Path("data") / stem
 
 
-def _counts(parts: Parts, pairs: int) -> dict[str, int]:
-    usual = max(1, min(MOST_HELD_OUT, pairs // 20))
-    return {part: usual if count is None else count for part, count in parts.wanted.items()}
-
-
 def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
-    """Where a part is written to, with the endings that the files of the corpus have."""
+    """Names the files of a part, with the endings of the corpus's own files."""
     if corpus.pairs is not None:
         return (folder / f"{part}.tsv",)
     ends = []
     for file in corpus.files:
-        suffixes = [each for each in file.suffixes if each not in (".gz", ".xz", ".txt")]
+        suffixes = [suffix for suffix in file.suffixes if suffix not in (".gz", ".xz", ".txt")]
         ends.append(suffixes[-1] if suffixes else "")
     if "" in ends or ends[0] == ends[1]:
         ends = [".source", ".target"]
     return tuple(folder / f"{part}{end}" for end in ends)
 
 
-def _corpus(files: tuple[Path, ...]) -> CorpusConfig:
-    return CorpusConfig(pairs=files[0]) if len(files) == 1 else CorpusConfig(source=files[0], target=files[1])
+# -------------------------------------------------------------------------------------- the model and the configuration
+
+SMALL, BASE = 5_000, 100_000
+"""The least pairs of a small corpus, and of a larger one."""
 
 
-def _tell(path: Path, folder: Path, pairs: int, held: Held, *, cuda: bool) -> None:
-    rows = [("corpus", f"{pairs:,} pairs")]
-    if held.held_out:
-        parts = ", ".join(f"{count:,} to {_use(part)}" for part, count in held.held_out.items())
-        repeats = f"; {held.repeats:,} repeats of these left out" if held.repeats else ""
-        rows.append(("split", f"{held.train:,} pairs to train on, {parts}{repeats}: {folder}"))
-    size = size_for(held.train, cuda=cuda)
-    rows.append(("model", f"{size.name}, for {held.train:,} pairs on {'CUDA' if cuda else 'a CPU'}"))
-    rows += [("wrote", str(path)), ("next", f"nmt train {shlex.quote(str(path))}")]
-    log.info("\n".join(f"{label:<8}{text}" for label, text in rows))
+@dataclass(frozen=True)
+class Size:
+    """A model and how it is trained."""
+
+    name: str
+    reason: str
+    """Comment lines."""
+    model: str
+    """The lines of the section."""
+    subwords: int
+    batch_tokens: int
+    learning_rate: float
+    epochs: float
 
 
-def _use(part: str) -> str:
-    return {"valid": "validate", "test": "test"}[part]
+TINY = Size(
+    name="tiny, recurrent",
+    reason="""\
+# So few pairs teach a recurrent model more than a Transformer, which has to learn from them alone what order is;
+# from some 5,000 pairs on a Transformer is better. A narrow model and much dropout, lest it learn them by heart.
+""",
+    model="""\
+  embedding: {size: 128, tie: all}          # one table for source, target and output layer: fewer parameters
+  encoder: {kind: rnn, cell: lstm, layers: 1, size: 128}
+  decoder: {kind: rnn, cell: lstm, layers: 1, size: 256, query: current, input_feeding: true}
+  attention: {score: additive, weights: softmax}
+  dropout: {embedding: 0.3, layers: 0.3}
+""",
+    subwords=2000,
+    batch_tokens=1024,
+    learning_rate=3e-3,
+    epochs=40,
+)
+
+SMALL_TRANSFORMER = Size(
+    name="small, Transformer",
+    reason="""\
+# A small Transformer (Wu et al. 2021): of the models that were compared on 29,000 pairs it was the best, and took less
+# time to train than the recurrent one (README.md).
+""",
+    model="""\
+  embedding: {size: 128, tie: all}          # one table for source, target and output layer: fewer parameters
+  encoder: {kind: transformer, layers: 4, size: 128, heads: 4, feed_forward: 256}
+  decoder: {kind: transformer, layers: 4, size: 128, heads: 4, feed_forward: 256}
+  dropout: {embedding: 0.2, layers: 0.2}
+""",
+    subwords=8000,
+    batch_tokens=4096,
+    learning_rate=4e-3,
+    epochs=20,
+)
+
+MEDIUM_CPU = Size(
+    name="medium, Transformer",
+    reason="""\
+# A Transformer of a width that a CPU can still train; with a GPU, `nmt init --device cuda` takes the base model of
+# Vaswani et al. 2017.
+""",
+    model="""\
+  embedding: {size: 256, tie: all}          # one table for source, target and output layer: fewer parameters
+  encoder: {kind: transformer, layers: 4, size: 256, heads: 4, feed_forward: 1024}
+  decoder: {kind: transformer, layers: 4, size: 256, heads: 4, feed_forward: 1024}
+  dropout: {embedding: 0.1, layers: 0.1}
+""",
+    subwords=16_000,
+    batch_tokens=4096,
+    learning_rate=2e-3,
+    epochs=15,
+)
+
+BASE_CUDA = Size(
+    name="base, Transformer",
+    reason="""\
+# The base model of Vaswani et al. 2017, table 3, for the GPU that is here. Where memory is short, less batch_tokens.
+""",
+    model="""\
+  embedding: {size: 512, tie: all}          # one table for source, target and output layer: fewer parameters
+  encoder: {kind: transformer, layers: 6, size: 512, heads: 8, feed_forward: 2048}
+  decoder: {kind: transformer, layers: 6, size: 512, heads: 8, feed_forward: 2048}
+  dropout: {embedding: 0.1, layers: 0.1}
+""",
+    subwords=32_000,
+    batch_tokens=16_384,
+    learning_rate=1e-3,
+    epochs=15,
+)
+
+
+def size_for(pairs: int, *, cuda: bool) -> Size:
+    """Chooses the model for a number of training pairs."""
+    if pairs < SMALL:
+        return TINY
+    if pairs < BASE:
+        return SMALL_TRANSFORMER
+    return BASE_CUDA if cuda else MEDIUM_CPU
+
+
+def subwords_for(size: Size, found: Survey) -> int:
+    """Chooses the entries of the vocabulary: no more than the text has words, with room for all its characters."""
+    least = found.characters + 8
+    return max(least, min(max(size.subwords, 2 * least), least + found.words * 4 // 5))
+
+
+def updates_for(size: Size, found: Survey, pairs: int) -> int:
+    """Chooses the updates of a size's epochs, of fewer the larger the corpus; a subword is some four bytes long."""
+    tokens = found.target_bytes / 4 + found.pairs
+    epochs = max(3.0, size.epochs * min(1.0, math.pow(BASE / max(pairs, 1), 0.4)))
+    updates = epochs * tokens / size.batch_tokens
+    return max(200, round(updates / 100) * 100)
+
+
+def config_text(
+    *,
+    path: Path,
+    run: str,
+    found: Survey,
+    train_pairs: int,
+    corpora: Mapping[str, CorpusConfig],
+    cuda: bool,
+    seed: int,
+) -> str:
+    """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test."""
+    size = size_for(train_pairs, cuda=cuda)
+    updates = updates_for(size, found, train_pairs)
+    sections = "".join(_corpus(part, corpus) for part, corpus in corpora.items())
+    validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
+    if "valid" in corpora:
+        every = max(50, updates // 10)
+        validation = f"  validation: {{every: {every}, metric: bleu}}   # BLEU decides which checkpoint is best\n"
+    return f"""\
+# {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
+# Every key has a default and an explanation: nmt config --explain training.optimizer.learning_rate
+# To train:  nmt train {shlex.quote(str(path))}     The same command goes on after whatever stopped it.
+{write({"run": run})}seed: {seed}
+data:
+{sections}\
+  # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
+  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true}}
+model:
+{indent(size.reason, "  ")}{size.model}\
+training:
+  batching: {{batch_tokens: {size.batch_tokens}}}          # target subwords of an update
+  optimizer: {{kind: adamw, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
+  # The rate rises over warmup updates, stays for half of the training, then falls: set stopping.updates with care, for
+  # it cannot be changed once training has begun. More updates for more quality, fewer for a first try.
+  schedule: {{kind: linear, warmup: {max(20, min(4000, updates // 10))}, hold: 0.5, final: 0.02}}
+  label_smoothing: 0.1
+  stopping: {{updates: {updates}}}
+{validation}"""
+
+
+def _corpus(part: str, corpus: CorpusConfig) -> str:
+    files = {"pairs": corpus.pairs} if corpus.pairs is not None else {"source": corpus.source, "target": corpus.target}
+    lines = write({name: str(path) for name, path in files.items()})
+    return f"  {part}:\n" + "".join(f"    {line}\n" for line in lines.splitlines())

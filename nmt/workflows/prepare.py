@@ -17,11 +17,12 @@ import json
 import os
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,6 @@ from nmt.data.sample import PairSample
 from nmt.data.store import WORDS, Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
 from nmt.data.whole_folder import locked, made_whole
-from nmt.extras.ray.cluster import Cluster, connected
 
 # Raise it when the same input and config would give other files than before.
 _FORMAT = 1
@@ -71,8 +71,29 @@ class PreparedData:
     key: str
 
 
-def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ray: str | None = None) -> PreparedData:
-    """Make the prepared folder, or find that it is up to date: made from the same bytes with the same config.
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BlockRunner(Protocol):
+    """Calls a function for many blocks, on one or many machines, as `nmt.extras.ray.cluster.Cluster` does."""
+
+    @property
+    def cores(self) -> int: ...
+
+    def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
+        """Gives the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are begun
+        before the first result is taken."""
+
+
+OpenRunner: TypeAlias = Callable[[], AbstractContextManager[BlockRunner]]
+
+
+def prepare(
+    config: DataConfig, *, run: Path, seed: int, force: bool = False, cluster: OpenRunner | None = None
+) -> PreparedData:
+    """Makes the prepared folder, or finds that it is up to date: made from the same bytes with the same config.
 
     Any number of processes may call this for the same folder at once; one does the work.
 
@@ -81,8 +102,7 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ra
         run: Run directory, whose `prepared` is the folder unless the config names one.
         seed: Draws the pairs that subwords are learned from. At least 0.
         force: Make it again in any case.
-        ray: Address of a Ray cluster that tokenises (see `nmt.extras.ray.cluster.connected`); None: threads do. What is
-            made is the same.
+        cluster: Connects to machines that tokenise; None: threads of this process do. The result is the same.
 
     Raises:
         InputError: A fault of the corpora or the config; the folder is then as it was.
@@ -99,7 +119,7 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ra
             raise InputError(f"data.prepared: {folder} has to be made again but its parent is read-only; name another")
         _refuse_foreign(folder)
         try:
-            with _tokenising(config, ray) as tokenise, made_whole(folder) as partial:
+            with _tokenising(config, cluster) as tokenise, made_whole(folder) as partial:
                 report = _build(config, seed, partial, tokenise)
                 (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
@@ -111,7 +131,7 @@ def prepare(config: DataConfig, *, run: Path, seed: int, force: bool = False, ra
 
 
 def opened(config: DataConfig, *, run: Path) -> PreparedData:
-    """The prepared folder as it is, without a look at what it was made from.
+    """Opens the prepared folder, without a check of the corpora that it was made from.
 
     Raises:
         InputError: It is not there or damaged.
@@ -130,7 +150,7 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
 
 
 def _build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> Report:
-    """Fill the folder but for report and state."""
+    """Fills the folder but for report and state."""
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:
         scratch = Path(name)
         sample = _survey(config, seed, scratch)
@@ -161,7 +181,7 @@ def _build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) ->
 
 
 def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str]]:
-    """Read all once: the text filters' verdict and the hash of every pair, to files, and the pairs to learn from."""
+    """Reads all once: the text filters' verdict and the hash of every pair, to files, and the pairs to learn from."""
     counts = np.zeros(len(Verdict), np.int64)
     text_filter = TextFilter(config.filters, _held_out(config))
     sample = PairSample(config.subwords.training_sentences if config.subwords.model is None else 0)
@@ -186,7 +206,7 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
 
 
 def _held_out(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """The pairs of valid and test."""
+    """Reads the pairs of valid and test."""
     for corpus in ([config.valid] if config.valid else []) + list(config.test_corpora):
         for block in read_blocks(corpus):
             yield from zip(block.sources, block.targets, strict=True)
@@ -200,7 +220,7 @@ class _Encoded(NamedTuple):
     source_words: npt.NDArray[np.int64]
     target_words: npt.NDArray[np.int64]
     words: tuple[Ragged, Ragged] | None
-    """The word of each source and each target token, where it is asked for."""
+    """The word of each source and each target token; None: not needed."""
 
 
 class _Texts(NamedTuple):
@@ -216,9 +236,9 @@ _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Enc
 
 
 @contextlib.contextmanager
-def _tokenising(config: DataConfig, ray: str | None) -> Iterator[_Tokenise]:
-    """Tokenises in threads, or on the cluster of an address."""
-    if ray is None:
+def _tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Tokenise]:
+    """Tokenises in threads, or on a cluster."""
+    if cluster is None:
         with ThreadPoolExecutor(config.workers or _cores()) as executor:
             try:
                 yield functools.partial(_in_threads, executor, (config.workers or _cores()) + 1)
@@ -226,14 +246,14 @@ def _tokenising(config: DataConfig, ray: str | None) -> Iterator[_Tokenise]:
                 executor.shutdown(cancel_futures=True)
                 raise
     else:
-        with connected(ray) as cluster:
-            yield functools.partial(_on_cluster, cluster)
+        with cluster() as runner:
+            yield functools.partial(_on_cluster, runner)
 
 
 def _in_threads(
     executor: ThreadPoolExecutor, ahead: int, tokenizers: TokenizerPair, blocks: Iterator[_Texts]
 ) -> Iterator[_Encoded]:
-    """SentencePiece runs outside Python's lock."""
+    """Tokenises in threads, as SentencePiece runs outside Python's lock."""
     waiting: deque[Future[_Encoded]] = deque()
     for block in blocks:
         waiting.append(executor.submit(_encode, tokenizers, block))
@@ -243,9 +263,9 @@ def _in_threads(
         yield waiting.popleft().result()
 
 
-def _on_cluster(cluster: Cluster, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
+def _on_cluster(runner: BlockRunner, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
     models = (tokenizers.source.model,) if tokenizers.joint else (tokenizers.source.model, tokenizers.target.model)
-    return cluster.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(cluster.cores, 1))
+    return runner.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(runner.cores, 1))
 
 
 def _encode_with(models: tuple[bytes, ...], block: _Texts) -> _Encoded:
@@ -254,7 +274,7 @@ def _encode_with(models: tuple[bytes, ...], block: _Texts) -> _Encoded:
 
 @functools.lru_cache(maxsize=1)
 def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
-    """Of this process, which gets many blocks."""
+    """Loads the subword models once in a process, which gets many blocks."""
     source, target = Tokenizer(models[0]), Tokenizer(models[-1])
     return TokenizerPair(source, source if len(models) == 1 else target)
 
@@ -274,14 +294,14 @@ def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
 
 
 def _with_words(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
-    """Texts as tokens, and the word of each token."""
+    """Splits texts into tokens, and finds the word of each token."""
     encoded = [tokenizer.encode_words(text) for text in texts]
     ids = Ragged.of([np.array(each.ids, np.int32) for each in encoded])
     return ids, Ragged.of([np.array(each.word_of_piece, np.int32) for each in encoded])
 
 
 class _Encoder:
-    """Every block with its tokens, in order."""
+    """Joins every block with its tokens, in order."""
 
     def __init__(self, tokenizers: TokenizerPair, tokenise: _Tokenise) -> None:
         self.tokenizers = tokenizers
@@ -312,7 +332,7 @@ class _Rows(NamedTuple):
 
 
 def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) -> Ragged | None:
-    """The links of some pairs of a block. Raises InputError for what is no link, or points at no word."""
+    """Parses the links of some pairs of a block. Raises InputError for a link that is none, or points at no word."""
     if block.links is None:
         return None
     found: list[npt.NDArray[np.int64]] = []
@@ -332,7 +352,7 @@ def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) 
 def _store_train(
     config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path
 ) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
-    """Read all again and write what passes. `verdicts`: the file of the survey."""
+    """Reads all again and writes the pairs that pass. `verdicts`: the file of the survey."""
     corpora = config.train_corpora
     keep_text, keep_links = config.subwords.sampling > 0, any(corpus.links is not None for corpus in corpora)
     tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
@@ -381,7 +401,7 @@ def _store_train(
 
 
 def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, folder: Path) -> ValidReport:
-    """Write every pair, so that scores are over the whole set."""
+    """Writes every pair, so that scores are over the whole set."""
     sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
     sides = (SideTally(sizes[0]), SideTally(sizes[1]))
     blank: list[int] = []
@@ -427,7 +447,7 @@ def _count_words(texts: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
-    """Raise InputError where no training pair is left, naming the filters that took them."""
+    """Raises InputError where no training pair is left, naming the filters that took them."""
     if kept == 0:
         reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items() if count)
         pairs = sum(dropped.values())
@@ -438,8 +458,8 @@ def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
 
 
 def _key(config: DataConfig, seed: int) -> str:
-    """A hash of all that the prepared folder is a function of: format, config, seed, and the bytes of every file. Of a
-    subword model the bytes alone count, wherever they stand."""
+    """Hashes all that the prepared folder depends on: format, config, seed, and the bytes of every file. The path of a
+    subword model does not count."""
     tree = config.model_dump(mode="json", exclude={"prepared": True, "workers": True, "subwords": {"model"}})
     for corpus in tree["train"] if isinstance(tree["train"], list) else [tree["train"]]:
         if corpus["links"] is None:  # what is made without links is what was made before there were any
@@ -464,7 +484,7 @@ def _content_hash(path: Path) -> bytes:
 
 
 def _find(folder: Path, key: str) -> PreparedData | None:
-    """The folder, if it was made from what `key` stands for and is whole."""
+    """Opens the folder, if it has this key and is whole."""
     try:
         if read_json(folder / "state.json")["key"] != key:
             log.info(f"{folder}: input or config has changed since it was made; preparing again")
@@ -488,12 +508,12 @@ def _open(folder: Path, key: str, *, reused: bool) -> PreparedData:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """What is about to be replaced must be ours."""
+    """Raises InputError where the folder to be replaced is not a prepared corpus."""
     if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"data.prepared: {folder} exists and is no prepared corpus; name another folder or remove it")
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Counts the cores that this process may use."""
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -12,7 +12,7 @@ from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
 from nmt.translator.scorer import PairScore
 from nmt.translator.translator import Loader
-from nmt.workflows.align import meet_files, text_file, windows
+from nmt.workflows.align import check_readable, text_file, windows
 
 ScoreFormat = Literal["text", "tsv", "jsonl"]
 
@@ -31,7 +31,7 @@ def score(
 ) -> None:
     """Writes how probable the model finds each pair of lines, a line for each, in order; None stands for stdout."""
     refuse_overwriting(output, source, target)
-    meet_files(source, target)
+    check_readable(source, target)
     translator = load(model, device=device, precision=precision, overrides=overrides)
     with ExitStack() as stack:
         stream = sys.stdout if output is None else stack.enter_context(text_file(output))

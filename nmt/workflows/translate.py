@@ -23,20 +23,19 @@ from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from nmt.translator.workers import LoadOptions, Workers
 
 WINDOW_LINES = 2000
-"""Lines that are sorted by length and translated together: more are faster, and are held in memory."""
+"""Lines that are sorted by length and translated together: more lines are faster, and take more memory."""
 
 SHARED_LINES = 500
-"""The same where several processes are asked for, so that all have something to do sooner."""
+"""The same for a given number of processes, so that all have work sooner."""
 
 AFTER = 3
-"""Windows in a row after which several processes are started unasked: what is over before they are up has no use of
-them."""
+"""Full windows in a row after which several processes are started by default: less work is done before they are up."""
 
 BESIDE = 2
 """Windows at once where another engine translates: it computes for one while Python reads and writes the other's."""
 
 LIMIT_BYTES = 1 << 16
-"""Of one line; the rest of a longer one is left out, with a warning."""
+"""The longest line; the rest of a longer one is left out, with a warning."""
 
 
 def translate(
@@ -65,8 +64,6 @@ def translate(
     line number, and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
-    if engine != "nmt" and workers is not None:
-        raise InputError(f"--workers: --engine {engine} shares out its work by itself; leave it out")
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
     options = OutputOptions(format, alignment)
     options.check(translator.search.n_best)
@@ -87,7 +84,8 @@ def translate(
         if engine != "nmt":
             loading, count, size, after = None, BESIDE, WINDOW_LINES, 1
         elif workers is None:
-            count, size, after = _usual_workers(translator), WINDOW_LINES, AFTER
+            on_cpu = translator.trained.compute.device.type == "cpu"
+            count, size, after = torch.get_num_threads() if on_cpu else 1, WINDOW_LINES, AFTER
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
         shared = stack.enter_context(Workers(translator, options, loading, count=count, full=size, after=after))
@@ -119,7 +117,7 @@ def translate(
 
 
 def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:
-    """The command that shows how a translation is aligned."""
+    """Writes the command that shows the alignment of a translation."""
     method = translator.aligner.methods[0]
     option = "" if method == "attention" else f" --method {method}"
     files = f"--source {quote(str(source))} --target {quote(str(target))}"
@@ -135,27 +133,22 @@ class _Beside:
         self._lines = LineReader(stream, limit_bytes=LIMIT_BYTES)
 
     def of(self, window: Sequence[Line]) -> list[str]:
-        """The lines that belong to those of a window, window after window."""
-        given = list(islice(self._lines, len(window)))
-        for line in given:
+        """Reads the lines for those of the next window."""
+        lines = list(islice(self._lines, len(window)))
+        for line in lines:
             if line.warning is not None:
                 log.warning(f"{self._name}: {line.warning}")
-        if len(given) < len(window):
+        if len(lines) < len(window):
             raise InputError(
-                f"{self._name}: has no line {window[0].number + len(given)}; it needs one for each line of the input, "
+                f"{self._name}: has no line {window[0].number + len(lines)}; it needs one for each line of the input, "
                 "blank where its translation is free"
             )
-        return [line.text for line in given]
+        return [line.text for line in lines]
 
     def end(self, lines: int) -> None:
         """Raises InputError where there is a line too many."""
         if next(self._lines, None) is not None:
             raise InputError(f"{self._name}: has more than the {lines} lines of the input")
-
-
-def _usual_workers(translator: Translator) -> int:
-    """As many as there are threads, on a CPU."""
-    return torch.get_num_threads() if translator.trained.compute.device.type == "cpu" else 1
 
 
 @contextmanager

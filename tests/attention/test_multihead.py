@@ -278,7 +278,10 @@ def test_training_computes_what_decoding_does_at_any_length(length: int, kind: s
 def test_dot_products_under_softmax_go_together_and_all_else_apart() -> None:
     for score, weights in MECHANISMS:
         together = score in ("dot", "scaled_dot") and weights == "softmax"
-        assert isinstance(make(score, weights).core, DotProductHeads if together else IndependentHeads), (score, weights)
+        assert isinstance(make(score, weights).core, DotProductHeads if together else IndependentHeads), (
+            score,
+            weights,
+        )
 
 
 # ---- what has no part in it

@@ -55,7 +55,7 @@ from nmt.training import checkpoint, folders
 from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.info import inspect
-from nmt.workflows.info_text import text as info_text
+from nmt.workflows.info import text as info_text
 from nmt.workflows.prepare import opened, prepare
 from tests.extras.serve.fakes import Gated, batching
 from tests.fuzz.judging import Opened, Reader

@@ -91,7 +91,7 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         "extras/word_aligner/aligner.py",
         "alignment/formats.py", "extras/word_aligner/layer.py", "core/files.py", "data/store.py",
         "extras/serve/messages.py", "training/more/averaging.py", "training/checkpoint.py",
-        "training/more/distributed.py",
-        "training/folders.py", "training/metrics.py", "extras/export/export_model.py", "workflows/info.py",
-        "extras/ray/manifest.py", "workflows/prepare.py", "extras/ray/records.py", "workflows/shortlist.py",
+        "training/more/distributed.py", "training/folders.py", "training/metrics.py", "extras/export/export_model.py",
+        "workflows/info.py", "extras/ray/manifest.py", "workflows/prepare.py", "extras/ray/records.py",
+        "workflows/shortlist.py",
     }  # fmt: skip

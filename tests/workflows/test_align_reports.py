@@ -11,7 +11,7 @@ import pytest
 
 import nmt as package
 from nmt.alignment.directions import join
-from nmt.extras.inspect.bilingual_lexicon import Glossary
+from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon
 from nmt.extras.inspect.corpus_filter import length, usual_lengths
 from nmt.translator.both_directions import BothDirections
 from nmt.workflows import align as workflow
@@ -80,12 +80,12 @@ def test_the_lexicon_is_that_of_the_links_that_are_written(
         for word in row["source"].split():
             counted[word] += int(row["count"]) if word != "…" else 0
     assert +counted == words
-    glossary = Glossary()
+    lexicon = BilingualLexicon()
     translator = package.load(trained / "run", precision="float32")
     for line, alignment in enumerate(translator.align(SOURCES, TARGETS), 1):
-        glossary.add(alignment, line)
+        lexicon.add(alignment, line)
     assert [(row["source"], row["target"], row["count"], row["lines"]) for row in table("lexicon")] == [
-        (each.source, each.target, str(each.count), " ".join(map(str, each.lines))) for each in glossary.entries()
+        (each.source, each.target, str(each.count), " ".join(map(str, each.lines))) for each in lexicon.entries()
     ]
 
 
@@ -162,11 +162,11 @@ def test_both_reports_in_one_run_go_by_the_joined_links(trained: Path, reverse: 
         *(package.load(run, precision="float32") for run in (trained / "run", reverse)), join("intersection")
     )
     alignments = both.align(SOURCES, TARGETS)
-    glossary = Glossary()
+    lexicon = BilingualLexicon()
     for line, alignment in enumerate(alignments, 1):
-        glossary.add(alignment, line)
+        lexicon.add(alignment, line)
     assert [(row["source"], row["target"]) for row in table("lexicon")] == [
-        (each.source, each.target) for each in glossary.entries()
+        (each.source, each.target) for each in lexicon.entries()
     ]
     for row in table("suspects"):
         alignment = alignments[int(row["line"]) - 1]

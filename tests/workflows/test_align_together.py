@@ -8,21 +8,33 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nmt.alignment.directions import join
 from nmt.alignment.error_rate import AlignmentScore, score_pair
-from nmt.alignment.formats import Alignment, parse_gold, read_jsonl, read_npz
-from nmt.alignment.link_files import read_links
+from nmt.alignment.formats import (
+    Alignment,
+    GoldWriter,
+    JsonlWriter,
+    NpzWriter,
+    PharaohWriter,
+    parse_gold,
+    read_jsonl,
+    read_npz,
+)
+from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.alignment.views import View
-from nmt.extras.inspect.bilingual_lexicon import Glossary
-from nmt.extras.inspect.corpus_reports import LexiconChoice, SuspectsChoice
+from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon
+from nmt.extras.inspect.corpus_reports import LexiconOptions, SuspectsOptions
+from nmt.extras.inspect.plot import PictureWriter
+from nmt.extras.inspect.viewer import open_page
 from nmt.translator.views import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow
 from nmt.workflows import align_links
-from nmt.workflows.align import Given, Written, write_alignments
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, file, lines, write_alignments
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_html import read, same
 
@@ -39,8 +51,8 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(align_workflow, "WINDOW_PAIRS", 2)
     monkeypatch.setattr(align_links, "WINDOW_PAIRS", 2)
-    for name, lines in (("s", SOURCES), ("t", TARGETS)):
-        Path(name).write_text("".join(f"{line}\n" for line in lines))
+    for name, texts in (("s", SOURCES), ("t", TARGETS)):
+        Path(name).write_text("".join(f"{line}\n" for line in texts))
     for name, text in (("f", FORWARD), ("b", BACKWARD), ("gold", GOLD)):
         Path(name).write_text(text)
 
@@ -70,14 +82,16 @@ class EveryOther:
 
 
 LINKS = [((0, 0), (1, 2)), (), ((0, 0), (1, 2)), ((0, 0), (1, 2), (2, 4)), ((0, 0),)]
-GIVEN = Given(Path("s"), Path("t"), Path("gold"))
+INPUTS = AlignmentInputs(Path("s"), Path("t"), Path("gold"))
 
 
-@pytest.mark.parametrize("name", ["pharaoh", "gold", "tsv", "jsonl", "npz"])
-def test_an_aligner_of_ones_own_is_written_in_every_format(name: str) -> None:
+@pytest.mark.parametrize("writer", [PharaohWriter, GoldWriter, TsvWriter, JsonlWriter, NpzWriter])
+def test_an_aligner_of_ones_own_is_written_in_every_format(writer: Any) -> None:
     aligner = EveryOther()
-    written = Written(Path("out"), name)  # type: ignore[arg-type]
-    (score,) = write_alignments(one_view("mine", aligner), GIVEN, written).values()
+    outputs = AlignmentOutputs(
+        Path("out"), file(lambda path, _: NpzWriter(path)) if writer is NpzWriter else lines(writer)
+    )
+    (score,) = write_alignments(one_view("mine", aligner), INPUTS, outputs).values()
     assert [each.links for each in read_links(Path("out"))] == LINKS
     assert aligner.asked == [(1, 2), (3, 2), (5, 1)]
     total = AlignmentScore()
@@ -87,10 +101,10 @@ def test_an_aligner_of_ones_own_is_written_in_every_format(name: str) -> None:
 
 
 def test_an_aligner_of_ones_own_has_a_page_pictures_and_reports(capsys: pytest.CaptureFixture[str]) -> None:
-    lexicon, suspects = LexiconChoice(Path("lexicon")), SuspectsChoice(Path("suspects"), min_score=5)
-    written = Written(Path("page.html"), "html", lexicon=lexicon, suspects=suspects)
+    lexicon, suspects = LexiconOptions(Path("lexicon")), SuspectsOptions(Path("suspects"), min_score=5)
+    outputs = AlignmentOutputs(Path("page.html"), open_page, [lexicon, suspects])
     write_alignments(
-        one_view("mine", EveryOther()), GIVEN, written, facts=["by hand"], nlls=lambda one, _, first: [9.0] * len(one)
+        one_view("mine", EveryOther()), INPUTS, outputs, facts=["by hand"], nlls=lambda one, _, first: [9.0] * len(one)
     )
     meta, pairs = read("page.html")
     assert (meta["views"], meta["facts"]) == (["mine"], ["s – t", "by hand"])
@@ -98,7 +112,8 @@ def test_an_aligner_of_ones_own_has_a_page_pictures_and_reports(capsys: pytest.C
     assert Path("lexicon").read_text().splitlines()[1].split("\t")[:3] == ["a", "u", "1"]
     assert len(Path("suspects").read_text().splitlines()) == 1 + len(SOURCES)
     assert capsys.readouterr().err.splitlines()[-1].startswith("AER ")
-    write_alignments(one_view("mine", EveryOther()), GIVEN, Written(Path("pictures"), "svg"))
+    pictures = AlignmentOutputs(Path("pictures"), file(lambda path, _: PictureWriter(path, format="svg")))
+    write_alignments(one_view("mine", EveryOther()), INPUTS, pictures)
     assert len(list(Path("pictures").iterdir())) == len(SOURCES)
 
 
@@ -114,8 +129,11 @@ def test_two_aligners_of_ones_own_are_joined() -> None:
     for three in zip(joined, forward, backward, strict=True):
         one, other, another = (set(each.links) for each in three)
         assert one == other & another
-    written = Written(Path("out"))
-    assert set(write_alignments(both, GIVEN, written)) == {"mine", "backward:mine", "forward:mine"}
+    assert set(write_alignments(both, INPUTS, AlignmentOutputs(Path("out")))) == {
+        "mine",
+        "backward:mine",
+        "forward:mine",
+    }
     assert [each.links for each in read_links(Path("out"))] == [each.links for each in joined], "the first view"
 
 
@@ -175,7 +193,7 @@ def test_a_lexicon_of_links_from_files(align: Command, text: bool) -> None:
     code, out, err = align(*given)
     assert (code, out) == (0, "")
     assert align(*given, "--format", "npz", "-o", "npz")[0] == 0
-    glossary = Glossary()
+    glossary = BilingualLexicon()
     for line, alignment in enumerate(read_npz(Path("npz")), 1):
         glossary.add(alignment, line)
     rows = [json.loads(line) for line in Path("lexicon.jsonl").read_text().splitlines()]

@@ -18,8 +18,9 @@ import pytest
 import nmt as package
 from nmt.data.store import Store
 from nmt.data.words import text_words
-from nmt.translator import find_run as locate
+from nmt.translator import find_run, translator
 from nmt.translator.translator import Translator
+from nmt.workflows import score, translate
 from tests.fuzz.readers import make_run
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_any_bytes import Backwards
@@ -89,8 +90,9 @@ def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def once(*_: Any, **__: Any) -> Translator:
         return backwards
 
-    monkeypatch.setattr(package, "load", once)
-    monkeypatch.setattr(locate, "check", lambda model, overrides: None)
+    for module in (translate, score, translator):
+        monkeypatch.setattr(module, "load", once)
+    monkeypatch.setattr(find_run, "check", lambda model, overrides: None)
 
 
 class Files:

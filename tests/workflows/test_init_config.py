@@ -10,7 +10,7 @@ import yaml
 
 from nmt import experiment as experiments
 from nmt.data.splitting import Survey
-from nmt.workflows.first_config import (
+from nmt.workflows.init_config import (
     BASE_CUDA,
     MEDIUM_CPU,
     SMALL_TRANSFORMER,

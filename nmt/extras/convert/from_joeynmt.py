@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nmt.config.yaml_source import Document, describe
-from nmt.extras.convert.imported_config import Foreign, run_named
+from nmt.extras.convert.imported_config import ImportedConfig, run_named
 
 CELLS = {"lstm": "lstm", "gru": "gru"}
 SCORES = {"bahdanau": "additive", "luong": "general"}
@@ -14,15 +14,16 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
 
 
 def is_joeynmt(document: Document) -> bool:
-    """Whether the sections are those of JoeyNMT."""
+    """Tells if the sections are those of JoeyNMT."""
     tree = document.tree
     sections = [tree.get(name) for name in ("data", "training", "model")]
     return all(isinstance(section, dict) for section in sections) and "run" not in tree
 
 
-def from_joeynmt(document: Document) -> Foreign:
-    """What of it has a counterpart. Raises InputError where there is no plain corpus, or an encoder of another kind."""
-    config = Foreign("JoeyNMT 2", document)
+def from_joeynmt(document: Document) -> ImportedConfig:
+    """Converts the keys that have a counterpart. Raises InputError without a plain corpus, and for an encoder of
+    another kind."""
+    config = ImportedConfig("JoeyNMT 2", document)
     config.read("joeynmt_version")
     _names(config)
     _corpora(config)
@@ -33,7 +34,7 @@ def from_joeynmt(document: Document) -> Foreign:
     return config
 
 
-def _names(config: Foreign) -> None:
+def _names(config: ImportedConfig) -> None:
     folder = config.read("training", "model_dir")
     if folder is None:
         config.put("run", run_named(config.text("name")), "name")
@@ -42,7 +43,7 @@ def _names(config: Foreign) -> None:
     config.copy("seed", "training", "random_seed", default=42)
 
 
-def _corpora(config: Foreign) -> None:
+def _corpora(config: ImportedConfig) -> None:
     kind = config.read("data", "dataset_type", default="plain")
     if kind != "plain":
         raise config.fault(
@@ -57,7 +58,7 @@ def _corpora(config: Foreign) -> None:
                 config.put(f"data.{part}.{side}", f"{prefix}.{end}", "data", name)
 
 
-def _subwords(config: Foreign) -> None:
+def _subwords(config: ImportedConfig) -> None:
     source, target = (config.peek("data", side) for side in ("src", "trg"))
     level = source.get("level")
     kinds = {"word": "word", "char": "char", "bpe": "bpe"}
@@ -83,7 +84,7 @@ def _subwords(config: Foreign) -> None:
         config.above_zero("data.filters.max_length", "data", "src", "max_length")
 
 
-def _model(config: Foreign) -> None:
+def _model(config: ImportedConfig) -> None:
     sizes = [config.peek("model", side, "embeddings", "embedding_dim") for side in ("encoder", "decoder")]
     if sizes[0] == sizes[1]:
         config.read("model", "encoder", "embeddings", "embedding_dim")
@@ -98,7 +99,7 @@ def _model(config: Foreign) -> None:
         config.choose("model.attention.score", SCORES, "model", "decoder", "attention", default="bahdanau")
 
 
-def _ties(config: Foreign) -> None:
+def _ties(config: ImportedConfig) -> None:
     embeddings, softmax = (config.peek("model", key) is True for key in ("tied_embeddings", "tied_softmax"))
     if softmax:
         config.read("model", "tied_embeddings")
@@ -110,7 +111,7 @@ def _ties(config: Foreign) -> None:
         config.put("model.embedding.tie", "none", "model", "tied_softmax")
 
 
-def _stack(config: Foreign, side: str) -> str:
+def _stack(config: ImportedConfig, side: str) -> str:
     """The kind of an encoder or decoder, of which all but dropout is set."""
     theirs, ours = ("model", side), f"model.{side}"
     kind = config.read(*theirs, "type", default="recurrent")
@@ -135,7 +136,7 @@ def _stack(config: Foreign, side: str) -> str:
     return "transformer"
 
 
-def _dropout(config: Foreign, *, transformer: bool) -> None:
+def _dropout(config: ImportedConfig, *, transformer: bool) -> None:
     """The decoder's; where the encoder has another, that is not read."""
     place = ("model", "decoder", "dropout")
     rate = config.read(*place, default=0.0)
@@ -155,7 +156,7 @@ def _dropout(config: Foreign, *, transformer: bool) -> None:
         config.read("model", "decoder", "hidden_dropout")
 
 
-def _training(config: Foreign) -> None:
+def _training(config: ImportedConfig) -> None:
     _batches(config)
     _optimizer(config)
     config.read("training", "clip_grad_norm")
@@ -170,7 +171,7 @@ def _training(config: Foreign) -> None:
     config.above_zero("training.keep", "training", "keep_last_ckpts")
 
 
-def _batches(config: Foreign) -> None:
+def _batches(config: ImportedConfig) -> None:
     place = ("training", "batch_size")
     if config.read("training", "batch_type", default="sentence") == "token":
         config.copy("training.batching.batch_tokens", *place, note="target tokens here, with padding")
@@ -191,8 +192,8 @@ def _batches(config: Foreign) -> None:
     )
 
 
-def _optimizer(config: Foreign) -> None:
-    """Of other optimizers not even the learning rate is taken over, which would mean something else here."""
+def _optimizer(config: ImportedConfig) -> None:
+    """Leaves other optimizers out with their learning rate, which would mean something else here."""
     kind = config.peek("training", "optimizer")
     if kind not in ("adam", "adamw"):
         if kind is None:
@@ -209,7 +210,7 @@ def _optimizer(config: Foreign) -> None:
     _schedule(config)
 
 
-def _schedule(config: Foreign) -> None:
+def _schedule(config: ImportedConfig) -> None:
     rate, place = "training.optimizer.learning_rate", ("training", "scheduling")
     kind = config.peek(*place)
     if kind == "noam":
@@ -233,7 +234,7 @@ def _schedule(config: Foreign) -> None:
         config.put("training.schedule.patience", patience + 1, "training", "patience", note=note)
 
 
-def _search(config: Foreign) -> None:
+def _search(config: ImportedConfig) -> None:
     config.copy("search.beam", "testing", "beam_size", default=1)
     config.copy("search.n_best", "testing", "n_best")
     name = "alpha" if config.peek("testing", "beam_alpha") is None else "beam_alpha"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from nmt.config.yaml_source import Document, Tree, describe
-from nmt.extras.convert.imported_config import Foreign, run_named
+from nmt.extras.convert.imported_config import ImportedConfig, run_named
 
 SCORES = {"dot": "dot", "general": "general", "mlp": "additive"}
 TELLING = ("save_model", "save_data", "src_vocab", "encoder_type", "decoder_type", "train_steps")
-"""Keys by any of which such a configuration is known."""
+"""Keys that mark such a configuration; one is enough."""
 
 
 def is_opennmt(document: Document) -> bool:
-    """Whether the corpora are named as OpenNMT-py names them."""
+    """Tells if the corpora are named as OpenNMT-py names them."""
     tree = document.tree
     data = tree.get("data")
     corpora = data.values() if isinstance(data, dict) else ()
@@ -21,9 +21,10 @@ def is_opennmt(document: Document) -> bool:
     return "run" not in tree and has_corpus and any(key in tree for key in TELLING)
 
 
-def from_opennmt(document: Document) -> Foreign:
-    """What of it has a counterpart. Raises InputError where there is no pair of files, or another kind of model."""
-    config = Foreign("OpenNMT-py 3", document)
+def from_opennmt(document: Document) -> ImportedConfig:
+    """Converts the keys that have a counterpart. Raises InputError without a pair of files, and for another kind of
+    model."""
+    config = ImportedConfig("OpenNMT-py 3", document)
     if config.peek("save_model") is None:
         config.put("run", "runs/model", "save_model")
     else:
@@ -38,7 +39,7 @@ def from_opennmt(document: Document) -> Foreign:
     return config
 
 
-def _corpora(config: Foreign) -> None:
+def _corpora(config: ImportedConfig) -> None:
     files = {
         name: {"source": config.text("data", name, "path_src"), "target": config.text("data", name, "path_tgt")}
         for name in config.peek("data")
@@ -51,7 +52,7 @@ def _corpora(config: Foreign) -> None:
         config.put(f"data.valid.{side}", file, "data", "valid")
 
 
-def _subwords(config: Foreign) -> None:
+def _subwords(config: ImportedConfig) -> None:
     transforms = {
         str(each)
         for name in config.peek("data")
@@ -74,7 +75,7 @@ def _subwords(config: Foreign) -> None:
         config.copy("data.filters.max_length", "src_seq_length", default=192)
 
 
-def _model(config: Foreign) -> None:
+def _model(config: ImportedConfig) -> None:
     if config.read("model_task", default="seq2seq") != "seq2seq":
         raise config.fault("is no translation; only seq2seq has a counterpart", "model_task")
     config.put("model.embedding.size", _embedding(config), "word_vec_size")
@@ -93,7 +94,7 @@ def _model(config: Foreign) -> None:
     _dropout(config, transformer="transformer" in (encoder, decoder))
 
 
-def _ties(config: Foreign) -> None:
+def _ties(config: ImportedConfig) -> None:
     shared, output = (config.peek(key) is True for key in ("share_embeddings", "share_decoder_embeddings"))
     if output or not shared:
         config.read("share_embeddings")
@@ -102,7 +103,7 @@ def _ties(config: Foreign) -> None:
         config.put("model.embedding.tie", tie, "share_decoder_embeddings")
 
 
-def _embedding(config: Foreign) -> Tree:
+def _embedding(config: ImportedConfig) -> Tree:
     common = config.read("word_vec_size", default=-1)
     if common != -1:
         return common
@@ -112,7 +113,7 @@ def _embedding(config: Foreign) -> Tree:
     return config.read("tgt_word_vec_size", default=500)
 
 
-def _kind(config: Foreign, side: str, kinds: dict[str, str]) -> str:
+def _kind(config: ImportedConfig, side: str, kinds: dict[str, str]) -> str:
     kind = config.read(f"{side}_type", default="rnn")
     if not isinstance(kind, str) or kind not in kinds:
         raise config.fault(f"{describe(kind)} has no counterpart; {', '.join(kinds)} have", f"{side}_type")
@@ -120,7 +121,7 @@ def _kind(config: Foreign, side: str, kinds: dict[str, str]) -> str:
     return kinds[kind]
 
 
-def _stack(config: Foreign, side: str, kind: str) -> None:
+def _stack(config: ImportedConfig, side: str, kind: str) -> None:
     ours, short = f"model.{side}", side[:3]
     _either(config, f"{ours}.layers", "layers", f"{short}_layers", 2)
     both = config.peek("encoder_type") == "brnn" and side == "encoder"
@@ -145,7 +146,7 @@ def _stack(config: Foreign, side: str, kind: str) -> None:
         config.put(f"{ours}.positions", "sinusoidal", "position_encoding")
 
 
-def _either(config: Foreign, key: str, common: str, own: str, default: Tree) -> None:
+def _either(config: ImportedConfig, key: str, common: str, own: str, default: Tree) -> None:
     """A size that both sides share where it is given, not -1, and that each has for itself where it is not."""
     if config.read(common, default=-1) != -1:
         config.copy(key, common)
@@ -153,7 +154,7 @@ def _either(config: Foreign, key: str, common: str, own: str, default: Tree) -> 
         config.copy(key, own, default=default)
 
 
-def _one(config: Foreign, place: str, default: Tree) -> Tree:
+def _one(config: ImportedConfig, place: str, default: Tree) -> Tree:
     """The only entry of a list that may change in training; None, and unread, where it does."""
     found = config.peek(place)
     if found is None or not isinstance(found, list):
@@ -161,7 +162,7 @@ def _one(config: Foreign, place: str, default: Tree) -> Tree:
     return config.read(place)[0] if len(found) == 1 else None
 
 
-def _dropout(config: Foreign, *, transformer: bool) -> None:
+def _dropout(config: ImportedConfig, *, transformer: bool) -> None:
     rate = _one(config, "dropout", 0.3)
     if rate is not None:
         config.put("model.dropout.embedding", rate if transformer else 0.0, "dropout")
@@ -174,7 +175,7 @@ def _dropout(config: Foreign, *, transformer: bool) -> None:
             config.put("model.dropout.attention", attention, "attention_dropout")
 
 
-def _training(config: Foreign) -> None:
+def _training(config: ImportedConfig) -> None:
     _batches(config)
     _optimizer(config)
     norm = config.read("max_grad_norm", default=5)
@@ -194,7 +195,7 @@ def _training(config: Foreign) -> None:
     config.copy("training.log_every", "report_every", default=50)
 
 
-def _batches(config: Foreign) -> None:
+def _batches(config: ImportedConfig) -> None:
     if config.read("batch_type", default="sents") == "tokens":
         config.copy("training.batching.batch_tokens", "batch_size", default=64, note="target tokens here, with padding")
     else:
@@ -212,8 +213,8 @@ def _batches(config: Foreign) -> None:
     )
 
 
-def _optimizer(config: Foreign) -> None:
-    """Of other optimizers not even the learning rate is taken over, which would mean something else here."""
+def _optimizer(config: ImportedConfig) -> None:
+    """Leaves other optimizers out with their learning rate, which would mean something else here."""
     kind = config.peek("optim")
     if kind not in ("adam", "adamw"):
         if kind is None:
@@ -226,7 +227,7 @@ def _optimizer(config: Foreign) -> None:
     config.copy("training.optimizer.weight_decay", "weight_decay", default=0.0)
 
 
-def _schedule(config: Foreign) -> None:
+def _schedule(config: ImportedConfig) -> None:
     rate, key = config.number("learning_rate", default=1.0), "training.optimizer.learning_rate"
     if config.peek("decay_method") == "noam":
         config.read("decay_method")

@@ -14,13 +14,13 @@ from nmt.core.files import whole_file
 from nmt.experiment import Experiment
 from nmt.extras.convert.from_joeynmt import from_joeynmt, is_joeynmt
 from nmt.extras.convert.from_opennmt import from_opennmt, is_opennmt
-from nmt.extras.convert.imported_config import Foreign
+from nmt.extras.convert.imported_config import ImportedConfig
 
 
 def import_config(path: Path, *, output: Path | None) -> None:
-    """Writes a configuration with the keys that have a counterpart, each with the one that it was; None stands for
-    stdout. What has none is told, and listed at the end of the file. Raises InputError for a file of another kind, for
-    what makes no configuration of ours, and where ``output`` is there already."""
+    """Writes a configuration with the keys that have a counterpart, each with the original key; None stands for stdout.
+    Keys without one are warned about, and listed at the end of the file. Raises InputError for a file of another kind,
+    for an invalid result, and where ``output`` exists."""
     if output is not None and output.exists():
         raise InputError(f"--output {output}: is there already; give another name, or delete it")
     config = converted(load_document(path), str(path))
@@ -42,9 +42,9 @@ def import_config(path: Path, *, output: Path | None) -> None:
         log.info(f"wrote: {output}\nnext: nmt train {shlex.quote(str(output))}")
 
 
-def converted(document: Document, name: str) -> Foreign:
-    """What of a configuration of another toolkit has a counterpart. Raises InputError where it is of none that is
-    known."""
+def converted(document: Document, name: str) -> ImportedConfig:
+    """Converts the keys of another toolkit's configuration that have a counterpart. Raises InputError for an unknown
+    toolkit."""
     if is_joeynmt(document):
         return from_joeynmt(document)
     if is_opennmt(document):

@@ -1,7 +1,7 @@
 """A configuration of another toolkit on its way to becoming one of ours.
 
-What is read of it is noted, so that what has no counterpart can be told; what is put into ours keeps the line that it
-comes from, so that an error names that, and says in a comment which key it was.
+The keys that were read are noted, so that those without a counterpart can be listed. A key of ours keeps the line that
+it comes from, so that an error names that line, and a comment names the original key.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Entry:
     mark: str
 
 
-class Foreign:
-    """What a toolkit called ``name`` has been told, and what becomes of it."""
+class ImportedConfig:
+    """A configuration of a toolkit, and the keys of ours made from it."""
 
     def __init__(self, name: str, document: Document) -> None:
         self.name = name
@@ -38,27 +38,27 @@ class Foreign:
     # ---------------------------------------------------------------------------------------------------- reading
 
     def peek(self, *place: str) -> Tree:
-        """What stands at a place, without a note that it was read; None where there is nothing."""
+        """Looks a value up, without a note that it was read; None where there is none."""
         tree: Tree = self._document.tree
         for step in place:
             tree = tree.get(step) if isinstance(tree, dict) else None
         return tree
 
     def read(self, *place: str, default: Tree = None) -> Tree:
-        """What stands at a place, or the default."""
+        """Reads a value, or the default."""
         found = self.peek(*place)
         self._read.add(place)
         return default if found is None else found
 
     def number(self, *place: str, default: float) -> float:
-        """A number above 0 to calculate with."""
+        """Reads a number above 0."""
         found = self.read(*place, default=default)
         if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e12:
             raise self.fault(f"expected a number above 0, found {describe(found)}", *place)
         return found
 
     def text(self, *place: str) -> str:
-        """Text that must be there."""
+        """Reads a text that is required."""
         found = self.read(*place)
         if not isinstance(found, str) or not found:
             what = "is missing" if found is None else f"expected text, found {describe(found)}"
@@ -66,11 +66,12 @@ class Foreign:
         return found
 
     def fault(self, what: str, *place: str) -> InputError:
-        """A fault at a place."""
+        """Makes an error that names a key and its line."""
         return InputError(f"{self._document.mark(place)}: {dotted(place)}: {what}")
 
     def left(self) -> list[tuple[str, str, str]]:
-        """Mark, key and value of all that was not read, in the order of the file, and of defaults that ours lacks."""
+        """Lists mark, key and value of all keys that were not read, in the order of the file, and of lacking
+        defaults."""
         return [
             (self._document.mark(place), _shown(dotted(place)), _shown(json.dumps(value, ensure_ascii=False)))
             for place, value in _leaves(self._document.tree, ())
@@ -84,26 +85,26 @@ class Foreign:
     # ---------------------------------------------------------------------------------------------------- writing
 
     def put(self, key: str, value: Tree, *place: str, note: str = "") -> None:
-        """Sets a key of ours to what comes of a place."""
+        """Sets a key of ours to a value made from their key."""
         where = dotted(place) if self.peek(*place) is not None else f"default of {self.name}"
         self._entries[tuple(key.split("."))] = _Entry(
             value, _shown(": ".join(filter(None, (where, note)))), self._document.mark(place)
         )
 
     def copy(self, key: str, *place: str, default: Tree = None, note: str = "") -> None:
-        """Sets a key of ours to what stands at a place, or to the default; where there is neither, to nothing."""
+        """Sets a key of ours to the value of theirs, or to the default; without both, not at all."""
         found = self.read(*place, default=default)
         if found is not None:
             self.put(key, found, *place, note=note)
 
     def above_zero(self, key: str, *place: str) -> None:
-        """The same of a number that says "none" or "all" where it is not above 0, and then stays unread."""
+        """Copies a number above 0; others mean "none" or "all", and stay unread."""
         found = self.peek(*place)
         if not isinstance(found, int | float) or found > 0:
             self.copy(key, *place)
 
     def choose(self, key: str, choices: Mapping[Tree, Tree], *place: str, default: Tree = None) -> None:
-        """Sets a key of ours to what ours calls what stands at a place; what ours does not have stays unread."""
+        """Sets a key of ours to our name for the value of theirs; a value that ours does not have stays unread."""
         found = self.peek(*place)
         found = default if found is None else found
         name = found.lower() if isinstance(found, str) else found
@@ -112,7 +113,7 @@ class Foreign:
             self.put(key, choices[name], *place)
 
     def document(self) -> Document:
-        """Ours, with the lines of the other file."""
+        """Makes our configuration, with the lines of the other file."""
         tree: dict[str, Tree] = {}
         marks: dict[Place, str] = {(): self._document.mark(())}
         for place, entry in self._ordered():
@@ -125,7 +126,7 @@ class Foreign:
         return Document(tree, marks)
 
     def yaml(self) -> str:
-        """The text of ours: each key with the one that it was, and then what has no counterpart."""
+        """Writes our configuration: each key with the original one, then the keys without a counterpart."""
         lines: list[str] = []
         above: Place = ()
         for place, entry in self._ordered():
@@ -144,7 +145,7 @@ class Foreign:
         return "".join(f"{line}\n" for line in lines)
 
     def _ordered(self) -> list[tuple[Place, _Entry]]:
-        """By sections and groups, each where its first key was put."""
+        """Orders the keys by sections and groups, each at the place of its first key."""
         first: dict[Place, int] = {}
         for number, place in enumerate(self._entries):
             for length in range(1, len(place) + 1):
@@ -158,12 +159,12 @@ class Foreign:
 
 
 def run_named(path: str) -> str:
-    """A run directory of ours named as a folder or file of theirs is, which stays as it is."""
+    """Names a run directory of ours after a folder or file of theirs."""
     return f"runs/{Path(path).name or 'imported'}"
 
 
 def _shown(text: str) -> str:
-    """Text as it can stand in a comment."""
+    """Makes text fit for a comment."""
     return clip(text if text.isprintable() else ascii(text), 120)
 
 

@@ -38,13 +38,13 @@ class Entry:
     target: str
     count: int
     target_given_source: float | None
-    """None where there is no source unit."""
+    """None without a source unit."""
     source_given_target: float | None
     lines: tuple[int, ...]
     """The first pairs that have it, counted from 1."""
 
 
-class Glossary:
+class BilingualLexicon:
     """Takes alignments one by one. Memory grows with the number of different entries, not with that of pairs."""
 
     def __init__(self, *, lowercase: bool = False, examples: int = 3) -> None:
@@ -66,8 +66,8 @@ class Glossary:
                 lines.append(line)
 
     def entries(self, *, min_count: int = 1) -> Iterator[Entry]:
-        """Those of at least so many, in alphabetical order of the source regardless of case, most frequent first; at
-        the end target words without a link."""
+        """Lists the entries of at least ``min_count``, in alphabetical order of the source regardless of case, most
+        frequent first; at the end target words without a link."""
         of_source: Counter[str] = Counter()
         of_target: Counter[str] = Counter()
         for (source, target), count in self._counts.items():
@@ -91,8 +91,8 @@ class Glossary:
 
 
 def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group]:
-    """The groups that links make of all words of a sentence pair: those with source words in the order of the first of
-    them, then target words without a link."""
+    """Finds the groups that links make of all words of a sentence pair: those with source words in the order of their
+    first one, then target words without a link."""
     targets_of: defaultdict[int, list[int]] = defaultdict(list)
     sources_of: defaultdict[int, list[int]] = defaultdict(list)
     for source, target in links:
@@ -118,8 +118,8 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
 
 
 def unit(words: Sequence[str], places: Sequence[int]) -> str:
-    """The words at some places as one text, with a gap mark where others stand between. Punctuation at its ends is left
-    off, unless there is nothing else."""
+    """Joins the words at some places to one text, with a gap mark for words in between. Punctuation at its ends is left
+    off, unless it is all of the text."""
     is_word = [not all(map(is_punctuation_mark, words[place])) for place in places]
     if True in is_word:
         places = places[is_word.index(True) : len(is_word) - is_word[::-1].index(True)]

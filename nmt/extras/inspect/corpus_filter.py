@@ -1,4 +1,4 @@
-"""Which sentence pairs of a corpus are probably no translations of each other.
+"""Suspicious sentence pairs of a corpus: those that are probably no translations of each other.
 
 The score of a pair grows with how improbable its words and its length are:
 
@@ -13,7 +13,7 @@ The score of a pair grows with how improbable its words and its length are:
                                              v = mean over all pairs of (l_t - c l_s)² / m
 
 z² / 2 is, up to a constant, the negative log-probability of a normally distributed z, so that both terms are in nats.
-Here m is the mean of both lengths, where the paper has l_s alone, so that a blank source is no division by zero. A pair
+Here m is the mean of both lengths, where the paper has l_s, so that a blank source is no division by zero. A pair
 is suspicious by any of these kinds:
 
     unlikely  the score is at least a threshold
@@ -43,12 +43,12 @@ MAX_Z = 3.0
 MAX_UNLINKED = 0.4
 
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)|\d+")
-"""Digits, and what groups thousands among them, which differs between languages."""
+"""Digits, and the marks that group thousands among them, which differ between languages."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """What lengths are usual in a corpus."""
+    """The usual lengths of a corpus."""
 
     ratio: float
     """c: target characters for each source character."""
@@ -56,7 +56,7 @@ class Lengths:
     """v"""
 
     def z(self, source: str, target: str) -> float:
-        """How far a pair is from the usual; below 0 where the target is short."""
+        """Computes the distance of a pair from the usual; below 0 where the target is short."""
         if self.ratio * self.variance == 0:
             return 0.0
         l_s, l_t = length(source), length(target)
@@ -65,7 +65,7 @@ class Lengths:
 
 
 def usual_lengths(pairs: Iterable[tuple[int, int]]) -> Lengths:
-    """Of the lengths of all pairs, those of two blank sides left out."""
+    """Estimates the usual lengths from those of all pairs without two blank sides."""
     counts = Counter((l_s, l_t) for l_s, l_t in pairs if l_s or l_t)
     source_total = sum(l_s * count for (l_s, _), count in counts.items())
     target_total = sum(l_t * count for (_, l_t), count in counts.items())
@@ -77,7 +77,7 @@ def usual_lengths(pairs: Iterable[tuple[int, int]]) -> Lengths:
 
 
 def length(text: str) -> int:
-    """In characters that are no white space."""
+    """Counts the characters that are not white space."""
     return sum(map(len, text.split()))
 
 
@@ -92,7 +92,7 @@ class Suspect:
     nll: float
     z: float
     source_words: tuple[str, ...]
-    """Those without a link, then the numbers that the other side misses."""
+    """Words without a link, then the numbers that the other side misses."""
     target_words: tuple[str, ...]
     source: str
     """With single spaces."""
@@ -109,7 +109,7 @@ def suspect(
     lengths: Lengths,
     min_score: float = MIN_SCORE,
 ) -> Suspect | None:
-    """What is suspicious about a sentence pair; None for nothing, and for two blank sides."""
+    """Looks for faults of a sentence pair; None without one, and for two blank sides."""
     source, target = " ".join(source.split()), " ".join(target.split())
     if not (source or target):
         return None
@@ -142,7 +142,7 @@ def suspect(
 
 
 def unlinked(alignment: Alignment) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of each side that hold a letter or digit and have no link."""
+    """Lists the words of each side that hold a letter or digit and have no link."""
     sources, targets = {source for source, _ in alignment.links}, {target for _, target in alignment.links}
     return (
         tuple(word for place, word in enumerate(alignment.source_words) if place not in sources and _counts(word)),
@@ -151,17 +151,17 @@ def unlinked(alignment: Alignment) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def unlinked_share(alignment: Alignment) -> float:
-    """The part that those are of such words, on the side where it is larger."""
+    """Computes the share of unlinked words among those with a letter or digit, on the side where it is larger."""
     sides = zip(unlinked(alignment), (alignment.source_words, alignment.target_words), strict=True)
     return max(len(loose) / max(sum(map(_counts, words)), 1) for loose, words in sides)
 
 
 def missing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The digit strings of each side that the other misses; none where all of them are single digits of one side."""
+    """Lists the digit strings of each side that the other misses; none where all are single digits of one side."""
     of_source, of_target = _numbers(source), _numbers(target)
     missing = tuple((of_source - of_target).elements()), tuple((of_target - of_source).elements())
-    is_told = all(missing) or any(len(number) > 1 for side in missing for number in side)
-    return missing if is_told else ((), ())
+    is_counted = all(missing) or any(len(number) > 1 for side in missing for number in side)
+    return missing if is_counted else ((), ())
 
 
 def _numbers(text: str) -> Counter[str]:

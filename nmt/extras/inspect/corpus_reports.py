@@ -1,76 +1,86 @@
-"""What the alignments of a corpus tell about it, beside the links: a bilingual lexicon, and pairs that are probably no
-translations of each other."""
+"""Reports on the alignments of a corpus: a bilingual lexicon, and pairs that are probably no translations of each
+other."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import ClassVar
 
 from nmt.alignment.formats import Alignment, json_line
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.extras.inspect.bilingual_lexicon import Glossary
+from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon
 from nmt.extras.inspect.corpus_filter import MIN_SCORE, Suspect, length, suspect, usual_lengths
-
-if TYPE_CHECKING:
-    from nmt.translator.translator import Translator
+from nmt.workflows.align import AlignmentReport, Nlls
 
 Row = Mapping[str, object]
 
-Nlls: TypeAlias = Callable[[Sequence[str], Sequence[str], int], list[float]]
-"""How improbable the words of sentence pairs are, the first of which has that number: see ``pair_nlls``."""
 
-LEXICON = ("source", "target", "count", "p_target_given_source", "p_source_given_target", "lines")
-SUSPECTS = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
-"""The columns of each table."""
+class _Table(AlignmentReport):
+    """A report of rows, written at the end."""
 
-
-class CorpusReport(ABC):
-    """Takes the alignments of a corpus as they come; what it makes of them is written at the end."""
-
-    @abstractmethod
-    def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
-        """Of the next sentence pairs; ``first`` is the first one's number."""
+    columns: ClassVar[Sequence[str]]
+    rows_name: ClassVar[str]
+    """The plural of a row's name."""
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
-        """The finished table."""
+        """Lists the rows of the finished table."""
 
 
 @dataclass(frozen=True)
-class LexiconChoice:
-    """Which lexicon is wanted, and where."""
+class LexiconOptions:
+    """The lexicon of a corpus, and its file."""
 
     path: Path
     min_count: int = 1
     lowercase: bool = False
     examples: int = 3
+    option: ClassVar[str] = "--lexicon"
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Collects the lexicon; leaving the block without an error writes it."""
+        with _table_file(self.path, self.option, _Lexicon(self)) as table:
+            yield table
 
 
 @dataclass(frozen=True)
-class SuspectsChoice:
-    """Which suspicious pairs are wanted, and where."""
+class SuspectsOptions:
+    """The suspicious pairs of a corpus, and their file."""
 
     path: Path
     min_score: float = MIN_SCORE
+    option: ClassVar[str] = "--suspects"
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Collects the suspicious ones of ``pairs``, all of which are first read for their lengths; leaving the block
+        without an error writes them, worst first."""
+        assert nlls is not None
+        with _table_file(self.path, self.option, _Suspects(self, nlls, pairs)) as table:
+            yield table
 
 
-class _Lexicon(CorpusReport):
-    def __init__(self, choice: LexiconChoice) -> None:
-        self._min_count = choice.min_count
-        self._glossary = Glossary(lowercase=choice.lowercase, examples=choice.examples)
+class _Lexicon(_Table):
+    columns = ("source", "target", "count", "p_target_given_source", "p_source_given_target", "lines")
+    rows_name = "entries"
+
+    def __init__(self, options: LexiconOptions) -> None:
+        self._min_count = options.min_count
+        self._lexicon = BilingualLexicon(lowercase=options.lowercase, examples=options.examples)
 
     def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
         for line, alignment in enumerate(alignments, first):
-            self._glossary.add(alignment, line)
+            self._lexicon.add(alignment, line)
 
     def rows(self) -> Iterator[Row]:
-        for entry in self._glossary.entries(min_count=self._min_count):
+        for entry in self._lexicon.entries(min_count=self._min_count):
             yield {
                 "source": entry.source,
                 "target": entry.target,
@@ -81,9 +91,12 @@ class _Lexicon(CorpusReport):
             }
 
 
-class _Suspects(CorpusReport):
-    def __init__(self, choice: SuspectsChoice, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> None:
-        self._min_score = choice.min_score
+class _Suspects(_Table):
+    columns = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
+    rows_name = "suspicious pairs"
+
+    def __init__(self, options: SuspectsOptions, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> None:
+        self._min_score = options.min_score
         self._nlls = nlls
         self._lengths = usual_lengths((length(source), length(target)) for source, target in pairs)
         self._found: list[Suspect] = []
@@ -96,79 +109,41 @@ class _Suspects(CorpusReport):
             self._found += [] if found is None else [found]
 
     def rows(self) -> Iterator[Row]:
-        for each in sorted(self._found, key=lambda each: (-each.score, each.line)):
+        for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
             yield {
-                "line": each.line,
-                "score": _rounded(each.score),
-                "kinds": each.kinds,
-                "nll": _rounded(each.nll),
-                "z": _rounded(each.z),
-                "source_words": each.source_words,
-                "target_words": each.target_words,
-                "source": each.source,
-                "target": each.target,
+                "line": pair.line,
+                "score": _rounded(pair.score),
+                "kinds": pair.kinds,
+                "nll": _rounded(pair.nll),
+                "z": _rounded(pair.z),
+                "source_words": pair.source_words,
+                "target_words": pair.target_words,
+                "source": pair.source,
+                "target": pair.target,
             }
 
 
-def pair_nlls(
-    forward: Translator,
-    backward: Translator | None,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    *,
-    first_line: int = 1,
-) -> list[float]:
-    """The negative log-probability per token of each target given its source; with a model that translates the other
-    way, the mean of that and of the source given the target."""
-    found = [forward.score(sources, targets, first_line=first_line)]
-    if backward is not None:
-        found.append(backward.score(targets, sources, first_line=first_line))
-    means = [[-each.log_prob / len(each.tokens) for each in scores] for scores in found]
-    return [sum(each) / len(each) for each in zip(*means, strict=True)]
-
-
 @contextmanager
-def lexicon_report(choice: LexiconChoice) -> Iterator[CorpusReport]:
-    """Fills the lexicon of a corpus; leaving the block without an error writes it."""
-    with _written(choice.path, LEXICON, "--lexicon", "entries", _Lexicon(choice)) as report:
-        yield report
-
-
-@contextmanager
-def suspects_report(choice: SuspectsChoice, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> Iterator[CorpusReport]:
-    """Finds the suspicious ones of ``pairs``, all of which are looked at before, for their lengths; leaving the block
-    without an error writes them, worst first."""
-    report = _Suspects(choice, nlls, pairs)
-    with _written(choice.path, SUSPECTS, "--suspects", "suspicious pairs", report):
-        yield report
-
-
-@contextmanager
-def _written(
-    path: Path, columns: Sequence[str], option: str, what: str, report: CorpusReport
-) -> Iterator[CorpusReport]:
+def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentReport]:
+    """Writes a table at the end, as JSON lines, or as values between tabs under the names of the columns."""
     if path.exists() and not path.is_file():
         raise InputError(f"{option} {path}: is no regular file; give the name of a file to write")
+    as_json = path.suffix == ".jsonl"
+    count = 0
     with ExitStack() as stack:
         try:
             partial = stack.enter_context(whole_file(path))
         except OSError as error:
             raise InputError(f"{option} {path}: cannot be written: {error.strerror}") from None
-        yield report
-        count = _write(partial, columns, report.rows(), as_json=path.suffix == ".jsonl")
-    log.info(f"{count:,} {what}: {path}")
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) -> int:
-    """JSON lines, or values between tabs under the names of the columns; how many rows there were."""
-    count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        if not as_json:
-            file.write("\t".join(columns) + "\n")
-        for row in rows:
-            file.write((json_line(row) if as_json else "\t".join(_cell(row[name]) for name in columns)) + "\n")
-            count += 1
-    return count
+        yield table
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            if not as_json:
+                file.write("\t".join(table.columns) + "\n")
+            for row in table.rows():
+                cells = (_cell(row[name]) for name in table.columns)
+                file.write((json_line(row) if as_json else "\t".join(cells)) + "\n")
+                count += 1
+    log.info(f"{count:,} {table.rows_name}: {path}")
 
 
 def _cell(value: object) -> str:

@@ -23,19 +23,20 @@ from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.terminal_width import clusters, cut, isolated, printable
 
 SHADES = " ░▒▓█"
-"""Of weights from 0 to 1."""
+"""The characters for weights from 0 to 1."""
 
 LINK = "•"
 
 TALLEST, WIDEST = 12, 20
-"""Of a source word, in rows, and of a target word, in cells; longer ones are cut."""
+"""Rows of a source word, and cells of a target word; longer words are cut."""
 
 USUAL_WIDTH = 100
-"""Where there is no terminal to ask."""
+"""Cells of a line without a terminal."""
 
 
 def heatmap(alignment: Alignment, *, cells: int) -> str:
-    """A picture of at most ``cells`` cells to a line, or as wide as one column needs. Empty sides give no lines."""
+    """Draws a picture of at most ``cells`` cells to a line, or as wide as one column needs; empty sides give no
+    lines."""
     sources, targets = alignment.source_tokens, alignment.target_tokens
     labels = [cut(word, WIDEST) for word in targets]
     indent = max(map(cell_len, labels), default=0) + 1
@@ -55,7 +56,7 @@ def heatmap(alignment: Alignment, *, cells: int) -> str:
 
 
 def shade(weight: float) -> str:
-    """The character for a weight: a blank below a twentieth, then darker in four equal steps."""
+    """Chooses the character for a weight: a blank below a twentieth, then darker in four equal steps."""
     if weight < 0.05:
         return SHADES[0]
     return SHADES[min(4, 1 + int(weight * 4))]
@@ -66,7 +67,7 @@ def _cell(weight: float, *, linked: bool) -> str:
 
 
 def _head(words: Sequence[str]) -> list[str]:
-    """The words from top to bottom, two cells for each, so that they end over their columns."""
+    """Writes the words from top to bottom, in two cells, so that they end over their columns."""
     letters = [_letters(word) for word in words]
     tallest = max(map(len, letters), default=0)
     standing = [[""] * (tallest - len(each)) + each for each in letters]

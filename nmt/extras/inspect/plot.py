@@ -61,7 +61,7 @@ def plot(
     links: Iterable[Link] | None = None,
     format: Picture = "png",
 ) -> None:
-    """Write the heatmap of one soft alignment as a PNG file, or as SVG, where text is text.
+    """Writes the heatmap of one soft alignment as a PNG file, or as SVG, where text is text.
 
     Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
     weight on a fixed scale from 0 to 1, so that pictures can be compared. `links` are drawn as dots, `gold` as squares:
@@ -207,7 +207,7 @@ def _draw_labels(
 
 
 def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float) -> list[Artist]:
-    """Draw gold links and links; return one sample of each kind for the legend."""
+    """Draws gold links and links; returns one sample of each kind for the legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Rectangle
 

@@ -22,7 +22,7 @@ _Limits: TypeAlias = tuple[int, int | None]
 COLOURS = (
     "#2171b5", "#d9480f", "#2b8a3e", "#862e9c", "#c2255c", "#0b7285", "#a37200", "#5f3dc4", "#495057", "#74b816",
 )  # fmt: skip
-"""Of the series, in their order."""
+"""Colours of the series, in their order."""
 _MARKERS = "osD^vPX"
 """Seven beside ten colours: seventy systems look different."""
 
@@ -33,13 +33,13 @@ GRID_COLOUR = "#e4e4e4"
 BAR_COLOUR = "#c9ddf0"
 
 _SPREAD = 0.6
-"""Of the distance between two buckets, what the systems of one bucket take up side by side."""
+"""The part of the distance between two buckets that the systems of one bucket take up side by side."""
 _CROWD = 4
-"""Of more systems the marks are smaller."""
+"""Systems beyond which the marks are smaller."""
 
 
 def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", title: str = "") -> None:
-    """Draw the score of each bucket of source lengths with its 95 % interval, one line for each named series, into a
+    """Draws the score of each bucket of source lengths with its 95 % interval, one line for each named series, into a
     PNG or SVG file; below it the number of sentences.
 
     Points of few sentences (`LengthScores.is_few`) are hollow. The names make a legend where there are several; a
@@ -62,8 +62,8 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
 
 
 def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
-    """What `plot_by_length` writes, to be saved in any format; without a `legend` the names are told elsewhere. Raises
-    ValueError where there is no bucket."""
+    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the names stand elsewhere.
+    Raises ValueError where there is no bucket."""
     buckets = sorted(
         {(each.first, each.last) for scores in series.values() for each in scores},
         key=lambda limits: (limits[0], float("inf") if limits[1] is None else limits[1]),
@@ -91,7 +91,7 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
 
 
 def check_plot(path: Path) -> None:
-    """Raises InputError where `plot_by_length` could not draw into this file: known before the work, not after it."""
+    """Raises InputError where `plot_by_length` could not draw into this file, before the work."""
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
     if not path.parent.is_dir():
@@ -103,7 +103,7 @@ def check_plot(path: Path) -> None:
 
 
 def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], metric: Metric) -> list[Line2D]:
-    """Draw the series side by side within each bucket; return one sample of each for the legend."""
+    """Draws the series side by side within each bucket; returns one sample of each for the legend."""
     from matplotlib.lines import Line2D
 
     samples = []
@@ -131,7 +131,7 @@ def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], me
 
 
 def _draw_counts(axes: Axes, series: _Series, place: Mapping[_Limits, float]) -> None:
-    """One bar for each bucket where all series stand on equally many sentences, else one for each series."""
+    """Draws one bar for each bucket where all series have the same sentences, else one for each series."""
     counts = [{(each.first, each.last): each.sentences for each in scores} for scores in series.values()]
     are_shared = all(each == counts[0] for each in counts)
     if are_shared:
@@ -151,7 +151,7 @@ def _draw_counts(axes: Axes, series: _Series, place: Mapping[_Limits, float]) ->
 
 
 def _aside(number: int, crowd: int) -> float:
-    """How far from the middle of its bucket a series stands."""
+    """Computes the distance of a series from the middle of its bucket."""
     return _SPREAD * ((number + 0.5) / crowd - 0.5)
 
 

@@ -1,4 +1,4 @@
-"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Ray is imported here alone.
+"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Only this module imports Ray.
 
 Ray decides where and when a call runs. A call whose process or machine dies is made again elsewhere, ``RETRIES`` times;
 one that raises is not, for it would do so again.
@@ -32,18 +32,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 RETRIES = 3
-"""How often a call is made again that a process or machine took with it."""
+"""Repetitions of a call that was lost with its process or machine."""
 
 PATIENCE_S = 10.0
-"""For a cluster to answer that it is there."""
+"""Seconds for a cluster to answer."""
 
 
 class NodeFault(InputError):
-    """Something is wrong with a machine of the cluster, and not with what it was given."""
+    """A fault of a machine of the cluster, and not of its input."""
 
 
 def on_this_node(message: str) -> NodeFault:
-    """A fault of the machine that this process runs on."""
+    """Makes a fault of the machine that this process runs on."""
     return NodeFault(f"node {socket.gethostname()}: {message}")
 
 
@@ -61,27 +61,27 @@ class Cluster:
 
     @property
     def cores(self) -> int:
-        """Of all machines that are there now."""
+        """Counts the cores of all present machines."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
     @property
     def gpus(self) -> int:
-        """Of all machines that are there now."""
+        """Counts the GPUs of all present machines."""
         return int(self._ray.cluster_resources().get("GPU", 0))
 
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
         """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
         InputError, and InputError where its process dies again and again."""
-        result: R = self._result(self._begun(self._remote(function, gpus), argument))
+        result: R = self._result(self._submit(self._remote(function, gpus), argument))
         return result
 
     def unordered(
         self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
     ) -> Generator[tuple[T, R | InputError], None, None]:
-        """Calls a function once for each argument; each with its result, or what it raised as ``call`` does, as soon as
-        it is there. Who takes no more, and closes it, cancels the rest."""
+        """Calls a function once for each argument. Yields each argument with its result, or with the error that
+        ``call`` would raise, as soon as it is there. Closing the generator cancels the rest."""
         remote = self._remote(function, gpus)
-        waiting = {self._begun(remote, argument): argument for argument in arguments}
+        waiting = {self._submit(remote, argument): argument for argument in arguments}
         try:
             while waiting:
                 (done, *_), _ = self._ray.wait(list(waiting), num_returns=1)
@@ -101,7 +101,7 @@ class Cluster:
         remote, everywhere = self._remote(function, 0), self._ray.put(shared)
         waiting: deque[Any] = deque()
         for argument in arguments:
-            waiting.append(self._begun(remote, everywhere, argument))
+            waiting.append(self._submit(remote, everywhere, argument))
             if len(waiting) > ahead:
                 yield self._result(waiting.popleft())
         while waiting:
@@ -111,10 +111,10 @@ class Cluster:
         # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU; since that
         # may then be another one of the machine, all stay in sight
         in_sight = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}} if gpus else None
-        asked = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
-        return self._ray.remote(**asked)(function)
+        options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
+        return self._ray.remote(**options)(function)
 
-    def _begun(self, remote: Any, *arguments: Any) -> Any:
+    def _submit(self, remote: Any, *arguments: Any) -> Any:
         try:
             return remote.remote(*arguments)
         except ImportError as error:  # of Ray's own server, behind a ray:// address
@@ -141,9 +141,10 @@ class Cluster:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """A cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS names or that
-    `ray start` has started here, else a new one of this machine's cores, which ends with the context. A connection that
-    the program has already is used as it is. Raises InputError for one that does not answer."""
+    """Connects to a cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS
+    names or that `ray start` has started here, or otherwise a new one of this machine's cores, which ends with the
+    context. An existing connection of the program is used as it is. Raises InputError for an address without an
+    answer."""
     check_installed()
     _prepare_import()
     import ray
@@ -177,7 +178,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _prepare_import() -> None:
-    """Sets what Ray reads when it is imported, and not where the program has done that."""
+    """Sets the variables that Ray reads when it is imported, except those that the program has set."""
     if "ray" in sys.modules:
         return
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers
@@ -188,7 +189,7 @@ def _prepare_import() -> None:
 
 
 class _Chatter(io.TextIOBase):
-    """What Ray prints of processes that die, whatever it is told: for who has asked for more."""
+    """A stream for Ray's messages about processes that die, which no setting of Ray stops: details for --verbose."""
 
     def write(self, text: str) -> int:
         if text.strip():
@@ -218,7 +219,7 @@ def _end(ray: Any) -> None:
 
 @contextmanager
 def _mute() -> Iterator[None]:
-    """Inside it nothing comes to stderr, not even from libraries: what they would say, an error says in a line."""
+    """Keeps stderr empty inside the block, also of output of libraries, whose faults an error line tells."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -231,7 +232,7 @@ def _mute() -> Iterator[None]:
 
 
 def _running() -> str | None:
-    """Where a cluster is running that `ray start` has noted here, or the one that RAY_ADDRESS names."""
+    """Finds the address of a cluster that `ray start` has started here, or that RAY_ADDRESS names."""
     if named := os.environ.get("RAY_ADDRESS"):
         return None if named in ("auto", "local") else named
     noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
@@ -269,11 +270,11 @@ def _cannot_import(error: Exception) -> NodeFault:
 
 
 def _short_folder() -> str:
-    """Where temporary files go; names of sockets inside must not be longer than a hundred bytes."""
+    """Chooses a folder for temporary files; names of sockets inside must not be longer than a hundred bytes."""
     return gettempdir() if len(gettempdir()) < 20 else "/tmp"
 
 
 def _last(error: BaseException) -> str:
-    """The last line of what Ray says, which has what happened."""
+    """Takes the last line of an error of Ray, which names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

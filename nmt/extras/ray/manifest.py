@@ -1,5 +1,5 @@
-"""What the translations in a folder were made with, so that no two models or options are mixed when work is taken up
-again. ``.manifest.json``:
+"""The model and options of the translations in a folder, so that resumed work does not mix two of them.
+``.manifest.json``:
 
     {"format": 1, "made_with": {"model": …, "search": {…}, …}, "shards": {"a.txt": {"size": …, "mtime_ns": …}, …}}
 
@@ -25,16 +25,17 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """Of an output folder."""
+    """The manifest of an output folder."""
 
     made_with: Mapping[str, Any] = field(default_factory=dict)
     """All that a translation is a function of, but for the shard."""
     shards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By name what each shard was when it was begun."""
+    """Size and time of each shard, by its name, when its translation began."""
 
     @classmethod
     def load(cls, folder: Path) -> Manifest | None:
-        """Of a folder where translations have begun, else None. Raises InputError where it is damaged."""
+        """Reads the manifest of a folder where translations have begun, else None. Raises InputError for a damaged
+        one."""
         path = folder / FILE
         try:
             tree = read_json(path)
@@ -55,11 +56,12 @@ class Manifest:
             partial.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def has_any(self, folder: Path) -> bool:
-        """Whether there is any translation that other ones must go with."""
+        """Tells if the folder has any translation that others must go with."""
         return any((folder / name).exists() for name in self.shards)
 
     def check(self, made_with: Mapping[str, Any], folder: Path) -> None:
-        """Raises InputError that names what differs where translations would be made otherwise than those there."""
+        """Raises InputError that names the differences where translations would be made otherwise than the existing
+        ones."""
         before, now = dict(_leaves(self.made_with)), dict(_leaves(made_with))
         for key in [*now, *before]:
             if before.get(key) != now.get(key):
@@ -69,8 +71,8 @@ class Manifest:
                 raise InputError(f"--output {folder}: was begun {what}; go on as it was begun, or name another folder")
 
     def remaining(self, shards: Sequence[Shard], folder: Path) -> list[Shard]:
-        """The shards that have no translation. Raises InputError where one stands there of a shard that is no longer
-        what it was, or that is not ours."""
+        """Lists the shards without a translation. Raises InputError for a translation whose shard has changed, and for
+        a file that is not ours."""
         remaining = []
         for shard in shards:
             target = folder / shard.name
@@ -84,13 +86,13 @@ class Manifest:
                 )
         return remaining
 
-    def begun(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
+    def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
         """With shards that are about to be translated."""
         return Manifest(made_with, {**self.shards, **{shard.name: _about(shard) for shard in shards}})
 
 
 def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
-    """Remove what killed processes have left. Nobody may be at work in the folder."""
+    """Removes the files that killed processes have left. No process may be at work in the folder."""
     begun = [path.name for path in folder.iterdir() if path.name.startswith(".") and ".partial-" in path.name]
     if begun:
         for shard in shards:
@@ -99,11 +101,11 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
 
 
 _LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model", "shortlist": "shortlist"}
-"""What stands in a manifest as a hash, and what to call it."""
+"""Facts that a manifest has as hashes, and their names for people."""
 
 
 def _is_name(name: str) -> bool:
-    """Whether a file in the folder itself can be called so."""
+    """Tells if a file in the folder itself can have this name."""
     return Path(name).name == name and "\0" not in name and len(name.encode("utf-8", "surrogatepass")) <= 255
 
 

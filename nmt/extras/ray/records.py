@@ -1,4 +1,4 @@
-"""Translation of one shard, whatever its kind, to another file."""
+"""Translation of one shard, of any kind, to another file."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from nmt.translator.windows import OutputOptions, Window
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
 
 OBJECT_BYTES = 64 << 20
-"""Of one line of JSON."""
+"""The longest line of JSON."""
 
 WARNINGS = 20
-"""Lines of a shard that are named; of more only the count is told."""
+"""Lines of a shard that are named in warnings; further ones are only counted."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
 class Tally:
-    """What is to be said of a shard."""
+    """Counts and warnings of a shard."""
 
     lines: int = 0
     subwords: int = 0
     warnings: list[str] = field(default_factory=list)
     """The first of them."""
     unsaid: int = 0
-    """How many more there were."""
+    """Number of further warnings."""
 
     def add(self, lines: int, subwords: int, warnings: Sequence[str]) -> None:
-        """Counts what came of a window."""
+        """Counts the lines and the warnings of a window."""
         self.lines += lines
         self.subwords += subwords
         said = list(warnings)[: WARNINGS - len(self.warnings)]
@@ -84,7 +84,7 @@ def _jsonl(translator: Translator, wanted: OutputOptions, source: Path, target: 
 def _parquet(
     translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally
 ) -> None:
-    """Row group by row group, which is what is held in memory."""
+    """Translates by row groups, so that one of them is in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -116,13 +116,13 @@ _BY_KIND: dict[Kind, Callable[[Translator, OutputOptions, Path, Path, str, Tally
 
 
 def result_name(wanted: OutputOptions) -> str:
-    """What a record's translation is called."""
+    """Chooses the name of a record's translation."""
     return "translations" if wanted.format == "jsonl" else "translation"
 
 
 def object_text(line: Line, field: str, name: str) -> str:
-    """The text of a line of JSON; a blank line has none. Raises InputError where it is no object, has no text in
-    ``field``, or has ``name`` already."""
+    """Reads the text of a line of JSON; a blank line has none. Raises InputError for a line that is not an object, has
+    no text in ``field``, or has ``name`` already."""
     if not line.text.strip():
         return ""
     try:
@@ -148,7 +148,7 @@ def with_value(text: str, name: str, value: Any) -> str:
 
 
 def _bounded(text: str, line: Line, field: str) -> Line:
-    """A text as a line of input: without what is no character, and no longer than one."""
+    """Makes a text fit for a line of input: without invalid characters, and no longer than a line may be."""
     text = _SURROGATE.sub("\ufffd", text)
     warnings = [] if line.warning is None else [line.warning]
     if len(data := text.encode()) > LIMIT_BYTES:

@@ -39,7 +39,7 @@ class Shard:
 
     @property
     def kind(self) -> Kind:
-        """By its ending; what has none of those is text."""
+        """Chooses the kind by the file's ending; text for any other one."""
         return _KINDS.get(_plain(self.path).suffix.lower(), "text")
 
     @classmethod
@@ -49,23 +49,20 @@ class Shard:
         return cls(path.absolute(), about.st_size, about.st_mtime_ns)
 
 
-def find_shards(given: Path) -> list[Shard]:
-    """The shards that a file, a folder or a pattern stands for, by name; hidden files are none.
-
-    Raises InputError where there is none, where two have one name, and for files that cannot be read as what they are
-    called.
-    """
-    given = given.expanduser()
-    if given.is_dir():
-        paths = [path for path in given.iterdir() if path.is_file() and not path.name.startswith(".")]
+def find_shards(pattern: Path) -> list[Shard]:
+    """Finds the shards of a file, a folder or a pattern, by name, without hidden files. Raises InputError without any,
+    where two have one name, and for files that cannot be read as their ending says."""
+    pattern = pattern.expanduser()
+    if pattern.is_dir():
+        paths = [path for path in pattern.iterdir() if path.is_file() and not path.name.startswith(".")]
         if not paths:
-            raise InputError(f"--input {given}: the folder has no file in it")
-    elif given.is_file():
-        paths = [given]
+            raise InputError(f"--input {pattern}: the folder has no file in it")
+    elif pattern.is_file():
+        paths = [pattern]
     else:
-        paths = [Path(name) for name in glob(str(given), recursive=True) if Path(name).is_file()]
+        paths = [Path(name) for name in glob(str(pattern), recursive=True) if Path(name).is_file()]
         if not paths:
-            raise InputError(f"--input {given}: is neither file nor folder, and there is no file that matches it")
+            raise InputError(f"--input {pattern}: is neither file nor folder, and there is no file that matches it")
     found: dict[str, Path] = {}
     for path in sorted(paths):
         _refuse_foreign(path)

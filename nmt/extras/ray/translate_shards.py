@@ -28,12 +28,12 @@ from nmt.translator.translator import EngineName, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions
 
 FIELD = "text"
-"""Where the text of a record is unless one says otherwise."""
+"""The default name of a record's text."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all shards. Paths are absolute, and the same on all machines."""
+    """Settings that all shards share. Paths are absolute, and the same on all machines."""
 
     checkpoints: tuple[Path, ...]
     """The model and those that translate together with it."""
@@ -47,7 +47,7 @@ class Job:
     field: str
     output: Path
     version: str
-    """Of nmt."""
+    """The version of nmt."""
 
 
 def translate_shards(
@@ -104,7 +104,7 @@ def translate_shards(
         if remaining:
             with connected(ray) as cluster:
                 job = _settled(cluster, job)
-                manifest.begun(_made_with(job, experiment), remaining).save(output)
+                manifest.begin(_made_with(job, experiment), remaining).save(output)
                 failed = _share_out(cluster, job, remaining, total=len(shards))
             remove_leftovers(output, shards)
             if failed:
@@ -140,8 +140,8 @@ def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: in
 
 
 def translate_one(task: tuple[Job, Shard]) -> Tally:
-    """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for what this
-    machine has not and InputError for what is wrong with the shard."""
+    """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for a fault of this
+    machine and InputError for one of the shard."""
     job, shard = task
     translator = _translator(job)
     try:
@@ -169,11 +169,11 @@ def settle(job: Job) -> str:
 _SHARED = "--ray needs a file system that all nodes share"
 
 _here: tuple[Job, str, Translator] | None = None
-"""The translator of this process, of which job and on which device."""
+"""Loads the translator of this process, unless the same one is loaded."""
 
 
 def _translator(job: Job) -> Translator:
-    """The translator of this process, loaded where it is of something else."""
+    """Loads the translator of this process, unless the same one is loaded."""
     global _here
     device = _device(job)
     if _here is None or (_here[0], _here[1]) != (job, device):
@@ -193,7 +193,7 @@ def _translator(job: Job) -> Translator:
 
 
 def _check_node(job: Job) -> None:
-    """Raises NodeFault where this machine has not what the one has that started the job."""
+    """Raises NodeFault where this machine lacks a version or file of the machine that started the job."""
     if nmt.__version__ != job.version:
         raise on_this_node(f"has nmt {nmt.__version__}, not {job.version}: install the same on all")
     for path in (*job.checkpoints, job.output):
@@ -230,12 +230,12 @@ def _device(job: Job) -> str:
         return job.device
     import ray
 
-    (given,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
-    return f"cuda:{place_of(given, os.environ.get('CUDA_VISIBLE_DEVICES'))}"
+    (gpu,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
+    return f"cuda:{place_of(gpu, os.environ.get('CUDA_VISIBLE_DEVICES'))}"
 
 
 def place_of(gpu: str, visible: str | None) -> int:
-    """Which of the visible GPUs, from 0, one is that Ray names as CUDA_VISIBLE_DEVICES does."""
+    """Finds the number, from 0, among the visible GPUs of one that Ray names as CUDA_VISIBLE_DEVICES does."""
     return visible.split(",").index(gpu) if visible else int(gpu)
 
 

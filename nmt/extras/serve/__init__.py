@@ -8,6 +8,6 @@ from nmt.core.errors import InputError
 
 
 def check_installed() -> None:
-    """Raises InputError where what the server is made with is not installed."""
+    """Raises InputError where a package of the server is not installed."""
     if not all(find_spec(name) for name in ("fastapi", "prometheus_client", "uvicorn")):
         raise InputError("nmt serve: needs FastAPI, uvicorn and prometheus-client: pip install 'nmt[serve]'")

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.extras.serve.batcher import Batcher, Closed, Failed, Full
-from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import (
     ErrorAnswer,
     HealthAnswer,
@@ -38,7 +38,7 @@ PAGES = {
     "/api.js": ("api.js", "text/javascript"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""Where a file of the page is found, which file it is, and its type."""
+"""The files of the page by their paths in the address, with their types."""
 
 _ERRORS = {
     400: "The body is not JSON.",
@@ -97,10 +97,10 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
             body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
         except asyncio.TimeoutError:
             raise Refused(408, f"the body did not come within {limits.timeout_s:g} s") from None
-        wanted = parse(body)
-        check(wanted, limits)
-        _check_engine(batcher, wanted.asked)
-        answers = await _answered(request, batcher, wanted, limits.timeout_s)
+        message = parse(body)
+        check(message, limits)
+        _check_engine(batcher, message.options)
+        answers = await _answered(request, batcher, message, limits.timeout_s)
         return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
 
 
@@ -161,21 +161,21 @@ def _add_errors(app: FastAPI) -> None:
         return _error(500, "a fault of the server; its log says more", {})
 
 
-def _check_engine(batcher: Batcher, asked: Asked) -> None:
-    """Raises Refused where there is no model yet or no more, or none that does what is asked."""
+def _check_engine(batcher: Batcher, options: RequestOptions) -> None:
+    """Raises Refused without a model, yet or no longer, and for options that it does not offer."""
     if batcher.engine is None or batcher.state != "ready":
         what = "loading its model" if batcher.state == "loading" else "shutting down"
         raise Refused(503, f"the server is {what}; try again", retry_after_s=2)
     try:
-        batcher.engine.check(asked)
+        batcher.engine.check(options)
     except InputError as error:
         raise Refused(422, str(error)) from None
 
 
-async def _answered(request: Request, batcher: Batcher, wanted: TranslateRequest, timeout_s: float) -> list[Answer]:
-    """The answers to a request. Raises Refused where they do not come, and drops what is not done then."""
+async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, timeout_s: float) -> list[Answer]:
+    """Waits for the answers to a request. Raises Refused where they do not come, and then drops the rest of the job."""
     try:
-        job = batcher.submit(wanted.texts, wanted.asked)
+        job = batcher.submit(message.texts, message.options)
     except Full as error:
         raise Refused(429, str(error), retry_after_s=error.retry_after_s) from None
     except Closed:
@@ -207,7 +207,7 @@ async def _gone(request: Request) -> None:
 
 
 def _tree(answers: Sequence[Answer]) -> dict[str, object]:
-    """What ``TranslateAnswer`` describes."""
+    """Makes the tree that ``TranslateAnswer`` describes."""
     return {
         "results": [{"line": number, **answer.tree} for number, answer in enumerate(answers, 1)],
         "warnings": [

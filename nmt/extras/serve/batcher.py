@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from nmt.core import log
-from nmt.extras.serve.engine import Answer, Asked, Engine
+from nmt.extras.serve.engine import Answer, Engine, RequestOptions
 
 State: TypeAlias = Literal["loading", "ready", "draining"]
 
@@ -25,7 +25,7 @@ PORTIONS = 4
 """Requests that a batch holds at least, where so many long ones wait."""
 
 LONGEST_WAIT_S = 60
-"""The most that a client is asked to wait before it tries again."""
+"""The longest wait before another try, in seconds."""
 
 
 class Full(Exception):
@@ -46,14 +46,14 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Batching:
-    """How much is translated together, and how much may wait."""
+    """Limits of the texts that are translated together, and of those that wait."""
 
     sentences: int = 32
-    """Of one batch, at most."""
+    """The most of one batch."""
     characters: int = 8000
-    """Of one batch, at most, unless a single sentence has more."""
+    """The most of one batch, unless a single sentence has more."""
     wait_s: float = 0.005
-    """How long the first request of a batch waits for company."""
+    """Time for which the first request of a batch waits for others."""
     queue: int = 1024
     """Sentences that wait, at most."""
 
@@ -66,15 +66,15 @@ class Done:
     tokens: int
     seconds: float
     waited_s: tuple[float, ...]
-    """How long each request waited whose first sentences were in it."""
+    """Waiting time of each request whose first sentences were in the batch."""
 
 
 class Job:
     """The texts of one request on their way; ``future`` has their answers in the end, or Failed or Closed."""
 
-    def __init__(self, texts: Sequence[str], asked: Asked) -> None:
+    def __init__(self, texts: Sequence[str], options: RequestOptions) -> None:
         self.texts = tuple(texts)
-        self.asked = asked
+        self.options = options
         self.future: Future[list[Answer]] = Future()
         self.future.set_running_or_notify_cancel()  # whoever waits for it cannot take it from the batcher
         self.since = time.monotonic()
@@ -92,7 +92,7 @@ Part: TypeAlias = tuple[Job, tuple[str, ...]]
 
 
 class Batcher:
-    """Translates what any number of threads submit, in a thread of its own, which loads the model first."""
+    """Translates the texts of any number of threads, in a thread of its own, which loads the model first."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Batcher:
 
     @property
     def state(self) -> State:
-        """Whether it takes requests, not yet or no more."""
+        """Tells if requests are taken, not yet or no more."""
         if self._closed:
             return "draining"
         return "loading" if self.engine is None else "ready"
@@ -133,9 +133,9 @@ class Batcher:
         """Starts its thread. What is submitted before the model is loaded waits."""
         self._thread.start()
 
-    def submit(self, texts: Sequence[str], asked: Asked) -> Job:
+    def submit(self, texts: Sequence[str], options: RequestOptions) -> Job:
         """Puts texts into the queue. Raises Full and Closed."""
-        job = Job(texts, asked)
+        job = Job(texts, options)
         with self._changed:
             if self._closed:
                 raise Closed
@@ -150,7 +150,7 @@ class Batcher:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Drops what is left of a job whose answers nobody waits for; one that is done stays so."""
+        """Drops the rest of a job whose client has gone; a finished one stays so."""
         with self._changed:
             if not job.future.done():
                 self._fail(job, Closed())
@@ -216,21 +216,21 @@ class Batcher:
         return self._closed or self._pending >= self._batching.sentences or not self._queue
 
     def _take(self) -> list[Part]:
-        """A batch of what the first job in the queue asks for."""
+        """Takes a batch of texts with the options of the first job in the queue."""
         portion = max(1, self._batching.sentences // PORTIONS)
         room = _Room(self._batching.sentences, self._batching.characters)
-        waiting = deque(job for job in self._queue if job.asked == self._queue[0].asked)
+        waiting = deque(job for job in self._queue if job.options == self._queue[0].options)
         served: dict[Job, None] = {}  # those that have had a portion, in order
         parts: list[Part] = []
         while waiting and not room.is_full:
             job = waiting.popleft()
-            wanted = job.texts[job.taken : job.taken + portion]
-            texts = room.take(wanted)
+            portion_texts = job.texts[job.taken : job.taken + portion]
+            texts = room.take(portion_texts)
             if texts:
                 parts.append((job, texts))
                 job.taken += len(texts)
                 self._pending -= len(texts)
-            if len(texts) == len(wanted):
+            if len(texts) == len(portion_texts):
                 served[job] = None
                 if job.left:
                     waiting.append(job)
@@ -242,7 +242,7 @@ class Batcher:
         texts = [text for _, part in parts for text in part]
         began = time.monotonic()
         try:
-            answers = engine.answer(texts, parts[0][0].asked)
+            answers = engine.answer(texts, parts[0][0].options)
             assert len(answers) == len(texts)
         except Exception:
             log.warning(f"a batch of {len(texts)} sentences failed:\n{traceback.format_exc()}")
@@ -265,7 +265,7 @@ class Batcher:
 
 
 class _Room:
-    """What a batch still has room for."""
+    """The room left in a batch."""
 
     def __init__(self, sentences: int, characters: int) -> None:
         self._sentences, self._characters = sentences, characters
@@ -273,7 +273,7 @@ class _Room:
         self.is_full = False
 
     def take(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """As many of the texts as go in, the first ones; full from then on where one does not."""
+        """Takes the first texts, as many as fit; the batch is full from the first one that does not."""
         taken: list[str] = []
         for text in texts:
             if self._sentences == 0 or (len(text) > self._characters and not self._is_empty):

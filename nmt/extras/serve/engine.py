@@ -1,4 +1,4 @@
-"""What the server asks of a translator: plain text in, plain trees out."""
+"""The server's interface to a translator: plain text in, plain trees out."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How a request wants its texts translated. Those that want the same are translated together."""
+class RequestOptions:
+    """The options of a request. Texts with the same options are translated together."""
 
     n_best: int | None = None
     """Translations of each text; None: as many as the configuration says."""
     beam: int | None = None
     """Beam size; None: the configuration's."""
     alignment: bool = False
-    """Whether each translation comes with its alignment."""
+    """Each translation comes with its alignment."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found for one text."""
+    """The translations of one text."""
 
     tree: dict[str, Any]
-    """What JSON says of it: ``source`` and ``translations``, as in a line of ``nmt translate --format jsonl``."""
+    """A tree for JSON: ``source`` and ``translations``, as in a line of ``nmt translate --format jsonl``."""
     tokens: int
     """Subwords of all its translations."""
     warning: str | None = None
-    """What was left out of the text; None: nothing."""
+    """A note on the part of the text that was left out; None: nothing."""
 
 
 class Engine(Protocol):
@@ -36,14 +36,14 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model is called, for people."""
+        """The model's name for people."""
 
     @property
     def aligns(self) -> bool:
-        """Whether it can say how translations are aligned."""
+        """Tells if the engine can align translations."""
 
-    def check(self, asked: Asked) -> None:
-        """Raises InputError for what the model cannot do or the server does not allow; from any thread."""
+    def check(self, options: RequestOptions) -> None:
+        """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""
 
-    def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
-        """One answer for each text, in order, whatever the others are."""
+    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
+        """Translates each text, in order, apart from the others."""

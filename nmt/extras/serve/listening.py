@@ -1,4 +1,4 @@
-"""The socket of a server. Free of all that takes time to import, so that a port that is taken is told at once."""
+"""The socket of a server, with quick imports only, so that a port in use is found at once."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url(listening: socket.socket) -> str:
-    """Where a browser finds it."""
+    """Makes the address for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""What comes in over HTTP and what goes out, as JSON."""
+"""The requests and answers of HTTP, as JSON."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from starlette.requests import ClientDisconnect, Request
 from nmt.config.structure import Structure, validate
 from nmt.config.yaml_source import Document, Tree, describe
 from nmt.core.errors import InputError
-from nmt.extras.serve.engine import Asked
+from nmt.extras.serve.engine import RequestOptions
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for."""
+    """Limits of one request."""
 
     body: int = 1 << 20
     """Bytes."""
     sentences: int = 256
     characters: int = 2000
-    """Of one sentence."""
+    """The most of one sentence."""
     timeout_s: float = 60.0
     """For reading it, and again until its answer is there."""
 
@@ -37,13 +37,13 @@ class Refused(Exception):
 
 
 class _Message(Structure):
-    """What the OpenAPI description shows with the docstrings of its fields."""
+    """A message that the OpenAPI description shows with the docstrings of its fields."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class TranslateRequest(_Message):
-    """What `POST /translate` takes."""
+    """The request of `POST /translate`."""
 
     text: str | tuple[str, ...]
     """One text or several; each is translated as one sentence."""
@@ -52,7 +52,7 @@ class TranslateRequest(_Message):
     beam: Annotated[int, Field(ge=1)] | None = None
     """Beam size, at most the server's; null: the server's."""
     alignment: bool = False
-    """Whether each translation comes with its links and soft matrix."""
+    """Each translation comes with its links and soft matrix."""
 
     @field_validator("text", mode="before")
     @classmethod
@@ -66,17 +66,17 @@ class TranslateRequest(_Message):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts, also where it is one."""
+        """Lists the texts, also of a single one."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
     @property
-    def asked(self) -> Asked:
-        """What is wanted of each."""
-        return Asked(self.n_best, self.beam, self.alignment)
+    def options(self) -> RequestOptions:
+        """The options for each text."""
+        return RequestOptions(self.n_best, self.beam, self.alignment)
 
 
 class AlignmentAnswer(_Message):
-    """How a translation is aligned, between words; all indices count from 0."""
+    """The alignment of a translation, between words; all indices count from 0."""
 
     source_words: list[str]
     target_words: list[str]
@@ -94,13 +94,13 @@ class TranslationAnswer(_Message):
 
     text: str
     score: float
-    """What translations are ranked by."""
+    """The score that ranks translations."""
     log_prob: float
     """Natural logarithm of its probability under the model."""
     tokens: list[str]
     """The subwords that it is made of."""
     alignment: AlignmentAnswer | None = None
-    """Only where it was asked for; null for a text or translation that is too long to be aligned."""
+    """Only with ``alignment``; null for a text or translation that is too long to be aligned."""
 
 
 class Result(_Message):
@@ -113,23 +113,23 @@ class Result(_Message):
 
 
 class TranslateAnswer(_Message):
-    """What `POST /translate` gives."""
+    """The answer of `POST /translate`."""
 
     results: list[Result]
     """One for each text, in order."""
     warnings: list[str]
-    """What was left out of texts, with their line."""
+    """Notes on the parts of texts that were left out, with their line."""
 
 
 class HealthAnswer(_Message):
-    """How the server is."""
+    """The state of the server."""
 
     status: str
     """loading, ready or draining."""
     model: str | None
     """The model's name, once it is loaded."""
     alignment: bool | None
-    """Whether it can say how translations are aligned, once it is loaded."""
+    """True if the model can align translations; known once it is loaded."""
 
 
 class ErrorAnswer(_Message):
@@ -139,7 +139,7 @@ class ErrorAnswer(_Message):
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, of at most ``limit`` bytes whatever its headers say. Raises Refused."""
+    """Reads the body, of at most ``limit`` bytes, whatever its headers say. Raises Refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
@@ -163,7 +163,7 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 def parse(body: bytes) -> TranslateRequest:
-    """A request from its JSON. Raises Refused with 400 for what is no JSON, and with 422 for another JSON."""
+    """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for another JSON."""
     tree = _tree(body)
     if not isinstance(tree, dict):
         raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')

@@ -1,4 +1,4 @@
-"""What the server counts, in the text format of Prometheus."""
+"""Counts of the server, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Metrics:
         self._queue = Gauge("nmt_queue_sentences", "Sentences that wait.", registry=registry)
 
     def watch_queue(self, pending: Callable[[], int]) -> None:
-        """Where to ask how many sentences wait."""
+        """Sets the function that counts the waiting sentences."""
         self._queue.set_function(pending)
 
     def request(self, path: str, status: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""uvicorn on a socket, and an end without loss: what is in the queue is answered first."""
+"""A server of uvicorn on a socket, which answers the queue before it ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
 
 LAST_WORDS_S = 5
-"""How long answers that are made may take to be sent when the server ends."""
+"""Seconds for finished answers to be sent when the server ends."""
 
 
 def run(
@@ -87,7 +87,7 @@ class _Server(uvicorn.Server):
         _aside(self._grace_s, self._give_up)
 
     def end(self) -> None:
-        """Has uvicorn send what is ready to be sent, and end."""
+        """Lets uvicorn send the finished answers, and end."""
         self.should_exit = True
 
     def _give_up(self) -> None:
@@ -96,7 +96,7 @@ class _Server(uvicorn.Server):
 
 
 def _aside(delay_s: float, act: Callable[[], None]) -> None:
-    """Acts in a thread of its own: a signal's handler interrupts whatever holds a lock."""
+    """Acts in a thread of its own, as a signal's handler may interrupt the holder of a lock."""
     timer = threading.Timer(delay_s, act)
     timer.daemon = True
     timer.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from socket import socket
 
 from pydantic import ValidationError
@@ -13,7 +12,7 @@ from nmt.core.errors import InputError
 from nmt.core.memory import malloc_trim
 from nmt.extras.serve import server
 from nmt.extras.serve.batcher import Batching
-from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.search.config import SearchConfig
 from nmt.translator.find_run import run_of
@@ -40,7 +39,7 @@ def serve(
         engine = TranslatorEngine(
             nmt.load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
-        engine.answer(["."], Asked())  # the first translation of a process takes longer than any after it
+        engine.answer(["."], RequestOptions())  # the first translation of a process takes longer than any after it
         return engine
 
     server.run(listening, loaded, batching, limits, grace_s=grace_s)
@@ -61,36 +60,36 @@ class TranslatorEngine:
 
     @property
     def aligns(self) -> bool:
-        """Whether it has attention."""
+        """Tells if the model has attention."""
         return "attention" in self._translator.aligner.methods
 
-    def check(self, asked: Asked) -> None:
+    def check(self, options: RequestOptions) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
         alignments of a model without attention."""
         search = self._translator.search
         most = {"beam": search.beam, "n_best": max(search.beam, search.n_best)}
         for key, limit in most.items():
-            if (wanted := getattr(asked, key)) is not None and wanted > limit:
-                raise InputError(f"{key}: {wanted} is more than this server allows, {limit}")
-        self._search(asked)
-        if asked.alignment and not self.aligns:
+            if (value := getattr(options, key)) is not None and value > limit:
+                raise InputError(f"{key}: {value} is more than this server allows, {limit}")
+        self._search(options)
+        if options.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")
 
-    def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
+    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         """See ``Engine``."""
         malloc_trim()
-        translator = replace(self._translator, search=self._search(asked))
+        translator = replace(self._translator, search=self._search(options))
         found = translator.candidates(texts)
-        alignments = aligned(translator, found) if asked.alignment else [None] * len(texts)
+        alignments = aligned(translator, found) if options.alignment else [None] * len(texts)
         return [
             Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
             for text, each, alignment in zip(texts, found, alignments, strict=True)
         ]
 
-    def _search(self, asked: Asked) -> SearchConfig:
-        """The server's search with what a request changes of it."""
+    def _search(self, options: RequestOptions) -> SearchConfig:
+        """Changes the server's search by the options of a request."""
         search = self._translator.search
-        changes = {key: value for key in ("beam", "n_best") if (value := getattr(asked, key)) is not None}
+        changes = {key: value for key in ("beam", "n_best") if (value := getattr(options, key)) is not None}
         if not changes:
             return search
         try:

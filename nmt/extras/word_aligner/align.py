@@ -14,7 +14,7 @@ from nmt.data.sentences import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
-from nmt.workflows.align import Given, Written, check_files, gold_of, windows, write_alignments
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
 WINDOW_PAIRS = 5000
 """Pairs that are aligned together: a batch takes some hundred pairs of similar lengths."""
@@ -42,26 +42,32 @@ def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[s
     return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
 
 
-def align_learned(aligner: Path | None, given: Given, written: Written) -> Mapping[str, AlignmentScore]:
+def _check_before_learning(inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+    """Finds faults of files before minutes of work."""
+    gold_of(inputs)
+    for option, path in outputs.files.items():
+        if not (outputs.pictures and path == outputs.path):
+            refuse_unwritable(path, option=option)
+
+
+def align_learned(
+    aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs
+) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
-    pairs. Raises InputError as ``write_alignments`` does, and for another file than an aligner's."""
-    assert given.target is not None
-    check_files(given, written, aligner)
+    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
+    assert inputs.target is not None
+    check_files(inputs, outputs, aligner)
     if aligner is None:
-        gold_of(given)  # these faults would otherwise show after minutes
-        if written.output is not None and written.format not in ("png", "svg"):
-            refuse_unwritable(written.output)
-        if written.lexicon is not None:
-            refuse_unwritable(written.lexicon.path, option="--lexicon")
+        _check_before_learning(inputs, outputs)
         from nmt.extras.word_aligner.learn import learn_word_aligner, lines_of
 
-        word_aligner = learn_word_aligner(*lines_of(given.source, given.target))
+        word_aligner = learn_word_aligner(*lines_of(inputs.source, inputs.target))
     else:
         word_aligner = load_aligner(aligner)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, TextAligner(word_aligner, given.text)),
-        given,
-        written,
-        pairs_in_windows=windows(None, given.source, given.target, size=WINDOW_PAIRS),
+        one_view(name, TextAligner(word_aligner, inputs.text)),
+        inputs,
+        outputs,
+        pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
     )

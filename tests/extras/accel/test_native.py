@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.core import log
 from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight, add_product, listed, lstm_weights
-from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, Told, Wanted
+from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, OutputOptions, Told
 from nmt.extras.accel.native.compiled import compiled
 from tests.models.variants import TRANSFORMER, make, tree
 
@@ -151,18 +151,24 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
         lambda: kernels().additive_attention(drawn(2, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS),
         lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4, 2), no_pad_MS),
-        lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2).bfloat16(), no_pad_MS),
-        lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8).double(), drawn(8), drawn(3, 5, 2).double(), no_pad_MS),
+        lambda: kernels().additive_attention(
+            drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2).bfloat16(), no_pad_MS
+        ),
+        lambda: kernels().additive_attention(
+            drawn(3, 8), drawn(3, 5, 8).double(), drawn(8), drawn(3, 5, 2).double(), no_pad_MS
+        ),
         lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS.int()),
         lambda: best(drawn(2, 9), drawn(6), 1),
         lambda: best(drawn(2, 8), drawn(5), 1),
         lambda: best(drawn(2, 8), drawn(6), 7),
         lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
         lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), Wanted(lists, lists[:, 0], 0, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[:, 0], 1, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[0], 0, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists.int(), lists[:, 0].int(), 0, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), OutputOptions(lists, lists[:, 0], 0, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists, lists[:, 0], 1, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists, lists[0], 0, 2)),
+        lambda: kernels().listed(
+            drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists.int(), lists[:, 0].int(), 0, 2)
+        ),
     ]
     for call in calls:
         with pytest.raises((AssertionError, ValueError)):
@@ -309,13 +315,15 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
     long_NA, weight_GA = drawn(300, width, dtype=dtype, seed=10), Int8Weight.of(drawn(80, width, seed=11), dtype)
     output_BL = torch.arange(12 * 300).view(12, 300) % 900
-    wanted = Wanted(output_BL, torch.arange(289, 301), 0, beams)
+    wanted = OutputOptions(output_BL, torch.arange(289, 301), 0, beams)
 
     def all_of_them() -> list[Tensor]:
         of = kernels(dtype)
         return [
             of.additive(*given),
-            *of.additive_attention(*given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)),
+            *of.additive_attention(
+                *given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)
+            ),
             of.additive_to_query(*given, gradient_NS),
             *of.additive_to_memory(*given, gradient_NS),
             *of.lstm(gates_NG, query_NA),
@@ -572,7 +580,7 @@ def test_outputs_on_a_list_are_those_of_the_whole_product(
     weight = Int8Weight.of(weight_OI, dtype) if in_bytes else weight_OI
     expected = torch.nn.functional.linear(x_NI, weight, bias_O).tolist()
     for first, last in ((0, len(x_NI)), (1, len(x_NI) - 1), (beams, 3 * beams)):
-        wanted = Wanted(output_BL, length_B, first, beams)
+        wanted = OutputOptions(output_BL, length_B, first, beams)
         if isinstance(weight, Int8Weight):
             found_NL = listed(kernels(dtype), x_NI[first:last], weight, bias_O, wanted)
         else:

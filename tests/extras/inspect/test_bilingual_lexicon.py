@@ -10,7 +10,7 @@ import pytest
 
 from nmt.alignment import Link, Links
 from nmt.alignment.formats import Alignment
-from nmt.extras.inspect.bilingual_lexicon import Entry, Glossary, Group, groups, unit
+from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon, Entry, Group, groups, unit
 
 
 def aligned(source: str, target: str, links: Links) -> Alignment:
@@ -74,15 +74,15 @@ def test_entries_are_what_plain_loops_count() -> None:
     pairs = random_pairs(200, seed=2)
     counts: Counter[tuple[str, str]] = Counter()
     lines: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    glossary = Glossary(examples=2)
+    lexicon = BilingualLexicon(examples=2)
     for line, pair in enumerate(pairs, 1):
-        glossary.add(pair, line)
+        lexicon.add(pair, line)
         for sources, targets in closure(set(pair.links), len(pair.source_words), len(pair.target_words)):
             key = spelt(pair.source_words, sources), spelt(pair.target_words, targets)
             counts[key] += 1
             if line not in lines[key]:
                 lines[key].append(line)
-    found = list(glossary.entries())
+    found = list(lexicon.entries())
     assert {(entry.source, entry.target): entry.count for entry in found} == counts
     for entry in found:
         assert list(entry.lines) == lines[entry.source, entry.target][:2]
@@ -92,32 +92,32 @@ def test_entries_are_what_plain_loops_count() -> None:
         assert entry.source_given_target == (entry.count / of_target if entry.target else None)
     for word in "abcd":
         assert sum(entry.target_given_source or 0 for entry in found if entry.source == word) == pytest.approx(1)
-    frequent = list(glossary.entries(min_count=5))
+    frequent = list(lexicon.entries(min_count=5))
     assert frequent == [entry for entry in found if entry.count >= 5]
     assert 0 < len(frequent) < len(found)
 
 
 def test_the_order_is_that_of_a_dictionary() -> None:
-    glossary = Glossary()
+    lexicon = BilingualLexicon()
     pairs = [("Zaun", "fence"), ("alt", "old"), ("Alt", "Old"), ("alt", "aged"), ("alt", "old"), ("Ball", "ball")]
     for line, (source, target) in enumerate(pairs, 1):
-        glossary.add(aligned(source, target, ((0, 0),)), line)
-    glossary.add(aligned("", "the", ()), 9)
-    glossary.add(aligned("ja", "", ()), 10)
-    found = [(entry.source, entry.target) for entry in glossary.entries()]
+        lexicon.add(aligned(source, target, ((0, 0),)), line)
+    lexicon.add(aligned("", "the", ()), 9)
+    lexicon.add(aligned("ja", "", ()), 10)
+    found = [(entry.source, entry.target) for entry in lexicon.entries()]
     assert found == [
         ("Alt", "Old"), ("alt", "old"), ("alt", "aged"), ("Ball", "ball"), ("ja", ""), ("Zaun", "fence"), ("", "the"),
     ]  # fmt: skip
-    assert list(glossary.entries())[4] == Entry("ja", "", 1, 1.0, None, (10,))
+    assert list(lexicon.entries())[4] == Entry("ja", "", 1, 1.0, None, (10,))
 
 
 def test_case_may_not_count_and_a_line_is_named_once() -> None:
     pair = aligned("Der Hund der", "The dog the", ((0, 0), (1, 1), (2, 2)))
     entries = []
     for lowercase in (False, True):
-        glossary = Glossary(lowercase=lowercase, examples=5)
-        glossary.add(pair, 7)
-        entries.append({(each.source, each.target): (each.count, each.lines) for each in glossary.entries()})
+        lexicon = BilingualLexicon(lowercase=lowercase, examples=5)
+        lexicon.add(pair, 7)
+        entries.append({(each.source, each.target): (each.count, each.lines) for each in lexicon.entries()})
     assert entries[0] == {("Der", "The"): (1, (7,)), ("Hund", "dog"): (1, (7,)), ("der", "the"): (1, (7,))}
     assert entries[1] == {("der", "the"): (2, (7,)), ("hund", "dog"): (1, (7,))}
 

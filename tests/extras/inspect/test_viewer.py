@@ -15,7 +15,8 @@ import pytest
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
-from nmt.extras.inspect.viewer import ViewerWriter, page
+from nmt.extras.inspect.viewer import open_page, page
+from nmt.workflows.align import Header
 
 NASTY = ("<script>", "</script>", "<!--<script>", "]]>", "&lt;", '"\\', "\u2028", "nul\x00", "日本", "שלום", "$&")
 
@@ -55,9 +56,9 @@ def alignment(sources: tuple[str, ...], targets: tuple[str, ...], seed: int = 0)
 
 
 def written(path: Path, pairs: list[list[Alignment]], **keys: Any) -> Scripts:
-    with ViewerWriter(path, [f"view{place}" for place in range(len(pairs[0]))], **keys) as writer:
+    with open_page(path, Header([f"view{place}" for place in range(len(pairs[0]))], **keys)) as write:
         for each in pairs:
-            writer.write(each)
+            write(each)
     return Scripts(path.read_text(encoding="utf-8"))
 
 
@@ -117,9 +118,9 @@ def test_after_an_error_nothing_has_changed(tmp_path: Path) -> None:
     path.write_text("before")
 
     def interrupted() -> None:
-        with ViewerWriter(path, ["x"]) as writer:
+        with open_page(path, Header(["x"])) as write:
             for _ in range(300):
-                writer.write([alignment(("a",), ("b",))])
+                write([alignment(("a",), ("b",))])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -132,9 +133,9 @@ def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         each = alignment(("word",) * 20, ("word",) * 20)
         tracemalloc.start()
-        with ViewerWriter(tmp_path / "a.html", ["x"]) as writer:
+        with open_page(tmp_path / "a.html", Header(["x"])) as write:
             for _ in range(count):
-                writer.write([each])
+                write([each])
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
@@ -145,16 +146,16 @@ def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
 
 def test_faults(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^--output .*nowhere/a.html: cannot be written: No such file"):
-        ViewerWriter(tmp_path / "nowhere" / "a.html", ["x"]).__enter__()
+        open_page(tmp_path / "nowhere" / "a.html", Header(["x"])).__enter__()
     with pytest.raises(InputError, match=r"is no file; name one, such as pairs.html$"):
-        ViewerWriter(tmp_path, ["x"])
+        open_page(tmp_path, Header(["x"])).__enter__()
     one, other = alignment(("a",), ("b",)), alignment(("a",), ("c",))
     subword = Alignment(("a",), ("b",), (), np.ones((1, 1)), "subword", ("a",), ("b",))
-    with ViewerWriter(tmp_path / "a.html", ["x", "y"]) as writer:
+    with open_page(tmp_path / "a.html", Header(["x", "y"])) as write:
         for pair, message in (
             ([one], "1 alignments for 2 views"),
             ([one, other], "not of the same sentence pair"),
             ([subword, subword], "between words"),
         ):
             with pytest.raises(ValueError, match=message):
-                writer.write(pair)
+                write(pair)

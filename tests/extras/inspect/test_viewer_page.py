@@ -11,7 +11,8 @@ import pytest
 
 from nmt.alignment.error_rate import Gold, score, score_pair
 from nmt.alignment.formats import Alignment
-from nmt.extras.inspect.viewer import ViewerWriter
+from nmt.extras.inspect.viewer import open_page
+from nmt.workflows.align import Header
 from tests.extras.serve.accessibility import faults
 from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM, ENTER, TAB, Browser, browsing
 
@@ -56,9 +57,10 @@ def pairs(views: int = 1, more: int = 0) -> list[list[Alignment]]:
 
 def show(browser: Browser, folder: Path, shown: list[list[Alignment]], gold: Sequence[Gold] | None = None) -> None:
     path = folder / "pairs.html"
-    with ViewerWriter(path, [f"view {place}" for place in range(len(shown[0]))], facts=["<b>de</b>"], gold=gold) as to:
+    header = Header([f"view {place}" for place in range(len(shown[0]))], facts=["<b>de</b>"], gold=gold)
+    with open_page(path, header) as write:
         for each in shown:
-            to.write(each)
+            write(each)
     browser.open(path.as_uri())
 
 
@@ -342,9 +344,9 @@ def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, chosen: str, dark:
 def test_ten_thousand_pairs_are_there_in_a_moment(browser: Browser, tmp_path: Path) -> None:
     each = alignment([f"wort{n}" for n in range(12)], [f"word{n}" for n in range(12)], 0)
     path = tmp_path / "many.html"
-    with ViewerWriter(path, ["attention"]) as writer:
+    with open_page(path, Header(["attention"])) as write:
         for _ in range(10_000):
-            writer.write([each])
+            write([each])
     assert path.stat().st_size < 10_000 * 1000
     began = time.monotonic()
     browser.open(path.as_uri())

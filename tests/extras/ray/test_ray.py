@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -302,7 +303,7 @@ def test_a_corpus_is_prepared_to_the_same_bytes(
     train = f"data.train={{source: {tmp_path}/train.de, target: {tmp_path}/train.en{links}}}"
     data = load(Path("config.yaml"), [train, f"data.subwords.joint={joint}"]).data
     prepare(data, run=tmp_path / "one", seed=1)
-    prepare(data, run=tmp_path / "two", seed=1, ray="auto")
+    prepare(data, run=tmp_path / "two", seed=1, cluster=partial(connected, "auto"))
     found = content(tmp_path / "two" / "prepared")
     assert found == content(tmp_path / "one" / "prepared")
     assert len(found["train/line.bin"]) > 8 * 8192

@@ -134,7 +134,7 @@ def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
     made_with: dict[str, Any] = {"model": ["12ab"], "search": {"beam": 5, "sampling": None}, "lengths": [3, 4]}
     assert Manifest.load(tmp_path) is None
     a, b, c = (Shard(path, 6, 1) for path in write(tmp_path / "in", "a.txt", "b.txt", "c.txt"))
-    Manifest().begun(made_with, [a, b]).save(tmp_path)
+    Manifest().begin(made_with, [a, b]).save(tmp_path)
     found = Manifest.load(tmp_path)
     assert found is not None
     found.check(made_with, tmp_path)

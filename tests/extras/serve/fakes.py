@@ -14,7 +14,7 @@ import httpx
 from nmt.core.errors import InputError
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching
-from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
 
@@ -31,7 +31,7 @@ class Gated:
     aligns = True
 
     def __init__(self, *, is_open: bool = True) -> None:
-        self.batches: list[tuple[Asked, list[str]]] = []
+        self.batches: list[tuple[RequestOptions, list[str]]] = []
         self.begun = threading.Semaphore(0)
         self._gate = threading.Semaphore(0)
         self._is_open = is_open
@@ -47,13 +47,13 @@ class Gated:
         self._is_open = True
         self._gate.release()
 
-    def check(self, asked: Asked) -> None:
-        if asked.n_best is not None and asked.n_best > 5:
-            raise InputError(f"n_best: {asked.n_best} is more than this server allows, 5")
+    def check(self, options: RequestOptions) -> None:
+        if options.n_best is not None and options.n_best > 5:
+            raise InputError(f"n_best: {options.n_best} is more than this server allows, 5")
 
-    def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
+    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         self.thread = threading.current_thread().name
-        self.batches.append((asked, list(texts)))
+        self.batches.append((options, list(texts)))
         self.begun.release()
         if not self._is_open:
             assert self._gate.acquire(timeout=20)

@@ -13,7 +13,7 @@ import pytest
 
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching
-from nmt.extras.serve.engine import Asked
+from nmt.extras.serve.engine import RequestOptions
 from nmt.extras.serve.messages import HealthAnswer, Limits, TranslateAnswer, TranslateRequest
 from nmt.extras.serve.metrics import Metrics
 from tests.extras.serve.fakes import Client, Gated, asking, texts_of, tree, until
@@ -55,7 +55,7 @@ def test_options_reach_the_engine() -> None:
         assert error_of(await client.translate("a", n_best=6), 422) == "n_best: 6 is more than this server allows, 5"
 
     asking(engine, talk)
-    assert [asked for asked, _ in engine.batches] == [Asked(2, 4, True), Asked()]
+    assert [options for options, _ in engine.batches] == [RequestOptions(2, 4, True), RequestOptions()]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_client_that_goes_away_leaves_nothing_in_the_queue() -> None:
 
     with batching(engine) as batcher:
         asyncio.run(run(batcher))
-    assert engine.batches == [(Asked(), ["a"])]
+    assert engine.batches == [(RequestOptions(), ["a"])]
     assert count(metrics.text().decode(), 'nmt_requests_total{path="/translate",status="499"}') == 1
 
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from nmt.extras.serve.batcher import Batcher, Batching, Closed, Done, Failed, Full, Job
-from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.engine import Answer, RequestOptions
 from tests.extras.serve.fakes import Gated, batching
 
-SEVERAL = Asked(n_best=3)
+SEVERAL = RequestOptions(n_best=3)
 
 
 def given(engine: Gated) -> list[list[str]]:
@@ -28,7 +28,7 @@ def numbered(name: str, count: int) -> list[str]:
 
 def held(engine: Gated, batcher: Batcher) -> Job:
     """A job that the model has begun, so that whatever comes next waits."""
-    job = batcher.submit(["first"], Asked())
+    job = batcher.submit(["first"], RequestOptions())
     assert engine.begun.acquire(timeout=20)
     return job
 
@@ -37,7 +37,7 @@ def test_what_waits_is_translated_together_and_in_one_thread() -> None:
     engine = Gated(is_open=False)
     with batching(engine) as batcher:
         held(engine, batcher)
-        jobs = [batcher.submit([f"a{number}", f"b{number}"], Asked()) for number in range(5)]
+        jobs = [batcher.submit([f"a{number}", f"b{number}"], RequestOptions()) for number in range(5)]
         assert batcher.pending == 10
         engine.let(2)
         assert [texts(job) for job in jobs] == [[f"A{number}", f"B{number}"] for number in range(5)]
@@ -50,10 +50,10 @@ def test_a_request_alone_waits_for_company_and_no_longer_than_it_needs() -> None
     engine = Gated()
     with batching(engine, Batching(sentences=4, wait_s=30.0)) as batcher:
         began = time.monotonic()
-        jobs = [batcher.submit([name], Asked()) for name in "abcd"]
+        jobs = [batcher.submit([name], RequestOptions()) for name in "abcd"]
         assert [texts(job) for job in jobs] == [["A"], ["B"], ["C"], ["D"]]
         assert time.monotonic() - began < 20
-        late = batcher.submit(["e"], Asked())
+        late = batcher.submit(["e"], RequestOptions())
         batcher.close()  # nobody will come any more
         assert texts(late) == ["E"]
     assert given(engine) == [["a", "b", "c", "d"], ["e"]]
@@ -63,8 +63,8 @@ def test_a_long_request_is_taken_in_portions_and_holds_up_nobody() -> None:
     engine = Gated(is_open=False)
     with batching(engine, Batching(sentences=8, wait_s=0.0)) as batcher:
         first = held(engine, batcher)
-        long = batcher.submit(numbered("l", 20), Asked())
-        short = [batcher.submit([name], Asked()) for name in "abcdefgh"]
+        long = batcher.submit(numbered("l", 20), RequestOptions())
+        short = [batcher.submit([name], RequestOptions()) for name in "abcdefgh"]
         engine.let(1)
         texts(first)
         engine.let(1)
@@ -82,10 +82,10 @@ def test_a_stream_of_short_requests_does_not_starve_a_long_one() -> None:
     engine = Gated(is_open=False)
     with batching(engine, Batching(sentences=4, wait_s=0.0)) as batcher:
         held(engine, batcher)
-        long = batcher.submit(numbered("l", 3), Asked())
+        long = batcher.submit(numbered("l", 3), RequestOptions())
         for _ in range(6):  # before each batch as many new ones as it has room for
             for name in "abcd":
-                batcher.submit([name], Asked())
+                batcher.submit([name], RequestOptions())
             engine.let(1)
             assert engine.begun.acquire(timeout=20)
         engine.open()
@@ -99,9 +99,9 @@ def test_a_request_that_was_begun_because_there_was_room_keeps_its_place() -> No
     engine = Gated(is_open=False)
     with batching(engine, Batching(sentences=8, wait_s=0.0)) as batcher:
         held(engine, batcher)
-        jobs = [batcher.submit([name], Asked()) for name in "abcdefg"]
-        pair = batcher.submit(["x", "y"], Asked())
-        last = batcher.submit(["z"], Asked())
+        jobs = [batcher.submit([name], RequestOptions()) for name in "abcdefg"]
+        pair = batcher.submit(["x", "y"], RequestOptions())
+        last = batcher.submit(["z"], RequestOptions())
         engine.open()
         assert [texts(job) for job in (*jobs, pair, last)][-2:] == [["X", "Y"], ["Z"]]
     assert given(engine)[1:] == [[*"abcdefg", "x"], ["y", "z"]]
@@ -111,7 +111,7 @@ def test_a_batch_has_room_for_so_many_characters_but_for_one_sentence_always() -
     engine = Gated(is_open=False)
     with batching(engine, Batching(characters=10, wait_s=0.0)) as batcher:
         held(engine, batcher)
-        jobs = [batcher.submit([text], Asked()) for text in ("x" * 30, "y" * 5, "y" * 5, "z")]
+        jobs = [batcher.submit([text], RequestOptions()) for text in ("x" * 30, "y" * 5, "y" * 5, "z")]
         engine.open()
         for job in jobs:
             texts(job)
@@ -122,20 +122,20 @@ def test_only_those_that_want_the_same_share_a_batch_and_all_get_their_turn() ->
     engine = Gated(is_open=False)
     with batching(engine) as batcher:
         held(engine, batcher)
-        jobs = [batcher.submit([name], SEVERAL if name.isupper() else Asked()) for name in "aBcD"]
+        jobs = [batcher.submit([name], SEVERAL if name.isupper() else RequestOptions()) for name in "aBcD"]
         engine.open()
         assert [texts(job) for job in jobs] == [["A"], ["B"], ["C"], ["D"]]
-    assert engine.batches[1:] == [(Asked(), ["a", "c"]), (SEVERAL, ["B", "D"])]
+    assert engine.batches[1:] == [(RequestOptions(), ["a", "c"]), (SEVERAL, ["B", "D"])]
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
     engine = Gated(is_open=False)
     with batching(engine, Batching(queue=3, wait_s=0.0)) as batcher:
         held(engine, batcher)
-        job = batcher.submit(["a", "b"], Asked())
+        job = batcher.submit(["a", "b"], RequestOptions())
         with pytest.raises(Full, match="the queue is full; try again in 1 s"):
-            batcher.submit(["c", "d"], Asked())
-        fitting = batcher.submit(["c"], Asked())
+            batcher.submit(["c", "d"], RequestOptions())
+        fitting = batcher.submit(["c"], RequestOptions())
         engine.open()
         assert texts(job) + texts(fitting) == ["A", "B", "C"]
 
@@ -144,11 +144,11 @@ def test_what_is_dropped_makes_room_and_is_not_translated() -> None:
     engine = Gated(is_open=False)
     with batching(engine, Batching(queue=2, sentences=2, wait_s=0.0)) as batcher:
         first = held(engine, batcher)
-        dropped = batcher.submit(["a", "b"], Asked())
+        dropped = batcher.submit(["a", "b"], RequestOptions())
         batcher.cancel(dropped)
         batcher.cancel(first)  # on its way already: its answer is thrown away
         assert batcher.pending == 0
-        kept = batcher.submit(["c", "d"], Asked())
+        kept = batcher.submit(["c", "d"], RequestOptions())
         engine.open()
         assert texts(kept) == ["C", "D"]
         for job in (first, dropped):
@@ -161,15 +161,15 @@ def test_a_failure_is_of_its_batch_alone_and_the_log_has_the_traceback(capfd: py
     engine = Gated(is_open=False)
     with batching(engine, Batching(sentences=4, wait_s=0.0)) as batcher:
         held(engine, batcher)
-        bad = batcher.submit(["fail", *numbered("l", 9)], Asked())
-        beside = batcher.submit(["a"], Asked())
+        bad = batcher.submit(["fail", *numbered("l", 9)], RequestOptions())
+        beside = batcher.submit(["a"], RequestOptions())
         after = batcher.submit(["b"], SEVERAL)
         engine.open()
         for job in (bad, beside):
             with pytest.raises(Failed):
                 job.future.result(20)
         assert texts(after) == ["B"]
-        assert texts(batcher.submit(["c"], Asked())) == ["C"]
+        assert texts(batcher.submit(["c"], RequestOptions())) == ["C"]
         assert batcher.pending == 0
     assert given(engine)[1:] == [["fail", "a", "l0", "l1"], ["b"], ["c"]]
     said = capfd.readouterr().err
@@ -181,11 +181,11 @@ def test_closing_finishes_what_is_there_and_takes_nothing_more() -> None:
     engine, ended = Gated(is_open=False), threading.Event()
     with batching(engine, on_end=ended.set) as batcher:
         held(engine, batcher)
-        job = batcher.submit(["a"], Asked())
+        job = batcher.submit(["a"], RequestOptions())
         batcher.close()
         assert batcher.state == "draining"
         with pytest.raises(Closed):
-            batcher.submit(["b"], Asked())
+            batcher.submit(["b"], RequestOptions())
         assert not ended.wait(0.05)
         engine.open()
         assert texts(job) == ["A"]
@@ -195,7 +195,7 @@ def test_closing_finishes_what_is_there_and_takes_nothing_more() -> None:
 def test_aborting_fails_all_at_once() -> None:
     engine = Gated(is_open=False)
     with batching(engine) as batcher:
-        jobs = [held(engine, batcher), batcher.submit(["a"], Asked())]
+        jobs = [held(engine, batcher), batcher.submit(["a"], RequestOptions())]
         batcher.abort()
         for job in jobs:
             with pytest.raises(Closed):
@@ -212,7 +212,7 @@ def test_what_loading_raises_ends_it_and_is_kept() -> None:
 
     batcher = Batcher(load, Batching(), on_end=ended.set)
     assert batcher.state == "loading"
-    waiting = batcher.submit(["a"], Asked())
+    waiting = batcher.submit(["a"], RequestOptions())
     batcher.start()
     assert ended.wait(20)
     with pytest.raises(Closed):
@@ -225,8 +225,8 @@ def test_batches_are_reported_with_the_wait_of_each_request() -> None:
     engine, done = Gated(is_open=False), list[Done]()
     with batching(engine, Batching(sentences=4, wait_s=0.0), on_done=done.append) as batcher:
         held(engine, batcher)
-        long = batcher.submit(["one two", *numbered("l", 4)], Asked())
-        short = batcher.submit(["a"], Asked())
+        long = batcher.submit(["one two", *numbered("l", 4)], RequestOptions())
+        short = batcher.submit(["a"], RequestOptions())
         engine.open()
         texts(long), texts(short)
         batcher.close()
@@ -241,7 +241,7 @@ def test_many_threads_get_each_their_own() -> None:
     with batching(engine, Batching(sentences=16, wait_s=0.002, queue=10_000)) as batcher:
 
         def ask(number: int) -> None:
-            found[number] = texts(batcher.submit(numbered(f"n{number}-", number % 7 + 1), Asked()))
+            found[number] = texts(batcher.submit(numbered(f"n{number}-", number % 7 + 1), RequestOptions()))
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(100)]
         for thread in threads:
@@ -255,5 +255,5 @@ def test_many_threads_get_each_their_own() -> None:
 
 def test_no_texts_have_no_answers() -> None:
     with batching(Gated()) as batcher:
-        none: list[Answer] = batcher.submit([], Asked()).future.result(0)
+        none: list[Answer] = batcher.submit([], RequestOptions()).future.result(0)
         assert none == []

@@ -15,7 +15,7 @@ import uvicorn
 
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching
-from nmt.extras.serve.engine import Answer, Asked
+from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.listening import bind, url
 from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
@@ -31,14 +31,14 @@ pytestmark = pytest.mark.skipif(
 class Looking(Gated):
     """Says each word backwards, in the opposite order, and looked at words by known weights."""
 
-    def answer(self, texts: Sequence[str], asked: Asked) -> list[Answer]:
+    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         return [
-            Answer({**each.tree, "translations": [translation(text, asked)]}, each.tokens, each.warning)
-            for text, each in zip(texts, super().answer(texts, asked), strict=True)
+            Answer({**each.tree, "translations": [translation(text, options)]}, each.tokens, each.warning)
+            for text, each in zip(texts, super().answer(texts, options), strict=True)
         ]
 
 
-def translation(text: str, asked: Asked) -> dict[str, object]:
+def translation(text: str, options: RequestOptions) -> dict[str, object]:
     source = text.split()
     target = [word[::-1] for word in reversed(source)]
     count = len(source)
@@ -49,7 +49,7 @@ def translation(text: str, asked: Asked) -> dict[str, object]:
         "target_tokens": target, "weights": weights,
     }  # fmt: skip
     plain = {"text": " ".join(target), "score": -0.5, "log_prob": -1.0, "tokens": target}
-    return {**plain, "alignment": alignment} if asked.alignment else plain
+    return {**plain, "alignment": alignment} if options.alignment else plain
 
 
 @contextmanager
@@ -179,9 +179,9 @@ def test_what_goes_wrong_is_said_and_tried_again(browser: Browser) -> None:
     engine = Looking(is_open=False)
     status = "return document.getElementById('status').textContent"
     with batching(engine, Batching(queue=1, wait_s=0.0)) as batcher, serving(batcher) as address:
-        first, second = batcher.submit(["x"], Asked()), None
+        first, second = batcher.submit(["x"], RequestOptions()), None
         assert engine.begun.acquire(timeout=20)
-        second = batcher.submit(["y"], Asked())
+        second = batcher.submit(["y"], RequestOptions())
         browser.open(address)
         browser.type("#source", "ein Hund")
         browser.until(f"{status} === 'Busy: the queue is full; try again in 1 s. Trying again in 1 s.'")

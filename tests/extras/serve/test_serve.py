@@ -26,7 +26,7 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching, Done
-from nmt.extras.serve.engine import Asked
+from nmt.extras.serve.engine import RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
 from nmt.extras.serve.translation_engine import TranslatorEngine
@@ -80,8 +80,11 @@ def test_fifty_requests_at_once_get_what_each_gets_alone(trained: Path, translat
 def test_answers_are_those_of_translate_in_jsonl(trained: Path, translator: Translator) -> None:
     engine = TranslatorEngine(translator)
     texts = ["der hund", "", "eine katze und ein hund", "der hund"]
-    asked = {("--n-best", "3", "--alignment"): Asked(3, None, True), ("--beam", "2"): Asked(None, 2)}
-    for arguments, wanted in asked.items():
+    options = {
+        ("--n-best", "3", "--alignment"): RequestOptions(3, None, True),
+        ("--beam", "2"): RequestOptions(None, 2),
+    }
+    for arguments, wanted in options.items():
         lines = records(trained, *arguments)
         answers = engine.answer(texts, wanted)
         trees = [{"line": number, **json.loads(json.dumps(each.tree))} for number, each in enumerate(answers, 1)]
@@ -108,31 +111,31 @@ def numbers(tree: Any) -> list[float]:
 
 def test_what_is_cut_is_told(translator: Translator) -> None:
     short = replace(translator, search=translator.search.model_copy(update={"max_source_tokens": 8}))
-    whole, cut = TranslatorEngine(short).answer(["der", "eine katze und ein hund"], Asked(alignment=True))
+    whole, cut = TranslatorEngine(short).answer(["der", "eine katze und ein hund"], RequestOptions(alignment=True))
     assert whole.warning is None
     assert re.fullmatch(r"its last \d+ subwords are left out: it has more than 8", cut.warning or "")
     assert cut.tree["translations"][0]["alignment"] is None
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
-        (Asked(n_best=6), "n_best: 6 is more than this server allows, 5"),
-        (Asked(beam=6), "beam: 6 is more than this server allows, 5"),
-        (Asked(n_best=3, beam=2), "n_best: 3 translations need at least as many beams, not 2"),
-        (Asked(alignment=True), "alignment: this model has no attention to align by; leave it out"),
+        (RequestOptions(n_best=6), "n_best: 6 is more than this server allows, 5"),
+        (RequestOptions(beam=6), "beam: 6 is more than this server allows, 5"),
+        (RequestOptions(n_best=3, beam=2), "n_best: 3 translations need at least as many beams, not 2"),
+        (RequestOptions(alignment=True), "alignment: this model has no attention to align by; leave it out"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(value),
 )
-def test_what_a_model_cannot_do_is_refused(asked: Asked, message: str) -> None:
+def test_what_a_model_cannot_do_is_refused(options: RequestOptions, message: str) -> None:
     plain = SimpleNamespace(
         search=SearchConfig(),
         aligner=SimpleNamespace(methods=("gradient",)),
         trained=SimpleNamespace(checkpoint=Path("runs/x/best")),
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        TranslatorEngine(cast(Translator, plain)).check(asked)
-    TranslatorEngine(cast(Translator, plain)).check(Asked(n_best=5, beam=5))
+        TranslatorEngine(cast(Translator, plain)).check(options)
+    TranslatorEngine(cast(Translator, plain)).check(RequestOptions(n_best=5, beam=5))
 
 
 @contextmanager

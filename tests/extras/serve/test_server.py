@@ -28,8 +28,8 @@ from nmt.extras.serve.server import run
 
 class Slow:
     name, aligns = "slow", False
-    def check(self, asked): pass
-    def answer(self, texts, asked):
+    def check(self, options): pass
+    def answer(self, texts, options):
         print("begun", file=sys.stderr, flush=True)
         time.sleep(60)
 

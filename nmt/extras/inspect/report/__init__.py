@@ -1,1 +1,1 @@
-"""What a run has come to as one HTML page, with its charts as pictures."""
+"""A report of runs as one HTML page, with its charts as pictures."""

@@ -1,7 +1,7 @@
-"""How sharply a model looks, and whether it looks at all of the source.
+"""Entropy and coverage of a model's attention.
 
     entropy   H_t = -sum_s w_ts log2 w_ts, in bits: 0 where one source subword has all the weight
-    coverage  C_s =  sum_t w_ts: how much all steps together have looked at a source subword (Tu et al. 2016, "Modeling
+    coverage  C_s =  sum_t w_ts: the weight of a source subword in all steps together (Tu et al. 2016, "Modeling
               Coverage for Neural Machine Translation", whose models keep it at 1 or so)
 
 Shapes: T target and S source subwords, both with end-of-sentence.
@@ -21,12 +21,12 @@ LITTLE, MUCH = 0.2, 2.0
 
 @dataclass(frozen=True)
 class Looks:
-    """Of all target subwords and all source subwords of some pairs."""
+    """Entropies and coverages of all subwords of some pairs."""
 
     entropies: NDArray[np.float64]
-    """Of each target subword, in bits."""
+    """One for each target subword, in bits."""
     coverages: NDArray[np.float64]
-    """Of each source subword, end-of-sentence left out."""
+    """One for each source subword, without end-of-sentence."""
 
     @property
     def entropy(self) -> float:
@@ -45,7 +45,7 @@ class Looks:
 
 
 def looks(matrices: Sequence[ArrayLike]) -> Looks:
-    """Of the matrices weights_TS of some pairs, whose last column is end-of-sentence's."""
+    """Computes them from the matrices weights_TS of some pairs, whose last column is end-of-sentence's."""
     entropies, coverages = [np.zeros(0)], [np.zeros(0)]
     for matrix in matrices:
         weights_TS = np.asarray(matrix, dtype=np.float64)
@@ -55,7 +55,7 @@ def looks(matrices: Sequence[ArrayLike]) -> Looks:
 
 
 def entropy(weights_TS: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each row, in bits; 0 log 0 is 0."""
+    """Computes the entropy of each row, in bits; 0 log 0 is 0."""
     logs_TS = np.log2(weights_TS, out=np.zeros_like(weights_TS), where=weights_TS > 0)
     entropies_T: NDArray[np.float64] = np.maximum(-(weights_TS * logs_TS).sum(axis=1), 0.0)
     return entropies_T

@@ -1,4 +1,4 @@
-"""A report of runs: reads what they have left, has their models translate, and writes the page and its pictures."""
+"""A report of runs: reads their files, has their models translate, and writes the page and its pictures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Read:
     """A run as it stands in its directory."""
 
     model: str | None
-    """What the user calls it."""
+    """The user's name for it."""
     folder: Path
     experiment: Experiment
     checkpoint: Path | None
@@ -53,7 +53,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Validated:
-    """A run's validation set and what its model makes of it."""
+    """A run's validation set and its model's translations."""
 
     sources: list[str]
     references: list[str]
@@ -78,7 +78,7 @@ def report(
     what cannot be written.
     """
     check_matplotlib()
-    read = [_read(model, overrides, translate=translate) for model in _named(models)]
+    read = [_read(model, overrides, translate=translate) for model in models or (None,)]
     _refuse_twice(read)
     output = read[0].folder / FILE if output is None else output
     refuse_unwritable(output)
@@ -113,11 +113,6 @@ def report(
 
 
 # ------------------------------------------------------------------------------------------------- what a run has left
-
-
-def _named(models: Sequence[str]) -> Sequence[str | None]:
-    """What the user calls the runs; None is the one that trained last."""
-    return models or [None]
 
 
 def _folder(model: str | None, overrides: Sequence[str]) -> Path:
@@ -166,7 +161,7 @@ def _refuse_twice(read: Sequence[_Read]) -> None:
 
 
 def _names(read: Sequence[_Read]) -> list[str]:
-    """The names of the run directories; what the user calls them where two have one name."""
+    """Lists the names of the run directories; the user's names for them where two are equal."""
     names = [each.folder.resolve().name for each in read]
     if len(set(names)) == len(names):
         return names
@@ -224,8 +219,8 @@ def _corpus(prepared: PreparedData) -> Corpus:
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
-    """What training has noted; None where there is nothing. Of pairs that it has not noted throughout, as after a
-    change of the option, nothing is told."""
+    """Reads the snapshots of training; None without any. Pairs that are not in all of them, as after a change of the
+    option, are left out."""
     from nmt.alignment.formats import read_jsonl
 
     noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]
@@ -267,10 +262,10 @@ def _translated(
     )
 
 
-def evenly(count: int, wanted: int) -> list[int]:
+def evenly(count: int, number: int) -> list[int]:
     """So many places, or all, at equal distances from the first on."""
-    wanted = min(count, wanted)
-    return [place * count // wanted for place in range(wanted)]
+    number = min(count, number)
+    return [place * count // number for place in range(number)]
 
 
 def _samples(

@@ -1,4 +1,4 @@
-"""What there is to draw: from figures to lines, without a word of how they are drawn."""
+"""Charts of a report: from figures to lines, apart from the drawing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from nmt.extras.inspect.report.record import Run
 
 MOST_POINTS = 1000
-"""Of a line; of a longer one every second, third … point is drawn, and the last."""
+"""Points of a line; of a longer one every second, third … point is drawn, and the last."""
 
 _WIDTH_OF_BARS = 0.25
-"""Of the histograms of entropy and coverage, in bits and in subwords."""
+"""Bars of the histograms of entropy and coverage, in bits and in subwords."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Line:
     run: int
     """Whose it is: a run's place, and its colour's."""
     name: str
-    """What it is of the run."""
+    """Name of the line in the legend, beside that of its run."""
     x: tuple[float, ...]
     y: tuple[float, ...]
     dashed: bool = False
     single: bool = False
-    """Whether it is a point by itself, as an average's is."""
+    """The line is a point by itself, as for an average."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Chart:
     y_label: str
     lines: tuple[Line, ...]
     log: bool = False
-    """Whether the values have a logarithmic axis."""
+    """The values have a logarithmic axis."""
     steps: bool = False
-    """Whether it is a histogram: a value for each step to the left and the right of x."""
+    """The chart is a histogram: a value for each step to the left and the right of x."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ def points(
 
 
 def length_chart(runs: Sequence[Run]) -> Chart | None:
-    """How long the training sentences are. The longest one in a hundred are left out, or there would be nothing to see
-    of the others."""
+    """Draws the lengths of the training sentences. The longest one in a hundred are left out, as they would hide the
+    others."""
     lines = []
     for place, run in enumerate(runs):
         if run.corpus is not None:
@@ -146,7 +146,7 @@ def look_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
-    """How entropy and coverage of attention have changed over training, on the pairs that it has been noted of."""
+    """Draws the changes of entropy and coverage of attention over training, on the pairs of the snapshots."""
     entropy, left_out = [], []
     for place, run in enumerate(runs):
         if run.snapshots is not None:

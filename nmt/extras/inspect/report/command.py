@@ -28,18 +28,11 @@ def report(
             metavar="RUN...",
             help="Run directories, checkpoint folders or configurations, to show side by side; left out, "
             "the run under runs/ that trained last.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The HTML file. Default: report.html in the first run.",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="The HTML file. Default: report.html in the first run."),
     ] = None,
     samples: Annotated[
         int | None,
@@ -48,7 +41,6 @@ def report(
             metavar="N",
             min=1,
             help="Translations to show, evenly chosen from the validation set. Default: 20.",
-            show_default=False,
         ),
     ] = None,
     translations: Annotated[

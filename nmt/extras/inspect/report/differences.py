@@ -1,4 +1,4 @@
-"""Where two sentences differ, word by word."""
+"""Differences of two sentences, word by word."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Trace: TypeAlias = Mapping[str, Any]
-"""Where the points of a chart are in its SVG, and what they say: `size` [width, height] and `box` [left, top, right,
+"""The points of a chart in its SVG, and their texts: `size` [width, height] and `box` [left, top, right,
 bottom] of the axes in units of the SVG, the `x` label, and of each of the `lines` its `run`, `name` and `points`
 [x, y, text of x, text of y]."""
 
@@ -74,13 +74,13 @@ def check_matplotlib() -> None:
 
 
 def drawing(chart: Chart) -> Drawing:
-    """A chart for a page, which has its title and legend."""
+    """Draws a chart for a page, which has its title and legend."""
     figure = draw(chart)
     return Drawing(inline_svg(figure, chart.key), _trace(figure, chart))
 
 
 def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
-    """A chart; with ``names``, those of the runs, it has a title and a legend."""
+    """Draws a chart; with ``names``, those of the runs, it has a title and a legend."""
     figure, axes = _figure(*_SIZE)
     figure.subplots_adjust(left=0.17, right=0.97, top=0.96, bottom=0.18)
     samples = [_draw_line(axes, line, chart.steps) for line in chart.lines]
@@ -92,7 +92,7 @@ def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
 
 
 def draw_model(parts: Sequence[Part]) -> Figure:
-    """What a model is made of: encoder and decoder over their embeddings, attention between them, output on top."""
+    """Draws the parts of a model: encoder and decoder over their embeddings, attention between them, output on top."""
     figure, axes = _figure(6.4, 3.66)
     axes.set_axis_off()
     axes.set_position((0, 0, 1, 1))
@@ -124,14 +124,14 @@ def draw_model(parts: Sequence[Part]) -> Figure:
 
 
 def lengths_svg(series: Mapping[str, Sequence[LengthScores]], key: str) -> str:
-    """Scores by source length for a page, which has the legend."""
+    """Draws scores by source length for a page, which has the legend."""
     figure = draw_by_length(series, legend=False)
     figure.subplots_adjust(left=0.09, right=0.99, top=0.93, bottom=0.13)
     return inline_svg(figure, key)
 
 
 def inline_svg(figure: Figure, key: str) -> str:
-    """A figure as an SVG element of a page: it fills the width there is, and its names begin with ``key``."""
+    """Makes a figure an SVG element of a page: it fills the width there is, and its names begin with ``key``."""
     svg = _FRAME.sub("", _saved_svg(figure))
     svg = _NAME.sub(lambda found: f"{found[1]}{key}-{found[2]}", svg)
     svg = _COLOUR.sub(lambda found: f"var({_CSS[found[0]]})" if found[0] in _CSS else found[0], svg)
@@ -152,7 +152,7 @@ def save(figure: Figure, folder: Path, name: str) -> None:
 
 
 def label(value: float) -> str:
-    """A number for people, of four digits or so."""
+    """Formats a number for people, with four digits or so."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -221,7 +221,7 @@ def _dress(axes: Axes, chart: Chart) -> None:
 
 
 def _draw_legend(axes: Axes, chart: Chart, samples: Sequence[Artist], names: Sequence[str]) -> None:
-    """A sample of each line, below the axes."""
+    """Shows a sample of each line, below the axes."""
     legend = axes.legend(
         samples,
         [" "] * len(samples),  # a name that begins with an underscore would be left out
@@ -271,7 +271,7 @@ def _draw_box(axes: Axes, part: Part, x: float, y: float, *, height: float) -> N
 
 
 def _trace(figure: Figure, chart: Chart) -> Trace:
-    """Units of the SVG are the figure's pixels, 72 to the inch, from the top."""
+    """Finds the points of a chart. Units of the SVG are the figure's pixels, 72 to the inch, from the top."""
     (axes,) = figure.axes
     height = figure.bbox.height
     box = axes.get_window_extent()

@@ -1,4 +1,4 @@
-"""A run in words and counts: what it is, and what its model is made of."""
+"""A summary of a run in words and counts, and of the parts of its model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nmt.models.transformer.config import TransformerDecoderConfig, TransformerE
 
 
 def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What a run is and how far it has come, by the name of each fact."""
+    """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
     if (languages := data.train_corpora[0].languages) is not None:
@@ -73,7 +73,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
 
 
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
-    """Of a model that takes no memory; what is shared counts once, where it comes first."""
+    """Counts parameters of a model without memory; shared ones count once, where they come first."""
     from nmt.core.meta_init import on_meta_device
     from nmt.translator.loading import build_model
 
@@ -108,12 +108,12 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
     if model.attention.is_none:
         return ()
     heads = len(model.head_names)
-    asked = f"{heads} head{'s' if heads > 1 else ''}"
-    return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", asked)
+    head_count = f"{heads} head{'s' if heads > 1 else ''}"
+    return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", head_count)
 
 
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:
-    """The best validation by what decides in training; None where there was none."""
+    """Finds the best validation by the metric that chooses the best checkpoint; None without validation."""
     config = experiment.training.validation
     best: Mapping[str, Any] | None = None
     for line in metrics:

@@ -1,4 +1,4 @@
-"""What a report tells of a run."""
+"""The contents of a report about a run."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Part:
     details: tuple[str, ...]
     """Its sizes, in words."""
     parameters: int | None
-    """None where there is no checkpoint to count them in."""
+    """None without a checkpoint to count them in."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a model was trained on."""
+    """The training corpus of a model."""
 
     report: Report
     source_lengths: NDArray[np.int64]
-    """How many sentences have 0, 1, 2, … subwords."""
+    """Numbers of sentences of 0, 1, 2, … subwords."""
     target_lengths: NDArray[np.int64]
 
 
@@ -43,17 +43,17 @@ class Sample:
     """A pair of the validation set with the model's translation."""
 
     number: int
-    """Of the pair, from 1."""
+    """The pair's number, from 1."""
     source: str
     reference: str
     translation: str
     alignment: Alignment
-    """Of source and translation, between words."""
+    """The alignment of source and translation, between words."""
 
 
 @dataclass(frozen=True)
 class Translated:
-    """What a model makes of its validation set."""
+    """The translation of a model's validation set."""
 
     sentences: int
     scores: tuple[Score, ...]
@@ -67,13 +67,13 @@ class Translated:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """How the model has attended to some pairs of the validation set at each validation."""
+    """The attention of a model to some pairs of the validation set at each validation."""
 
     updates: tuple[int, ...]
     pairs: tuple[tuple[Alignment, ...], ...]
-    """Of each pair its alignment between subwords at each update."""
+    """The alignments of each pair between subwords, one for each update."""
     looks: tuple[Looks, ...]
-    """Of all of them at each update."""
+    """Entropies and coverages of all pairs, for each update."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Run:
 
     name: str
     facts: Mapping[str, str]
-    """What it is, by the name of each fact."""
+    """Facts about the run, by their names."""
     metrics: tuple[Mapping[str, Any], ...]
     """The lines of metrics.jsonl."""
     parts: tuple[Part, ...]

@@ -17,7 +17,7 @@ from nmt.extras.inspect.report.charts import Chart, length_chart, look_charts, s
 from nmt.extras.inspect.report.differences import marked
 from nmt.extras.inspect.report.draw import draw_model, drawing, inline_svg, lengths_svg
 from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots
-from nmt.extras.inspect.viewer import Told, meta_block, pairs_block, part, quantized, record, script_json
+from nmt.extras.inspect.viewer import PageRecord, meta_block, pairs_block, part, quantized, record, script_json
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -65,7 +65,7 @@ def _colour(place: int) -> str:
 
 
 def _figure(svg: str, title: str, below: str, *, kind: str = "") -> str:
-    """A picture with its title, and what stands below it."""
+    """Makes a picture with its title, and the text below it."""
     return (
         f'<figure class="card {kind}"><figcaption><h3>{escape(title)}</h3></figcaption>\n'
         f'<div class="drawn">{svg}</div>{below}</figure>\n'
@@ -79,9 +79,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str =
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
         for name, *cells in rows
     )
-    told = f"<caption>{escape(caption)}</caption>" if caption else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{told}'
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{title}'
         f"<thead><tr>{top}</tr></thead><tbody>\n{lines}</tbody></table></div>\n"
     )
 
@@ -91,7 +91,7 @@ def _file(name: str) -> str:
 
 
 def _programs(runs: Sequence[Run]) -> str:
-    """Data and programs of what is in the page."""
+    """Makes the data and programs of the page's contents."""
     found = ""
     if _samples(runs):
         found += meta_block({"views": ["attention"], "facts": [], "gold": False, "layout": "matrix"})
@@ -140,8 +140,8 @@ def _figures_of(run: Run) -> dict[str, str]:
         if (pair := translated.against_first) is not None:
             sign = "significant" if pair.significant else "not significant"
             gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
-            told = f"{gain} ({low} to {high}), p = {pair.p_value:.3f}: {sign}"
-            found["BLEU against the first"] = told.replace("-", "−")
+            comparison = f"{gain} ({low} to {high}), p = {pair.p_value:.3f}: {sign}"
+            found["BLEU against the first"] = comparison.replace("-", "−")
         if translated.looks is not None:
             found["entropy of attention"] = f"{translated.looks.entropy:.2f} bits"
             found["source subwords left out"] = f"{translated.looks.left_out:.1%}"
@@ -163,12 +163,12 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
     label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
     svg = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{drawn.svg}</div>'
     trace = {**drawn.trace, "names": [run.name for run in runs]}
-    told = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
-    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + told)
+    data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
+    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
 
 def _key(runs: Sequence[Run], chart: Chart) -> str:
-    """What the lines are: the colours of runs, where there are several, and what is solid and dashed."""
+    """Explains the lines: the colours of several runs, and the solid and the dashed lines."""
     found = []
     if len(runs) > 1:
         places = dict.fromkeys(line.run for line in chart.lines)
@@ -183,15 +183,15 @@ def _key(runs: Sequence[Run], chart: Chart) -> str:
 
 
 def _corpus(runs: Sequence[Run]) -> str:
-    known = [(run.name, run.corpus) for run in runs if run.corpus is not None]
-    if not known:
+    corpora = [(run.name, run.corpus) for run in runs if run.corpus is not None]
+    if not corpora:
         return ""
     chart = length_chart(runs)
     found = "" if chart is None else _chart(runs, chart)
-    for name, corpus in known:
+    for name, corpus in corpora:
         found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
     found = f'<div class="tables">{found}</div>\n'
-    for name, corpus in known:
+    for name, corpus in corpora:
         found += _dropped(corpus, f" of {name}" if len(runs) > 1 else "")
     return found
 
@@ -232,8 +232,8 @@ def _models(runs: Sequence[Run]) -> str:
     found = ""
     for place, run in enumerate(runs):
         svg = inline_svg(draw_model(run.parts), f"model{place}")
-        told = "; ".join(", ".join([part.name, *part.details, _counted(part.parameters)]) for part in run.parts)
-        svg = f'<div role="img" aria-label="{escape(told)}">{svg}</div>'
+        label = "; ".join(", ".join([part.name, *part.details, _counted(part.parameters)]) for part in run.parts)
+        svg = f'<div role="img" aria-label="{escape(label)}">{svg}</div>'
         title = run.facts.get("model", "") if len(runs) == 1 else f"{run.name}: {run.facts.get('model', '')}"
         found += _figure(svg, title, _shares(run), kind="model")
     return found
@@ -252,8 +252,8 @@ def _shares(run: Run) -> str:
     bars = "".join(
         f'<span style="flex-grow: {count}" title="{escape(name)}: {count:,}"></span>' for name, count in counts
     )
-    told = "".join(f"<li>{escape(name)} {count:,} ({count / total:.0%})</li>" for name, count in counts)
-    return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{told}</ul>'
+    items = "".join(f"<li>{escape(name)} {count:,} ({count / total:.0%})</li>" for name, count in counts)
+    return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{items}</ul>'
 
 
 # ---- translations
@@ -289,7 +289,7 @@ def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
         ("Reference", *marked(sample.reference, sample.translation)),
         ("Translation", *marked(sample.translation, sample.reference)),
     )
-    return record([sample.alignment], told=Told(name, texts))
+    return record([sample.alignment], heading=PageRecord(name, texts))
 
 
 def _by_length(runs: Sequence[Run]) -> str:

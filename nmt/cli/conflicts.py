@@ -1,0 +1,67 @@
+"""Options that do not go together: the rows of a command's table, and their check."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.core.errors import InputError
+
+NAMES = {"model": "MODEL", "views": "--view", "changes": "--set and search options"}
+"""Names on the command line that differ from those of the fields."""
+
+
+@dataclass(frozen=True)
+class Rule(ABC):
+    """Relates ``options`` to ``others``: fields of a command's dataclass, with spaces between. ``format_=png/svg`` is
+    one of these values, ``method!=attention`` another value than this. The rule is active where one of ``options`` is
+    given, and one of ``where``; where these are empty, always. ``sentence`` may name any field in braces, the first of
+    the given ``options`` as ``{option}``, and the given ones of ``others`` as ``{others}``.
+    """
+
+    options: str
+    others: str
+    sentence: str
+    where: str = ""
+
+    @abstractmethod
+    def is_broken(self, others: list[str]) -> bool:
+        """Tells if the given ones of ``others`` break the rule."""
+
+    def check(self, values: Any) -> None:
+        """Raises InputError where the options of a command break the rule."""
+        options, others = given_options(values, self.options), given_options(values, self.others)
+        is_active = (options or not self.options) and (not self.where or given_options(values, self.where))
+        if is_active and self.is_broken(others):
+            raise InputError(
+                self.sentence.format(option=options[0] if options else "", others=", ".join(others), **vars(values))
+            )
+
+
+class Needs(Rule):
+    """One of the others must be given as well."""
+
+    def is_broken(self, others: list[str]) -> bool:
+        return not others
+
+
+class Excludes(Rule):
+    """None of the others may be given."""
+
+    def is_broken(self, others: list[str]) -> bool:
+        return bool(others)
+
+
+def given_options(values: Any, conditions: str) -> list[str]:
+    """Lists the command-line names of the options that differ from their default and fulfil their condition."""
+    found = []
+    for condition in conditions.split():
+        name, equals, choices = condition.partition("=")
+        is_other = name.endswith("!")
+        name = name.rstrip("!")
+        value = getattr(values, name)
+        if value in (getattr(type(values), name), []) or (equals and (value in choices.split("/")) == is_other):
+            continue
+        found.append(NAMES.get(name, "--" + name.rstrip("_").replace("_", "-")))
+    return found

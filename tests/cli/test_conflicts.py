@@ -1,0 +1,84 @@
+"""The tables of options that do not go together: they name options that exist, and mean what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from string import Formatter
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from nmt.cli import align_options, evaluate, translate
+from nmt.cli.app import app
+from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
+from nmt.core.errors import InputError
+
+TABLES = [
+    pytest.param("align", align_options.AlignOptions, align_options.CONFLICTS, id="align"),
+    pytest.param("evaluate", evaluate.EvaluateOptions, evaluate.CONFLICTS, id="evaluate"),
+    pytest.param("translate", translate.TranslateOptions, translate.CONFLICTS, id="translate"),
+]
+
+
+@pytest.mark.parametrize(("command", "options", "conflicts"), TABLES)
+def test_rules_and_their_sentences_name_options_that_exist(
+    command: str, options: Any, conflicts: Sequence[Rule]
+) -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    parameters = {str(parameter.name): parameter.opts for parameter in group.commands[command].params}
+    assert set(parameters) - {"help"} == {field.name for field in fields(options)}
+    values = type("Values", (), dict.fromkeys([*parameters, "changes"]))()
+    vars(values).update(dict.fromkeys([*parameters, "changes"], "value"))
+    for rule in conflicts:
+        names = re.findall(r"(\w+)(?:!?=\S+)?", f"{rule.options} {rule.others} {rule.where}")
+        assert set(names) <= {*parameters, "changes"}, rule
+        shown = given_options(values, " ".join(names))
+        assert all(
+            name == "changes" or option in ("MODEL", *parameters[name])
+            for name, option in zip(names, shown, strict=True)
+        )
+        used = {field for _, field, _, _ in Formatter().parse(rule.sentence) if field}
+        assert used <= {*parameters, "option", "others"}, rule
+
+
+@dataclass(frozen=True)
+class Options:
+    base: int | None = None
+    kind: str = "plain"
+    files: list[str] | None = None
+    input_: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("options", "conditions", "found"),
+    [
+        (Options(), "base kind files input_", []),
+        (Options(base=0, kind="plain", files=[], input_=""), "base kind files input_", ["--base", "--input"]),
+        (Options(kind="odd"), "kind=even/odd", ["--kind"]),
+        (Options(kind="odd"), "kind=even", []),
+        (Options(kind="odd"), "kind!=even", ["--kind"]),
+        (Options(kind="odd"), "kind!=even/odd", []),
+    ],
+)
+def test_an_option_is_given_where_it_differs_from_its_default(
+    options: Options, conditions: str, found: list[str]
+) -> None:
+    assert given_options(options, conditions) == found
+
+
+def test_a_broken_rule_is_an_error_with_the_given_options() -> None:
+    options = Options(base=1, kind="odd", files=["a"])
+    with pytest.raises(InputError, match=r"^--base odd --kind, --files$"):
+        Excludes("input_ base", "kind files", "{option} {kind} {others}").check(options)
+    with pytest.raises(InputError, match=r"^--base needs it$"):
+        Needs("base", "input_", "{option} needs it", where="kind").check(options)
+    Needs("base", "input_", "", where="input_").check(options)
+    Needs("base", "input_ files", "").check(options)
+    Excludes("base", "input_", "").check(options)
+    with pytest.raises(InputError, match=r"^nothing to do$"):
+        Needs("", "input_", "nothing to do").check(options)
