@@ -84,7 +84,8 @@ def serve(requests: socket.socket) -> None:
     import torch._dynamo  # noqa: F401  # which training imports, and most of PyTorch with it
 
     from nmt.cli.app import main
-    from nmt.workflows import align, evaluate, score, shortlist, train, translate  # noqa: F401
+    from nmt.extras.accel import make_shortlist, optimize  # noqa: F401
+    from nmt.workflows import align, evaluate, score, train, translate  # noqa: F401
 
     while True:
         data, descriptors, _, _ = socket.recv_fds(requests, 1 << 16, 3)
