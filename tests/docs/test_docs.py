@@ -101,7 +101,7 @@ for name in ("manhattan", "diagonal"):
         attention.key_weight_AK.data = torch.eye(4)
     states = torch.tensor([[[1.0, 2, 3, 4], [0, 0, 0, 0]]])
     memory = attention.memory(states, states, torch.zeros(1, 2, dtype=torch.bool))
-    print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_BHTS.flatten().tolist())
+    print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_NHTS.flatten().tolist())
 """
     done = subprocess.run(
         [sys.executable, "-c", use],

@@ -95,7 +95,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     for step, token in enumerate([model.bos, *target[:-1]]):
         word_E = decoder.embedding.weight_VD[token]
         read = [word_E, *_added(decoder, summary_D, step)]
-        if decoder.attends_first:
+        if decoder.query == "previous":
             context = attended(top_D, step)
             read += context
         if decoder.input_feeding:
@@ -108,7 +108,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
                 hidden[layer] = cell(below_D, hidden[layer])
             below_D = hidden[layer] + below_D if decoder.stack.residual and layer > 0 else hidden[layer]
         top_D = below_D
-        if not decoder.attends_first:
+        if decoder.query != "previous":
             context = attended(top_D, step)
         seen = [top_D, *context, *([word_E] if decoder.readout_embedding else [])]
         readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)

@@ -43,7 +43,7 @@ def test_averages_are_neither_gone_on_from_nor_deleted(tmp_path: Path) -> None:
     assert folders.steps(tmp_path) == saved
     assert folders.latest(tmp_path) == saved[-1]
     assert (tmp_path / "latest").resolve() == saved[-1]
-    folders.prune(tmp_path, keep=1, wanted=[saved[1]])
+    folders.prune(tmp_path, keep=1, retain=[saved[1]])
     assert folders.steps(tmp_path) == [saved[1], saved[4]]
     assert average.exists()
 
