@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attended, Attention, AttentionMemory
-from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.attention.attention import Attention
+from nmt.attention.registry import SCORES
 from tests.attention.oracles import SCORE_ORACLES, WEIGHTINGS, attend, attention_config, softmax
 
 B, T, S = 3, 4, 5
@@ -45,8 +45,8 @@ def test_every_score_with_every_weighting_equals_plain_loops(score: str, weights
     query_NTQ, position_NT, keys_BSK, values_BSV = inputs(B * beams)
     attended = attention(query_NTQ, position_NT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
     heads = attention.normalizer.heads
-    assert attended.weights_BHTS.shape == (B * beams, heads, T, S)
-    assert attended.weights_BHTS.dtype == torch.float32
+    assert attended.weights_NHTS.shape == (B * beams, heads, T, S)
+    assert attended.weights_NHTS.dtype == torch.float32
     assert attended.context_NTV.shape == (B * beams, T, VALUE)
     for n in range(B * beams):
         b = n // beams
@@ -56,7 +56,7 @@ def test_every_score_with_every_weighting_equals_plain_loops(score: str, weights
                 attention, query_NTQ[n, t], int(position_NT[n, t]), keys_BSK[b, :length], values_BSV[b, :length]
             )
             for head, weights_S in enumerate(weights_HS):
-                ours = attended.weights_BHTS[n, head, t].tolist()
+                ours = attended.weights_NHTS[n, head, t].tolist()
                 assert ours == pytest.approx(weights_S + [0.0] * (S - length), abs=1e-5)
                 assert ours[length:] == [0.0] * (S - length)
             assert attended.context_NTV[n, t].tolist() == pytest.approx(context_V, abs=1e-4)
@@ -71,68 +71,55 @@ def test_a_window_past_the_last_position_that_location_scores_has_weights(weight
     keys_1SK, values_1SV = (torch.randn(1, length, size, dtype=torch.float64) for size in (KEY, VALUE))
     memory = attention.memory(keys_1SK, values_1SV, torch.zeros(1, length, dtype=torch.bool))
     attended = attention(query_1TQ, torch.arange(length)[None], memory)
-    assert attended.weights_BHTS.isfinite().all()
-    torch.testing.assert_close(attended.weights_BHTS.sum(-1), torch.ones(1, 1, length))
+    assert attended.weights_NHTS.isfinite().all()
+    torch.testing.assert_close(attended.weights_NHTS.sum(-1), torch.ones(1, 1, length))
     attended.context_NTV.sum().backward()
     assert all(each.grad is None or each.grad.isfinite().all() for each in attention.parameters())
 
 
 @pytest.mark.parametrize("weights", WEIGHTINGS)
-def test_attending_in_parts_or_step_by_step_changes_nothing(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for rounding in float32, which weights pass through and which differs from machine to machine."""
-
-    def close(found: Tensor, expected: Tensor) -> None:
-        torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-
+def test_attending_step_by_step_changes_nothing(weights: str) -> None:
+    """Only rounding in float32, which weights pass through, may differ."""
     attention = make("general", weights)
     query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
     memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
     whole = attention(query_BTQ, position_BT, memory)
-    monkeypatch.setattr("nmt.attention.attention.CELLS", 3 * B * memory.keys_BHSA[0].numel())
-    in_parts = attention(query_BTQ, position_BT, memory)  # of three and one positions
-    close(in_parts.context_NTV, whole.context_NTV)
-    close(in_parts.weights_BHTS, whole.weights_BHTS)
-    loop = attention.loop(memory)
     for t in range(T):
-        step = loop(query_BTQ[:, t : t + 1], position_BT[:, t : t + 1])
-        close(step.context_NTV, whole.context_NTV[:, t : t + 1])
-        close(step.weights_BHTS, whole.weights_BHTS[:, :, t : t + 1])
+        step = attention(query_BTQ[:, t : t + 1], position_BT[:, t : t + 1], memory)
+        close = {"atol": 1e-6, "rtol": 1e-5}
+        torch.testing.assert_close(step.context_NTV, whole.context_NTV[:, t : t + 1], **close)
+        torch.testing.assert_close(step.weights_NHTS, whole.weights_NHTS[:, :, t : t + 1], **close)
 
 
-def check_draws(attention: Attention, attended: Attended, query_BTQ: Tensor, keys_BSK: Tensor) -> None:
-    """What a choice notes is of the position that its weights are on."""
-    choice = attended.choice
-    assert choice is not None
-    assert choice.log_prob_BT.shape == choice.entropy_BT.shape == choice.baseline_BT.shape == (B, T)
+@pytest.mark.parametrize("weights", ["hard", "glimpse"])
+def test_a_draw_in_training_is_recorded(weights: str) -> None:
+    """Probability and baseline are those of the position that has all weight of the first head."""
+    attention = make("general", f"{{kind: {weights}, expected: 0}}").train()
+    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
+    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+    attended = attention(query_BTQ, position_BT, memory)
+    sampled = attended.sampled
+    assert sampled is not None
+    assert sampled.log_prob_BT.shape == sampled.entropy_BT.shape == sampled.baseline_BT.shape == (B, T)
     oracle = SCORE_ORACLES[attention.score.kind]
+    offset = attention.weighting_parameters["baseline_offset_1"].item()
     for b, length in enumerate(LENGTHS):
         for t in range(T):
             scores = [oracle(attention, query_BTQ[b, t], keys_BSK[b, s], s).item() for s in range(length)]
-            chosen = attended.weights_BHTS[b, 0, t].tolist().index(1.0)
-            assert choice.log_prob_BT[b, t].item() == pytest.approx(math.log(softmax(scores)[chosen]), abs=1e-5)
-            offset = attention.weighting_parameters["baseline_offset_1"].item()
+            position = attended.weights_NHTS[b, 0, t].tolist().index(1.0)
+            assert sampled.log_prob_BT[b, t].item() == pytest.approx(math.log(softmax(scores)[position]), abs=1e-5)
             baseline = (attention.weighting_parameters["baseline_Q"] @ query_BTQ[b, t]).item() + offset
-            assert choice.baseline_BT[b, t].item() == pytest.approx(baseline, abs=1e-5)
-
-
-@pytest.mark.parametrize("cells", [1 << 25, 1], ids=["at once", "in parts"])
-@pytest.mark.parametrize("weights", [name for name in WEIGHTS if name in ("hard", "glimpse")])
-def test_draws_in_training_are_noted_in_order(weights: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.attention.attention.CELLS", cells)
-    attention = make("general", f"{{kind: {weights}, expected: 0}}").train()
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    attended = attention(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    check_draws(attention, attended, query_BTQ, keys_BSK)
-    assert attention.eval()(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS)).choice is None
+            assert sampled.baseline_BT[b, t].item() == pytest.approx(baseline, abs=1e-5)
+    assert attention.eval()(query_BTQ, position_BT, memory).sampled is None
 
 
 def test_a_baseline_passes_no_gradient_to_the_query() -> None:
     attention = make("general", "hard").train()
     query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
     query_BTQ.requires_grad_()
-    choice = attention(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS)).choice
-    assert choice is not None
-    assert torch.autograd.grad(choice.baseline_BT.sum(), query_BTQ, allow_unused=True) == (None,)
+    sampled = attention(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS)).sampled
+    assert sampled is not None
+    assert torch.autograd.grad(sampled.baseline_BT.sum(), query_BTQ, allow_unused=True) == (None,)
 
 
 def test_annealing_goes_by_the_modules_update() -> None:
@@ -154,12 +141,12 @@ def test_annealing_goes_by_the_modules_update() -> None:
 def test_a_memory_follows_its_sentences() -> None:
     attention = make("additive", "softmax")
     query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    memory: AttentionMemory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
+    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
     rows = torch.tensor([2, 0, 0])
     chosen = attention(query_BTQ[rows], position_BT[rows], memory.select(rows))
     whole = attention(query_BTQ, position_BT, memory)
     torch.testing.assert_close(chosen.context_NTV, whole.context_NTV[rows])
-    torch.testing.assert_close(chosen.weights_BHTS, whole.weights_BHTS[rows])
+    torch.testing.assert_close(chosen.weights_NHTS, whole.weights_NHTS[rows])
 
 
 @pytest.mark.parametrize("score", list(SCORES))
@@ -171,7 +158,7 @@ def test_weights_are_float32_in_half_precision(score: str) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         half = attention(query_BTQ.bfloat16(), position_BT, attention.memory(
             keys_BSK.bfloat16(), values_BSV.bfloat16(), IS_PAD_BS))  # fmt: skip
-    assert half.weights_BHTS.dtype == torch.float32
+    assert half.weights_NHTS.dtype == torch.float32
     assert half.context_NTV.dtype == torch.bfloat16
-    torch.testing.assert_close(half.weights_BHTS.sum(-1), torch.ones(B, 1, T))
-    torch.testing.assert_close(half.weights_BHTS, exact.weights_BHTS, atol=0.06, rtol=0.0)
+    torch.testing.assert_close(half.weights_NHTS.sum(-1), torch.ones(B, 1, T))
+    torch.testing.assert_close(half.weights_NHTS, exact.weights_NHTS, atol=0.06, rtol=0.0)

@@ -9,14 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from nmt.attention import multihead
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import DotProductHeads, HeadsAttended, IndependentHeads, JointMemory, KeyValues, MultiHead
+from nmt.attention.multihead import DotProductHeads, HeadsAttended, IndependentHeads, KeyValues, MultiHead
 from nmt.attention.registry import SCORES
-from nmt.attention.scores.scaled_dot import ScaledDot
-from nmt.extras.accel import native
-from nmt.extras.accel.native.compiled import compiled
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
 B, T, S = 3, 4, 5
@@ -118,8 +114,7 @@ def test_every_mechanism_inside_a_head_equals_plain_loops(score: str, weights: s
     attended = attention(query_NTQ, position_NT, attention.memory(states_BSK, IS_PAD_BS))
     heads = HEADS * config.weights.heads
     assert attended.weights().shape == (B * beams, heads, T, S)
-    assert attended.weights().dtype == torch.float32
-    assert attended.choices == ()
+    assert attended.sampled == ()
     for n in range(B * beams):
         states_SK = states_BSK[n // beams, : LENGTHS[n // beams]]
         for t in range(T):
@@ -137,10 +132,10 @@ def test_a_causal_query_sees_itself_and_what_was_before(score: str, apart: bool)
     lengths = [4, 3, 1]
     is_pad_BT = torch.arange(T) >= torch.tensor(lengths)[:, None]
     position_1T = torch.arange(T)[None]
-    whole, padded = (attention.attend_to_self(x_BTQ, position_1T, hidden) for hidden in (None, is_pad_BT))
+    whole, padded = (attention.attend_to_self(x_BTQ, position_1T, hidden)[0] for hidden in (None, is_pad_BT))
     kept, steps = attention.no_past(B, x_BTQ), []
     for t in range(T):
-        step, kept = attention.step(x_BTQ[:, t : t + 1], torch.full((B,), t), kept)
+        step, kept = attention.attend_to_self(x_BTQ[:, t : t + 1], torch.full((B, 1), t), None, kept)
         steps.append(step)
         assert kept.keys_BHSA.shape == kept.values_BHSA.shape == (B, HEADS, t + 1, QUERY // HEADS)
     for b in range(B):
@@ -160,15 +155,15 @@ def test_rotary_steps_turn_what_they_keep_by_their_own_positions(apart: bool) ->
     """All keys turned once more, by any number of positions, would give the same: so does the step that starts late."""
     attention = make("scaled_dot", heads=1, key_size=QUERY, causal=True, rotary=True, apart=apart)
     x_BTQ = inputs()[0].detach()
-    whole = attention.attend_to_self(x_BTQ, torch.arange(T)[None], None)
-    unturned = make("scaled_dot", heads=1, key_size=QUERY, causal=True, apart=apart).attend_to_self(
+    whole, _ = attention.attend_to_self(x_BTQ, torch.arange(T)[None], None)
+    unturned, _ = make("scaled_dot", heads=1, key_size=QUERY, causal=True, apart=apart).attend_to_self(
         x_BTQ, torch.arange(T)[None], None
     )
     assert (whole.context_NTQ - unturned.context_NTQ).abs().max() > 0.1
     for start_B in (torch.tensor([0, 0, 0]), torch.tensor([5, 0, 30])):
         kept = attention.no_past(B, x_BTQ)
         for t in range(T):
-            step, kept = attention.step(x_BTQ[:, t : t + 1], start_B + t, kept)
+            step, kept = attention.attend_to_self(x_BTQ[:, t : t + 1], (start_B + t)[:, None], None, kept)
             torch.testing.assert_close(step.context_NTQ[:, 0], whole.context_NTQ[:, t], atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(step.weights()[:, :, 0], whole.weights()[:, :, t, : t + 1], atol=1e-5,
                                        rtol=1e-4)  # fmt: skip
@@ -186,7 +181,7 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
     query_BTQ, position_BT, states_BSK = inputs()
     if causal:
         states_BSK, is_pad_BS = query_BTQ, torch.arange(T) >= torch.tensor([4, 3, 1])[:, None]
-        ours = attention.attend_to_self(query_BTQ, torch.arange(T)[None], is_pad_BS)
+        ours, _ = attention.attend_to_self(query_BTQ, torch.arange(T)[None], is_pad_BS)
     else:
         is_pad_BS = IS_PAD_BS
         ours = attention(query_BTQ, position_BT, attention.memory(states_BSK, is_pad_BS))
@@ -207,10 +202,7 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
         },
     )
     torch.testing.assert_close(ours.context_NTQ, expected_BTQ)
-    if training:
-        assert ours.weights().shape == (B, 0, T, is_pad_BS.shape[1])
-    else:
-        torch.testing.assert_close(ours.weights(), weights_BHTS.float())
+    torch.testing.assert_close(ours.weights(), weights_BHTS)
     back = torch.randn(expected_BTQ.shape, dtype=torch.float64)
     found, expected = (
         torch.autograd.grad((each * back).sum(), [*of, query_BTQ, states_BSK])
@@ -228,7 +220,7 @@ def results(attention: MultiHead, kind: str) -> tuple[HeadsAttended, list[Tensor
     if kind == "itself":
         x_BTQ, _, _ = inputs()
         is_pad_BT = torch.arange(T) >= torch.tensor([4, 3, 1])[:, None]
-        return attention.attend_to_self(x_BTQ, torch.arange(T)[None], is_pad_BT), [x_BTQ]
+        return attention.attend_to_self(x_BTQ, torch.arange(T)[None], is_pad_BT)[0], [x_BTQ]
     query_NTQ, position_NT, states_BSK = inputs(B * (2 if kind == "beams" else 1))
     return attention(query_NTQ, position_NT, attention.memory(states_BSK, IS_PAD_BS)), [query_NTQ, states_BSK]
 
@@ -245,40 +237,18 @@ def test_together_equals_apart_in_value_and_gradient(score: str, kind: str) -> N
         torch.manual_seed(4)
         back = torch.randn(attended.context_NTQ.shape, dtype=torch.float64)
         gradients = torch.autograd.grad((attended.context_NTQ * back).sum(), [*attention.parameters(), *given])
-        found.append((attended.context_NTQ, attended.weights(), *gradients))
+        found.append((attended.context_NTQ, attended.weights().double(), *gradients))
     for together, each in zip(*found, strict=True):
         torch.testing.assert_close(together, each, atol=1e-5, rtol=1e-4)  # apart, weights pass through float32
-
-
-@pytest.mark.parametrize("kind", ["source", "itself", "causal"])
-@pytest.mark.parametrize("length", [2, 40, 300])
-def test_training_computes_what_decoding_does_at_any_length(length: int, kind: str) -> None:
-    """In value and gradient, by whichever kernel: their choice goes by the length, the mode and the precision."""
-    attention = make("scaled_dot", key_size=QUERY, causal=kind == "causal")
-    for dtype, close in ((torch.float64, 1e-7), (torch.float32, 1e-4)):
-        torch.manual_seed(2)
-        x_BTQ = torch.randn(2, length, QUERY, dtype=dtype, requires_grad=True)
-        is_pad_BS = torch.arange(length) >= torch.tensor([length, length // 2])[:, None]
-        position_1T = torch.arange(length)[None]
-        back = torch.randn(x_BTQ.shape, dtype=dtype)
-        found = []
-        for training in (False, True):
-            attention.to(dtype).train(training)
-            if kind == "source":
-                attended = attention(x_BTQ, position_1T.expand(2, length), attention.memory(x_BTQ, is_pad_BS))
-            else:
-                attended = attention.attend_to_self(x_BTQ, position_1T, None if kind == "causal" else is_pad_BS)
-            assert attended.weights().shape == (2, 0 if training else HEADS, length, length)
-            gradients = torch.autograd.grad((attended.context_NTQ * back).sum(), [x_BTQ, *attention.parameters()])
-            found.append((attended.context_NTQ, *gradients))
-        for trained, decoded in zip(*found, strict=True):
-            torch.testing.assert_close(trained, decoded, atol=close * decoded.abs().max().item(), rtol=close)
 
 
 def test_dot_products_under_softmax_go_together_and_all_else_apart() -> None:
     for score, weights in MECHANISMS:
         together = score in ("dot", "scaled_dot") and weights == "softmax"
-        assert isinstance(make(score, weights).core, DotProductHeads if together else IndependentHeads), (score, weights)
+        assert isinstance(make(score, weights).core, DotProductHeads if together else IndependentHeads), (
+            score,
+            weights,
+        )
 
 
 # ---- what has no part in it
@@ -354,30 +324,6 @@ def test_weights_are_float32_in_half_precision(apart: bool) -> None:
     torch.testing.assert_close(half.context_NTQ.float(), exact.context_NTQ, atol=0.1, rtol=0.05)
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("beams", [1, 2])
-def test_steps_of_a_search_are_the_same_by_the_fused_kernel_and_by_products(
-    beams: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In float32, where the kernel is used, with a dropout that a model in use must not apply."""
-    torch.manual_seed(5)
-    across, itself = (
-        MultiHead(AttentionConfig(score=ScaledDot()), heads=2, query_size=8, key_size=8, dropout=0.5, causal=causal)
-        for causal in (False, True)
-    )
-    states_BSK, is_pad_BS = torch.randn(3, 5, 8), torch.arange(5) >= torch.tensor([5, 2, 3])[:, None]
-    query_N1Q, before_NHSA = torch.randn(3 * beams, 1, 8), torch.randn(3 * beams, 2, 4, 4)
-    position_N = torch.full((3 * beams,), 4)
-    found = []
-    for fuses in (True, False):
-        monkeypatch.setattr(multihead, "fuses_steps", lambda *_, fuses=fuses: fuses)
-        attended = across.eval()(query_N1Q, position_N[:, None], across.memory(states_BSK, is_pad_BS))
-        step, _ = itself.eval().step(query_N1Q, position_N, KeyValues(before_NHSA, before_NHSA.flip(2)))
-        found.append([attended.context_NTQ, attended.weights(), step.context_NTQ, step.weights()])
-    for fused, product in zip(*found, strict=True):
-        torch.testing.assert_close(fused, product, atol=1e-6, rtol=1e-5)
-
-
 def test_a_memory_made_in_training_serves_afterwards() -> None:
     """Without dropout, and with all weights."""
     attention = make("scaled_dot", key_size=QUERY).float()
@@ -390,63 +336,3 @@ def test_a_memory_made_in_training_serves_afterwards() -> None:
     found = attention.eval()(query_BTQ, position_BT, memory)
     torch.testing.assert_close(found.context_NTQ, expected.context_NTQ)
     torch.testing.assert_close(found.weights(), expected.weights())
-
-
-@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
-def test_what_was_drawn_is_kept_where_checkpoints_can_drop_it() -> None:
-    attention = make("scaled_dot", key_size=QUERY).float().train()
-    assert isinstance(attention.core, DotProductHeads)
-    attention.core.dropout.threshold = 128
-    kept: list[Tensor] = []
-
-    def note(tensor: Tensor) -> Tensor:
-        kept.append(tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        attention.attend_to_self(torch.randn(B, S, QUERY), torch.arange(S)[None], IS_PAD_BS)
-    assert [each.shape for each in kept if each.dtype == torch.uint8] == [(S, B, HEADS, S)]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("beams", [1, 2])
-@pytest.mark.parametrize("drops", [False, True])
-def test_training_by_kernels_is_training_by_products(
-    dtype: torch.dtype, beams: int, drops: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Self-attention and attention to a memory, with weights of a head that is handed out; values and gradients; the
-    same weights are dropped."""
-    of_itself, across = (
-        make("scaled_dot", key_size=QUERY, causal=causal).to(dtype).train() for causal in (True, False)
-    )
-    assert across.return_weights_of([1]) == [1]
-    for attention in (of_itself, across):
-        assert isinstance(attention.core, DotProductHeads)
-        attention.core.dropout.threshold = 77 * drops
-    x_BTQ, states_BSK = torch.randn(3, 5, QUERY, dtype=dtype), torch.randn(3, 7, QUERY, dtype=dtype)
-    is_pad_BS = torch.zeros(3, 7, dtype=torch.bool)
-    is_pad_BS[1, 4:] = True
-    position_BT = torch.arange(5).expand(3, 5)
-    wanted = [x_BTQ.requires_grad_(), states_BSK.requires_grad_(), *of_itself.parameters(), *across.parameters()]
-    count = 0
-
-    def trained() -> list[Tensor]:
-        torch.manual_seed(3)
-        looked_back_BTQ = of_itself.attend_to_self(x_BTQ, position_BT, None).context_NTQ
-        query_NTQ = looked_back_BTQ.repeat_interleave(beams, dim=0)
-        memory = across.memory(states_BSK, is_pad_BS)
-        nonlocal count
-        count += isinstance(memory, JointMemory)
-        found = across(query_NTQ, position_BT.repeat_interleave(beams, dim=0), memory)
-        outcome = [found.context_NTQ, found.weights()] if beams == 1 else [found.context_NTQ]
-        loss = sum((each.float() * torch.arange(each.numel()).view_as(each).cos()).sum() for each in outcome)
-        assert isinstance(loss, Tensor)
-        return [*outcome, *torch.autograd.grad(loss, wanted)]
-
-    found = trained()
-    assert count == (compiled() is not None)
-    monkeypatch.setattr(native, "_kernels", lambda _: None)
-    close = {"atol": 1e-5, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.15, "rtol": 0.05}
-    for one, other in zip(found, trained(), strict=True):
-        torch.testing.assert_close(one, other, **close)
-    assert count <= 1

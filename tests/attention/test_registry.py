@@ -38,7 +38,7 @@ class Mine(Score):
         return 0 * query_BHTA @ keys_BHSA.mT
 '''
 
-WEIGHTING = '''
+NORMALIZER = '''
 from __future__ import annotations
 
 from typing import ClassVar, Literal
@@ -53,7 +53,7 @@ class Even(Normalizer):
     source: ClassVar[str] = "me"
     kind: Literal["even"] = "even"
 
-    def __call__(self, scores_BHTS, asked, parameters):
+    def __call__(self, scores_BHTS, context, parameters):
         return AttentionWeights((0 * scores_BHTS).softmax(-1))
 '''
 
@@ -91,7 +91,7 @@ def read(text: str, folder: Path | None) -> list[str]:
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    for name, text in (("scores/zero.py", SCORE), ("weights/even.py", WEIGHTING)):
+    for name, text in (("scores/zero.py", SCORE), ("weights/even.py", NORMALIZER)):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
@@ -106,9 +106,9 @@ def test_every_file_is_found_by_the_name_that_it_has(package: object, found: dic
 
 
 def test_a_folder_of_ones_own_adds_its_mechanisms(mine: Path) -> None:
-    found_scores, found_weights, config, torch = read("score: {kind: mine, strength: 3}\nweights: even", mine)
-    assert found_scores.split() == sorted([*SCORES, "mine"])
-    assert found_weights.split() == sorted([*WEIGHTS, "even"])
+    score_names, weight_names, config, torch = read("score: {kind: mine, strength: 3}\nweights: even", mine)
+    assert score_names.split() == sorted([*SCORES, "mine"])
+    assert weight_names.split() == sorted([*WEIGHTS, "even"])
     assert config == "score=Mine(kind='mine', strength=3.0) weights=Even(kind='even')"
     assert torch == "False", "configurations are read without it"
 
@@ -123,17 +123,17 @@ def test_a_fault_in_its_configuration_is_one_line_as_of_any_other(mine: Path) ->
 
 
 def test_without_the_folder_they_are_no_choices() -> None:
-    found_scores, _, fault, _ = read("score: mine", None)
-    assert found_scores.split() == list(SCORES)
+    score_names, _, fault, _ = read("score: mine", None)
+    assert score_names.split() == list(SCORES)
     assert fault.startswith("test:1: score: text 'mine' is not a choice")
 
 
 def test_one_of_the_two_folders_is_enough(mine: Path) -> None:
     (mine / "weights" / "even.py").unlink()
     (mine / "weights").rmdir()
-    found_scores, found_weights, _, _ = read("score: mine", mine)
-    assert "mine" in found_scores.split()
-    assert found_weights.split() == list(WEIGHTS)
+    score_names, weight_names, _, _ = read("score: mine", mine)
+    assert "mine" in score_names.split()
+    assert weight_names.split() == list(WEIGHTS)
 
 
 FAULTS = {
@@ -145,7 +145,7 @@ FAULTS = {
     ),
     "a taken kind": ("scores/zero.py", SCORE.replace('"mine"', '"dot"'), "scores/zero.py: kind: dot is taken"),
     "no attention's kind": ("scores/zero.py", SCORE.replace('"mine"', '"none"'), "scores/zero.py: kind: none is taken"),
-    "a taken file": ("weights/softmax.py", WEIGHTING, "weights/softmax.py: has the name of a file that ships"),
+    "a taken file": ("weights/softmax.py", NORMALIZER, "weights/softmax.py: has the name of a file that ships"),
 }
 
 

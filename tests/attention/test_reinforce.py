@@ -211,9 +211,9 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
     made_by = rule(entropy=weight, kind=kind)
     start = torch.tensor([[0.3, -1.0, 2.0, 0.1], [1.0, 1.5, -0.5, -math.inf]])
     scores_11TS = start[None, None].clone().requires_grad_()
-    asked = AttentionContext(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
+    context = AttentionContext(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
     parameters = {"baseline_Q": torch.zeros(3), "baseline_offset_1": torch.zeros(1)}
-    _, choice = made_by.look(scores_11TS, asked, parameters)
+    _, choice = made_by.look(scores_11TS, context, parameters)
     assert choice is not None
     # rewards of 0 leave nothing for the draws
     loss = reinforce_loss([choice], torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool))

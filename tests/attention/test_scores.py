@@ -7,13 +7,11 @@ import random
 
 import pytest
 import torch
-from nmt.attention.inside_tanh import InsideTanh
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attended, Attention, AttentionLoop, AttentionMemory, RaisedMemory
+from nmt.attention.attention import Attention, AttentionMemory
 from nmt.attention.mechanism import Projections, Sizes
 from nmt.attention.registry import SCORES
-from nmt.extras.accel.native.compiled import compiled
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
 B, T, S = 2, 3, 5
@@ -88,12 +86,12 @@ def test_weights_and_context_equal_plain_loops(score: str, sizes: tuple[int, int
     query_BTQ, keys_BSK, values_BSV = inputs(sizes)
     weights_BTS, context_BTV = expected(attention, query_BTQ, keys_BSK, values_BSV)
     attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    assert attended.weights_BHTS.shape == (B, 1, T, S)
-    assert attended.weights_BHTS.dtype == torch.float32
-    assert attended.choice is None
-    torch.testing.assert_close(attended.weights_BHTS[:, 0].double(), weights_BTS, atol=1e-6, rtol=1e-5)
+    assert attended.weights_NHTS.shape == (B, 1, T, S)
+    assert attended.weights_NHTS.dtype == torch.float32
+    assert attended.sampled is None
+    torch.testing.assert_close(attended.weights_NHTS[:, 0].double(), weights_BTS, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(attended.context_NTV, context_BTV, atol=1e-6, rtol=1e-5)
-    assert (attended.weights_BHTS[1, ..., 3:] == 0).all()
+    assert (attended.weights_NHTS[1, ..., 3:] == 0).all()
 
 
 @every_size
@@ -134,7 +132,7 @@ def test_beams_share_their_sentences_memory(score: str) -> None:
     weights_NTS, context_NTV = expected(
         attention, query_NTQ, *(each.repeat_interleave(3, dim=0) for each in (keys_BSK, values_BSV, IS_PAD_BS))
     )
-    torch.testing.assert_close(attended.weights_BHTS[:, 0].double(), weights_NTS, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.weights_NHTS[:, 0].double(), weights_NTS, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(attended.context_NTV, context_NTV, atol=1e-6, rtol=1e-5)
 
 
@@ -153,102 +151,6 @@ def test_heads_are_scored_apart(score: str) -> None:
 
 
 @every_score
-def test_attending_in_parts_changes_nothing(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = SIZES["different"]
-    attention = make(score, sizes)
-    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    whole = attention(query_BTQ, POSITION_BT, memory)
-    seen: list[int] = []
-    attend = AttentionLoop.__call__
-
-    def counted(self: AttentionLoop, query_NTQ: Tensor, position_NT: Tensor) -> Attended:
-        seen.append(query_NTQ.shape[1])
-        return attend(self, query_NTQ, position_NT)
-
-    monkeypatch.setattr(AttentionLoop, "__call__", counted)
-    monkeypatch.setattr("nmt.attention.attention.CELLS", 2 * B * memory.keys_BHSA[0].numel())
-    in_parts = attention(query_BTQ, POSITION_BT, memory)
-    assert seen == [2, 1]
-    torch.testing.assert_close(in_parts.context_NTV, whole.context_NTV)
-    torch.testing.assert_close(in_parts.weights_BHTS, whole.weights_BHTS)
-
-
-@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
-@pytest.mark.parametrize("score", ["additive", "concat"])
-@pytest.mark.parametrize("beams", [1, 3])
-def test_a_glance_is_what_the_steps_apart_come_to(score: str, beams: int) -> None:
-    """Where no gradients are recorded, there is one pass over a memory."""
-    sizes = SIZES["different"]
-    attention = make(score, sizes).float()
-    query_BTQ, keys_BSK, values_BSV = (each.float() for each in inputs(sizes))
-    query_NTQ, position_NT = (each.repeat_interleave(beams, dim=0) for each in (query_BTQ, POSITION_BT))
-    query_NTQ = query_NTQ + torch.randn_like(query_NTQ)
-    apart = attention(query_NTQ, position_NT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    with torch.no_grad():
-        memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-        assert isinstance(memory, RaisedMemory)
-        at_once = attention(query_NTQ, position_NT, memory)
-        step = attention.loop(memory)(query_NTQ[:, 1:2], position_NT[:, 1:2])
-    torch.testing.assert_close(at_once.context_NTV, apart.context_NTV.detach(), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(at_once.weights_BHTS, apart.weights_BHTS.detach(), atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(step.context_NTV, apart.context_NTV[:, 1:2].detach(), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(step.weights_BHTS, apart.weights_BHTS[:, :, 1:2].detach(), atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
-@torch.no_grad()
-def test_what_is_more_than_a_glance_is_done_apart() -> None:
-    """Another score or weighting, dropout in training, positions that a query may not see."""
-    sizes = SIZES["different"]
-    _, keys_BSK, values_BSV = (each.float() for each in inputs(sizes))
-
-    def made(score: str, weights: str = "softmax", *, dropout: float = 0.0, causal: bool = False) -> Attention:
-        query, key, value = sizes
-        of_sizes = {"query_size": query, "key_size": key, "value_size": value}
-        return Attention(attention_config(score, weights), **of_sizes, dropout=dropout, causal=causal)
-
-    others = [
-        made("general"),
-        made("additive", "sparsemax"),
-        made("additive", "hard"),
-        made("additive", "{kind: local_m, width: 1}"),
-        made("additive", dropout=0.5).train(),
-        made("additive", causal=True),
-    ]
-    for keys in (keys_BSK * 1e6, keys_BSK * math.nan):  # which are too large to be exp_keys, or no numbers
-        assert type(made("additive").memory(keys, values_BSV, IS_PAD_BS)) is AttentionMemory
-    for attention in others:
-        assert type(attention.memory(keys_BSK, values_BSV, IS_PAD_BS)) is AttentionMemory
-    assert type(made("additive", dropout=0.5).eval().memory(keys_BSK, values_BSV, IS_PAD_BS)) is not AttentionMemory
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
-def test_a_loops_gradients_are_those_of_all_steps_at_once(dtype: torch.dtype) -> None:
-    """Of query, keys and v in v . tanh(query + key), where they are formed once after the loop; also in a second pass
-    over the same graph, with padding that no gradient comes from."""
-    batch, width, steps = 3, 40, (2, 1, 3)
-    drawn = [torch.randn(shape, dtype=dtype, requires_grad=True)
-             for shape in ((batch, 1, sum(steps), width), (batch, 1, S, width), (width,))]  # fmt: skip
-    weights_BHTS = torch.randn(batch, 1, sum(steps), S, dtype=dtype)
-    weights_BHTS[1, :, :, 3:] = 0.0
-    query, keys, v = (each.detach().double().requires_grad_() for each in drawn)
-    expected_BHTS = (query.unsqueeze(3) + keys.unsqueeze(2)).tanh() @ v
-    expected = torch.autograd.grad((expected_BHTS * weights_BHTS.double()).sum(), [query, keys, v])
-
-    query, keys, v = drawn
-    scores = InsideTanh(keys, v)
-    found_BHTS = torch.cat([scores(part) for part in query.split(steps, dim=2)], dim=2)
-    exactness = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-2}[dtype]
-    close = {"atol": exactness * 10, "rtol": exactness}
-    torch.testing.assert_close(found_BHTS.double(), expected_BHTS, **close)
-    for _ in range(2):
-        found = torch.autograd.grad((found_BHTS * weights_BHTS).sum(), drawn, retain_graph=True)
-        for one, other in zip(found, expected, strict=True):
-            torch.testing.assert_close(one.double(), other, **close)
-
-
-@every_score
 def test_what_stands_in_padding_changes_nothing(score: str) -> None:
     """Neither weights nor context, to the last bit."""
     sizes = SIZES["different"]
@@ -258,28 +160,21 @@ def test_what_stands_in_padding_changes_nothing(score: str) -> None:
     keys_BSK[IS_PAD_BS] = 1e3
     values_BSV[IS_PAD_BS] = -1e3
     after = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    assert torch.equal(before.weights_BHTS, after.weights_BHTS)
+    assert torch.equal(before.weights_NHTS, after.weights_NHTS)
     assert torch.equal(before.context_NTV, after.context_NTV)
 
 
 @pytest.mark.parametrize("name", list(SCORES))
-def test_keys_are_prepared_once_for_each_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not again for each step: a loop reads what the memory holds."""
-    sizes = SIZES["different"]
-    attention = make(name, sizes)
-    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
+def test_keys_are_computed_once_for_each_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attention = make(name)
+    query_BTQ, keys_BSK, values_BSV = inputs(SIZES["different"])
     memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    at_once = attention(query_BTQ, POSITION_BT, memory)
 
     def forbidden(*_: object) -> Tensor:
-        raise AssertionError("keys are projected again")
+        raise AssertionError("keys are computed again")
 
-    monkeypatch.setattr(type(attention.score), "prepared", forbidden)
-    loop = attention.loop(memory)
-    for step in range(T):
-        part = slice(step, step + 1)
-        attended = loop(query_BTQ[:, part], POSITION_BT[:, part])
-        torch.testing.assert_close(attended.context_NTV, at_once.context_NTV[:, part])
+    monkeypatch.setattr(type(attention.score), "precompute_keys", forbidden)
+    attention(query_BTQ, POSITION_BT, memory)
 
 
 # ---- what only one score has
@@ -291,8 +186,8 @@ def test_cosine_does_not_see_how_long_a_vector_is() -> None:
 
     def weights(query_BTQ: Tensor, keys_BSK: Tensor) -> Tensor:
         memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-        weights_BHTS: Tensor = attention(query_BTQ, POSITION_BT, memory).weights_BHTS
-        return weights_BHTS
+        weights_NHTS: Tensor = attention(query_BTQ, POSITION_BT, memory).weights_NHTS
+        return weights_NHTS
 
     before = weights(query_BTQ, keys_BSK)
     factor_BS1 = torch.rand(B, S, 1, dtype=torch.float64) * 50 + 0.02
@@ -307,7 +202,7 @@ def test_cosine_of_a_zero_vector_is_zero_and_has_a_gradient() -> None:
     query_BTQ[:, 0] = 0.0
     query_BTQ.requires_grad_()
     attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    assert attended.weights_BHTS[0, 0, 0].tolist() == pytest.approx([0.2] * 5)
+    assert attended.weights_NHTS[0, 0, 0].tolist() == pytest.approx([0.2] * 5)
     attended.context_NTV.sum().backward()
     assert query_BTQ.grad is not None
     assert query_BTQ.grad.isfinite().all()
@@ -327,9 +222,9 @@ def test_location_reads_no_key_and_looks_no_further_than_its_positions() -> None
     query_BTQ, keys_BSK, values_BSV = inputs(SIZES["different"])
     one = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
     other = attention(query_BTQ, POSITION_BT, attention.memory(torch.rand_like(keys_BSK), values_BSV, IS_PAD_BS))
-    assert torch.equal(one.weights_BHTS, other.weights_BHTS)
-    assert (one.weights_BHTS[..., 3:] == 0).all()
-    assert (one.weights_BHTS[..., :3] > 0).all()
+    assert torch.equal(one.weights_NHTS, other.weights_NHTS)
+    assert (one.weights_NHTS[..., 3:] == 0).all()
+    assert (one.weights_NHTS[..., :3] > 0).all()
 
 
 def test_concat_starts_as_one_matrix_and_additive_as_two() -> None:

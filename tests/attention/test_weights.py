@@ -28,10 +28,10 @@ from tests.attention.oracles import (
 B, T, S, Q = 4, 7, 6, 3
 LENGTH_B = torch.tensor([6, 4, 1, 2])
 
-every_weighting = pytest.mark.parametrize("text", WEIGHTINGS)
+every_normalizer = pytest.mark.parametrize("text", WEIGHTINGS)
 
 
-def weighting(text: str) -> Normalizer:
+def normalizer(text: str) -> Normalizer:
     return attention_config(weights=text).weights
 
 
@@ -46,7 +46,7 @@ def parameters_of(rule: Normalizer, *, seed: int = 4) -> dict[str, Tensor]:
 
 
 def batch(*, training: bool = False, update: int = 0, spread: float = 2.0) -> tuple[Tensor, AttentionContext]:
-    """Scores of sentences of 6, 4, 1 and 2 words, asked from positions within them and past their ends."""
+    """Scores of sentences of 6, 4, 1 and 2 words, queried from positions within them and past their ends."""
     draw = torch.Generator().manual_seed(8)
     scores_BHTS = spread * torch.randn(B, 1, T, S, generator=draw)
     scores_BHTS = scores_BHTS.masked_fill(torch.arange(S) >= LENGTH_B[:, None, None, None], -torch.inf)
@@ -54,15 +54,15 @@ def batch(*, training: bool = False, update: int = 0, spread: float = 2.0) -> tu
     return scores_BHTS, AttentionContext(torch.randn(B, T, Q, generator=draw), position_BT, training, update)
 
 
-def weigh(text: str, scores_BHTS: Tensor, asked: AttentionContext) -> AttentionWeights:
-    rule = weighting(text)
-    return rule(scores_BHTS, asked, parameters_of(rule))
+def weigh(text: str, scores_BHTS: Tensor, context: AttentionContext) -> AttentionWeights:
+    rule = normalizer(text)
+    return rule(scores_BHTS, context, parameters_of(rule))
 
 
 @pytest.mark.parametrize("name", list(WEIGHTS))
-def test_every_weighting_has_an_oracle(name: str) -> None:
+def test_every_normalizer_has_an_oracle(name: str) -> None:
     assert name in WEIGHT_ORACLES, f"write an oracle for {name} from its paper"
-    assert any(weighting(text).kind == name for text in WEIGHTINGS), f"try {name}"
+    assert any(normalizer(text).kind == name for text in WEIGHTINGS), f"try {name}"
 
 
 @pytest.mark.parametrize("mechanism", [*SCORES.values(), *WEIGHTS.values()])
@@ -72,18 +72,18 @@ def test_every_mechanism_names_its_formula_and_source(mechanism: type[Mechanism]
     assert mechanism.__doc__
 
 
-@every_weighting
+@every_normalizer
 @pytest.mark.parametrize("spread", [0.3, 2.0, 8.0])
 def test_weights_in_decoding_equal_plain_loops(text: str, spread: float) -> None:
-    rule, (scores_BHTS, asked) = weighting(text), batch(spread=spread)
+    rule, (scores_BHTS, context) = normalizer(text), batch(spread=spread)
     parameters = parameters_of(rule)
-    weights_BHTS, choice = rule(scores_BHTS, asked, parameters)
-    assert choice is None
+    weights_BHTS, sampled = rule(scores_BHTS, context, parameters)
+    assert sampled is None
     assert weights_BHTS.shape == (B, rule.heads, T, S)
     assert weights_BHTS.dtype == torch.float32
     for b, length in enumerate(LENGTH_B.tolist()):
         for t in range(T):
-            asking = Asking(asked.query_BTQ[b, t].double().tolist(), int(asked.position_BT[b, t]))
+            asking = Asking(context.query_BTQ[b, t].double().tolist(), int(context.position_BT[b, t]))
             scores = scores_BHTS[b, 0, t, :length].double().tolist()
             heads = WEIGHT_ORACLES[rule.kind](rule, parameters, scores, asking)
             assert len(heads) == rule.heads
@@ -91,13 +91,13 @@ def test_weights_in_decoding_equal_plain_loops(text: str, spread: float) -> None
                 assert weights_BHTS[b, head, t, :length].tolist() == pytest.approx(expected, abs=1e-5)
 
 
-@every_weighting
+@every_normalizer
 @pytest.mark.parametrize("training", [True, False], ids=["training", "decoding"])
 def test_padding_gets_exactly_nothing_and_the_rest_sums_to_one(text: str, training: bool) -> None:
     torch.manual_seed(0)
     for update in (0, 10_000):
-        scores_BHTS, asked = batch(training=training, update=update)
-        weights_BHTS = weigh(text, scores_BHTS, asked).weights_BHTS
+        scores_BHTS, context = batch(training=training, update=update)
+        weights_BHTS = weigh(text, scores_BHTS, context).weights_BHTS
         assert weights_BHTS.dtype == torch.float32
         is_pad_BS = torch.arange(S) >= LENGTH_B[:, None]
         assert (weights_BHTS[is_pad_BS[:, None, None].expand_as(weights_BHTS)] == 0).all()
@@ -105,28 +105,28 @@ def test_padding_gets_exactly_nothing_and_the_rest_sums_to_one(text: str, traini
         torch.testing.assert_close(weights_BHTS.sum(-1), torch.ones(weights_BHTS.shape[:-1]))
 
 
-@every_weighting
+@every_normalizer
 def test_steps_one_by_one_weigh_as_steps_at_once(text: str) -> None:
-    scores_BHTS, asked = batch()
-    at_once = weigh(text, scores_BHTS, asked).weights_BHTS
+    scores_BHTS, context = batch()
+    at_once = weigh(text, scores_BHTS, context).weights_BHTS
     for t in range(T):
         part = slice(t, t + 1)
-        step = AttentionContext(asked.query_BTQ[:, part], asked.position_BT[:, part], False, 0)
+        step = AttentionContext(context.query_BTQ[:, part], context.position_BT[:, part], False, 0)
         torch.testing.assert_close(weigh(text, scores_BHTS[:, :, part], step).weights_BHTS, at_once[:, :, part])
 
 
-@every_weighting
+@every_normalizer
 @pytest.mark.parametrize("training", [True, False], ids=["training", "decoding"])
 def test_gradients_are_finite_where_scores_are_not(text: str, training: bool) -> None:
     """Padding at -inf, and scores so far apart that probabilities are rounded to 0."""
     torch.manual_seed(0)
-    scores_BHTS, asked = batch(training=training)
+    scores_BHTS, context = batch(training=training)
     scores_BHTS[0, 0, 0] = torch.tensor([0.0, -300.0, 5.0, -1e4, 4.0, -30.0])
     scores_BHTS.requires_grad_()
-    weights_BHTS, choice = weigh(text, scores_BHTS, asked)
+    weights_BHTS, sampled = weigh(text, scores_BHTS, context)
     outcome = (weights_BHTS * torch.randn_like(weights_BHTS)).sum()
-    if choice is not None:
-        outcome = outcome + reinforce_loss([choice], -torch.rand(B, T), torch.zeros(B, T, dtype=torch.bool))
+    if sampled is not None:
+        outcome = outcome + reinforce_loss([sampled], -torch.rand(B, T), torch.zeros(B, T, dtype=torch.bool))
     if outcome.requires_grad:
         outcome.backward()
         assert scores_BHTS.grad is not None
@@ -141,8 +141,8 @@ def sparsemax(scores: Tensor) -> Tensor:
     """Over the last dimension, in the precision of ``scores``."""
     scores_11TS = scores.reshape(1, 1, -1, scores.shape[-1])
     rows = scores_11TS.shape[2]
-    asked = AttentionContext(torch.zeros(1, rows, 0), torch.zeros(1, rows), False, 0)
-    return WEIGHTS["sparsemax"]()(scores_11TS, asked, {}).weights_BHTS.reshape(scores.shape)
+    context = AttentionContext(torch.zeros(1, rows, 0), torch.zeros(1, rows), False, 0)
+    return WEIGHTS["sparsemax"]()(scores_11TS, context, {}).weights_BHTS.reshape(scores.shape)
 
 
 def random_scores(count: int, size: int, *, seed: int) -> Tensor:
@@ -213,8 +213,8 @@ def test_sparsemax_of_large_scores_still_sums_to_one() -> None:
 
 
 def test_a_local_window_moves_with_the_target_and_stops_at_the_end() -> None:
-    scores_BHTS, asked = batch(spread=0.5)
-    weights_BTS = weigh("{kind: local_m, width: 1}", scores_BHTS, asked).weights_BHTS[:, 0]
+    scores_BHTS, context = batch(spread=0.5)
+    weights_BTS = weigh("{kind: local_m, width: 1}", scores_BHTS, context).weights_BHTS[:, 0]
     support = [[each.nonzero()[:, 0].tolist() for each in row] for row in weights_BTS]
     assert support[0] == [[0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5], [4, 5]]
     assert support[1] == [[0, 1], [0, 1, 2], [1, 2, 3], [2, 3], [2, 3], [2, 3], [2, 3]]
@@ -224,11 +224,11 @@ def test_a_local_window_moves_with_the_target_and_stops_at_the_end() -> None:
 
 def test_a_predicted_window_is_gaussian_round_its_centre() -> None:
     """Of equal scores the weights are the Gaussian alone: their logarithms fall by the square of the distance."""
-    rule, width, length = weighting("{kind: local_p, width: 4}"), 4, 30
+    rule, width, length = normalizer("{kind: local_p, width: 4}"), 4, 30
     parameters = parameters_of(rule)
     query_1TQ = torch.randn(1, 50, Q, generator=torch.Generator().manual_seed(6)) * torch.linspace(0, 2, 50)[:, None]
-    asked = AttentionContext(query_1TQ, torch.zeros(1, 50), False, 0)
-    weights_11TS = rule(torch.zeros(1, 1, 50, length), asked, parameters).weights_BHTS
+    context = AttentionContext(query_1TQ, torch.zeros(1, 50), False, 0)
+    weights_11TS = rule(torch.zeros(1, 1, 50, length), context, parameters).weights_BHTS
     centres = [predicted_centre(parameters, query, length) for query in query_1TQ[0].double().tolist()]
     assert min(centres) < 1.0, "windows at the beginning"
     assert max(centres) > length - 1.0, "at the end"
@@ -244,12 +244,12 @@ def test_a_predicted_window_is_gaussian_round_its_centre() -> None:
 
 def test_a_predicted_centre_learns() -> None:
     """The window's gradient moves it towards what is wanted of it."""
-    rule = weighting("{kind: local_p, width: 3}")
+    rule = normalizer("{kind: local_p, width: 3}")
     parameters = {name: each.requires_grad_() for name, each in parameters_of(rule).items()}
-    asked = AttentionContext(torch.ones(1, 1, Q), torch.zeros(1, 1), True, 0)
+    context = AttentionContext(torch.ones(1, 1, Q), torch.zeros(1, 1), True, 0)
     optimizer = torch.optim.Adam(parameters.values(), lr=0.1)
     for _ in range(60):
-        weights_S = rule(torch.zeros(1, 1, 1, 12), asked, parameters).weights_BHTS[0, 0, 0]
+        weights_S = rule(torch.zeros(1, 1, 1, 12), context, parameters).weights_BHTS[0, 0, 0]
         mean_place = (weights_S * torch.arange(12)).sum()
         optimizer.zero_grad()
         (mean_place - 4.0).square().backward()
@@ -271,8 +271,8 @@ HARD, GLIMPSE = "{kind: hard, expected: 0}", "{kind: glimpse, expected: 0}"
 def drawn(text: str, *, update: int = 0) -> Tensor:
     """The position drawn by each of many queries with the same scores, of five words and two of padding."""
     scores_BHTS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(2, 1, DRAWS // 2, 1)
-    asked = AttentionContext(torch.zeros(2, DRAWS // 2, Q), torch.zeros(2, DRAWS // 2), True, update)
-    weights_BTS = weigh(text, scores_BHTS, asked).weights_BHTS[:, 0]
+    context = AttentionContext(torch.zeros(2, DRAWS // 2, Q), torch.zeros(2, DRAWS // 2), True, update)
+    weights_BTS = weigh(text, scores_BHTS, context).weights_BHTS[:, 0]
     assert ((weights_BTS == 0).sum(-1) == 6).all(), "all weight is on one position"
     return weights_BTS.argmax(-1).flatten()
 
@@ -302,19 +302,19 @@ def test_each_query_draws_for_itself_and_a_seed_repeats_it(text: str) -> None:
 @pytest.mark.parametrize("text", [HARD, GLIMPSE])
 def test_a_draw_is_recorded_as_it_was_made(text: str) -> None:
     torch.manual_seed(2)
-    rule, (scores_BHTS, asked) = weighting(text), batch(training=True)
+    rule, (scores_BHTS, context) = normalizer(text), batch(training=True)
     parameters = parameters_of(rule)
-    weights_BHTS, choice = rule(scores_BHTS, asked, parameters)
-    assert choice is not None
+    weights_BHTS, sampled = rule(scores_BHTS, context, parameters)
+    assert sampled is not None
     baseline, offset = parameters["baseline_Q"].tolist(), parameters["baseline_offset_1"].item()
     for b, length in enumerate(LENGTH_B.tolist()):
         for t in range(T):
             chosen = weights_BHTS[b, 0, t].tolist().index(1.0)
             p = softmax(scores_BHTS[b, 0, t, :length].double().tolist())
-            assert choice.log_prob_BT[b, t].item() == pytest.approx(math.log(p[chosen]), abs=1e-5)
-            assert choice.entropy_BT[b, t].item() == pytest.approx(-sum(each * math.log(each) for each in p), abs=1e-5)
-            expected = sum(w * q for w, q in zip(baseline, asked.query_BTQ[b, t].tolist(), strict=True)) + offset
-            assert choice.baseline_BT[b, t].item() == pytest.approx(expected, abs=1e-5)
+            assert sampled.log_prob_BT[b, t].item() == pytest.approx(math.log(p[chosen]), abs=1e-5)
+            assert sampled.entropy_BT[b, t].item() == pytest.approx(-sum(each * math.log(each) for each in p), abs=1e-5)
+            expected = sum(w * q for w, q in zip(baseline, context.query_BTQ[b, t].tolist(), strict=True)) + offset
+            assert sampled.baseline_BT[b, t].item() == pytest.approx(expected, abs=1e-5)
             for head, weights_S in enumerate(weights_BHTS[b].transpose(0, 1)[t]):
                 assert weights_S[:length].tolist() == pytest.approx(window(length, chosen, 2**head - 1))
 
@@ -325,13 +325,13 @@ def test_a_share_of_the_steps_looks_through_the_expectation(kind: str, expected:
     """Weights, and how they depend on the scores, against windows in plain loops: of the one position that was drawn,
     or each window times its position's probability."""
     torch.manual_seed(4)
-    rule = weighting(f"{{kind: {kind}, expected: {expected}}}")
+    rule = normalizer(f"{{kind: {kind}, expected: {expected}}}")
     length, steps = len(SCORES_S), 400
     scores_11TS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(1, 1, steps, 1).requires_grad_()
-    asked = AttentionContext(torch.zeros(1, steps, Q), torch.zeros(1, steps), True, 0)
-    weights_1HTS, choice = rule(scores_11TS, asked, parameters_of(rule))
-    assert choice is not None
-    is_drawn_T = choice.is_drawn_BT[0]
+    context = AttentionContext(torch.zeros(1, steps, Q), torch.zeros(1, steps), True, 0)
+    weights_1HTS, sampled = rule(scores_11TS, context, parameters_of(rule))
+    assert sampled is not None
+    is_drawn_T = sampled.is_drawn_BT[0]
     share = 1 - is_drawn_T.double().mean().item()
     assert abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / steps)
     back_HS = torch.randn(rule.heads, length + 2)
@@ -361,12 +361,12 @@ def test_a_share_of_the_steps_looks_through_the_expectation(kind: str, expected:
 
 def test_the_exact_sum_trains_on_probabilities_and_decodes_the_best() -> None:
     text = "{kind: hard, training: marginal}"
-    assert weighting(text).parameters(Sizes(Q, Q)) == {}
-    assert weighting(text).marginalizes
-    assert not weighting("hard").marginalizes
-    scores_BHTS, asked = batch(training=True)
-    weights_BHTS, choice = weigh(text, scores_BHTS, asked)
-    assert choice is None
+    assert normalizer(text).parameters(Sizes(Q, Q)) == {}
+    assert normalizer(text).marginalizes
+    assert not normalizer("hard").marginalizes
+    scores_BHTS, context = batch(training=True)
+    weights_BHTS, sampled = weigh(text, scores_BHTS, context)
+    assert sampled is None
     for b, length in enumerate(LENGTH_B.tolist()):
         for t in range(T):
             expected = softmax(scores_BHTS[b, 0, t, :length].double().tolist())
@@ -381,11 +381,11 @@ def test_gumbels_gradient_is_that_of_the_relaxed_draw(update: int) -> None:
     """By hand from the same noise: d softmax((z + g) / tau)_i / d z_j = p_i ((i = j) - p_j) / tau."""
     tau = 2.0 * (0.25 / 2.0) ** (min(update, 1000) / 1000)
     text = "{kind: gumbel, start: 2, end: 0.25, updates: 1000}"
-    scores_BHTS, asked = batch(training=True, update=update)
+    scores_BHTS, context = batch(training=True, update=update)
     scores_BHTS.requires_grad_()
     back_BHTS = torch.randn(scores_BHTS.shape)
     torch.manual_seed(9)
-    weights_BHTS = weigh(text, scores_BHTS, asked).weights_BHTS
+    weights_BHTS = weigh(text, scores_BHTS, context).weights_BHTS
     (gradient_BHTS,) = torch.autograd.grad((weights_BHTS * back_BHTS).sum(), scores_BHTS)
     torch.manual_seed(9)
     noise_BHTS = -torch.empty(scores_BHTS.shape).exponential_().log()
@@ -403,7 +403,7 @@ def test_gumbels_gradient_is_that_of_the_relaxed_draw(update: int) -> None:
 
 
 def test_gumbels_temperature_falls_by_the_same_factor_each_update_and_stays() -> None:
-    rule = weighting("{kind: gumbel, start: 4, end: 0.25, updates: 100}")
+    rule = normalizer("{kind: gumbel, start: 4, end: 0.25, updates: 100}")
     assert [rule.temperature(update) for update in (0, 25, 50, 75, 100, 101, 10_000)] == pytest.approx(  # type: ignore[attr-defined]
         [4.0, 2.0, 1.0, 0.5, 0.25, 0.25, 0.25]
     )
@@ -419,8 +419,8 @@ def test_a_glimpses_windows_grow_and_stop_at_the_sentences_ends() -> None:
     for t, best in enumerate((0, 4, 7)):
         scores_1HTS[0, 0, t, best] = 1.0
     scores_1HTS[..., 8] = -torch.inf
-    asked = AttentionContext(torch.zeros(1, 3, Q), torch.zeros(1, 3), False, 0)
-    weights_HTS = weigh("glimpse", scores_1HTS, asked).weights_BHTS[0]
+    context = AttentionContext(torch.zeros(1, 3, Q), torch.zeros(1, 3), False, 0)
+    weights_HTS = weigh("glimpse", scores_1HTS, context).weights_BHTS[0]
     words = [[head_S.nonzero()[:, 0].tolist() for head_S in step_HS] for step_HS in weights_HTS.transpose(0, 1)]
     assert words[0] == [[0], [0, 1], [0, 1, 2, 3]]
     assert words[1] == [[4], [3, 4, 5], [1, 2, 3, 4, 5, 6, 7]]
