@@ -42,7 +42,7 @@ class Operation(Generic[P, R]):
 
 
 class TopTokens(NamedTuple):
-    """The K tokens with the largest logits of each row, largest first; equal ones in the order of the vocabulary."""
+    """The K tokens with the largest logits of each row, largest first; equal ones in any order."""
 
     logit_NK: Tensor
     """float32; -inf where a row has fewer tokens above -inf."""
