@@ -58,7 +58,7 @@ class HeadsAttended(NamedTuple):
 
     context_NTQ: Tensor
     weights: Callable[[], Tensor]
-    """Forms the weights (N, H, T, S): float32, before dropout."""
+    """Forms the weights (N, H, T, S): float32 or wider, before dropout."""
     sampled: tuple[SampledPositions, ...]
     """One for each head whose normalizer learns from a reward."""
 

@@ -42,7 +42,7 @@ class Operation(Generic[P, R]):
 
 
 class TopTokens(NamedTuple):
-    """The K tokens with the largest logits of each row, largest first; equal ones in the order of the vocabulary."""
+    """The K tokens with the largest logits of each row, largest first; equal ones in any order."""
 
     logit_NK: Tensor
     """float32; -inf where a row has fewer tokens above -inf."""
@@ -86,7 +86,7 @@ def attend(
     """softmax(scale q . k) v (Vaswani et al. 2017, equation 1): contexts (B, H, T, A), and the weights on demand.
 
     ``is_hidden`` is True where a query may not look, and broadcasts to (B, H, T, S). ``dropout_factors`` multiply the
-    weights. The weights (B, H, T, S) are in float32 and without dropout.
+    weights. The weights (B, H, T, S) are in float32 or wider and without dropout.
     """
     scores_BHTS = scale * (query_BHTA @ keys_BHSA.mT)
     if is_hidden is not None:

@@ -46,7 +46,7 @@ def parameters_of(rule: Normalizer, *, seed: int = 4) -> dict[str, Tensor]:
 
 
 def batch(*, training: bool = False, update: int = 0, spread: float = 2.0) -> tuple[Tensor, AttentionContext]:
-    """Scores of sentences of 6, 4, 1 and 2 words, context from positions within them and past their ends."""
+    """Scores of sentences of 6, 4, 1 and 2 words, queried from positions within them and past their ends."""
     draw = torch.Generator().manual_seed(8)
     scores_BHTS = spread * torch.randn(B, 1, T, S, generator=draw)
     scores_BHTS = scores_BHTS.masked_fill(torch.arange(S) >= LENGTH_B[:, None, None, None], -torch.inf)
