@@ -95,7 +95,7 @@ def attend(
     kept_BHTS = weights_BHTS.to(values_BHSA.dtype)
     if dropout_factors is not None:
         kept_BHTS = kept_BHTS * dropout_factors
-    return kept_BHTS @ values_BHSA, weights_BHTS.float
+    return kept_BHTS @ values_BHSA, lambda: weights_BHTS
 
 
 @Operation

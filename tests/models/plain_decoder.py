@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.attention import NoAttention
 from nmt.models.rnn.context import EveryStep, FirstStep, InitialState, ProjectedInitialState
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
@@ -80,12 +81,12 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     memory = [torch.zeros_like(each) for each in hidden]
     cells = _cells(decoder)
     top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
-    heads = 0 if decoder.attention is None else decoder.attention.normalizer.heads
+    heads = 0 if isinstance(decoder.attention, NoAttention) else decoder.attention.normalizer.heads
     weights_HTS: list[list[list[float]]] = [[] for _ in range(heads)]
     readouts = []
 
     def attended(query_D: Tensor, step: int) -> list[Tensor]:
-        if decoder.attention is None:
+        if isinstance(decoder.attention, NoAttention):
             return []
         weights_HS, context = attend(decoder.attention, query_D, step, states_SD, states_SD)
         for head, weights_S in enumerate(weights_HS):

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.core.device import compute
+from nmt.extras.accel.optimize import optimize
 from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -30,7 +32,7 @@ is_settled = pytest.mark.parametrize("settled", [False, True], ids=["as trained"
 def made(config: dict[str, Any], *, settled: bool) -> Seq2Seq[Any, Any]:
     model = make(config)
     if settled:
-        model.settle()
+        return optimize(model, compute("cpu", "float32"))
     return model
 
 

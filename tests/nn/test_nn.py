@@ -72,7 +72,6 @@ def test_in_float16_rare_tokens_leave_no_range(spread: float) -> None:
                 assert (found - exact).norm() < 0.01 * exact.norm()
 
 
-@pytest.mark.usefixtures("_loss")
 def test_in_float16_a_scaled_loss_has_gradients_for_improbable_tokens() -> None:
     """Of probabilities down to 1e-8 and below, which in float16 are 0 before the loss is scaled and not after."""
     torch.manual_seed(0)
