@@ -20,7 +20,7 @@ class AttentionConfig(Structure):
 
     @property
     def is_none(self) -> bool:
-        """Whether the decoder goes without attention."""
+        """True where the decoder has no attention."""
         return isinstance(self.score, NoScore)
 
     @model_validator(mode="after")

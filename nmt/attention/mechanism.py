@@ -1,4 +1,4 @@
-"""What a file of ``scores`` or ``weights`` must define.
+"""Base classes of the mechanisms in ``scores`` and ``weights``.
 
 A mechanism is one frozen record: its fields are what a configuration may set, its ``kind`` is its name there, its
 methods are its formula over parameters that it is handed. Parameters are only declared here (``Parameter``); the
@@ -59,14 +59,13 @@ class Mechanism(Structure, ABC):
 class Projections:
     """The widths A to which a score wants its query and its keys projected first, W q and U k; None: as they are.
 
-    ``Attention`` does it, because it knows when: the keys once for each sentence, the queries of a loop over target
-    steps with a weight gradient that is formed once after the loop.
+    ``Attention`` projects the keys once for each sentence.
     """
 
     query: int | None = None
     key: int | None = None
     joint: bool = False
-    """Whether W and U are the two halves of one matrix over [query; key]."""
+    """True: W and U are the two halves of one matrix over [query; key]."""
 
     @classmethod
     def to_one_width(cls, sizes: Sizes) -> Projections:
@@ -75,14 +74,14 @@ class Projections:
 
 
 class Score(Mechanism):
-    """How well each key answers each query."""
+    """Measures the match of each key with each query."""
 
     reads_keys: ClassVar[bool] = True
-    """Whether more of the keys counts than how many there are."""
+    """False: the score depends on the number of keys only."""
 
     @abstractmethod
     def projections(self, sizes: Sizes) -> Projections:
-        """What is to be done to query and keys before ``__call__``; no biases."""
+        """Projections of query and keys before ``__call__``; no biases."""
 
     def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
         """The projected keys as ``__call__`` wants them, computed once for each sentence; same shape."""
@@ -92,13 +91,13 @@ class Score(Mechanism):
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """The scores, (B, H, T, S), from a projected query and prepared keys; the caller masks padding.
 
-        A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end alone.
+        A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end only.
         """
 
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """What a weighting may know beside the scores: who asks, from where, and when."""
+    """Inputs of a normalizer beside the scores."""
 
     query_BTQ: Tensor
     """Not projected; float32."""
@@ -110,28 +109,28 @@ class AttentionContext:
 
 
 class AttentionWeights(NamedTuple):
-    """What a weighting yields."""
+    """Result of a normalizer."""
 
     weights_BHTS: Tensor
-    """H is the weighting's ``heads``."""
-    choice: SampledPositions | None = None
-    """How a position was drawn, where the weighting learns from a reward."""
+    """H is the number of heads of the normalizer."""
+    sampled: SampledPositions | None = None
+    """The drawn positions, where the normalizer learns from a reward."""
 
 
 class Normalizer(Mechanism):
-    """How scores become weights."""
+    """Turns scores into weights."""
 
     chooses: ClassVar[bool] = False
-    """Whether it looks at one position, or at windows round it, instead of weighing all."""
+    """True: all weight is on one position, or on windows round it."""
 
     @property
     def heads(self) -> int:
-        """How many sets of weights it makes of one set of scores; their contexts are fused, tanh(W [c_1; ...; c_H])."""
+        """Number of sets of weights for one set of scores; their contexts are fused, tanh(W [c_1; ...; c_H])."""
         return 1
 
     @property
     def marginalizes(self) -> bool:
-        """Whether training sums the likelihood over every source position instead of attending to a mixture."""
+        """True: training sums the likelihood over every source position instead of attending to a mixture."""
         return False
 
     @abstractmethod
@@ -142,6 +141,6 @@ class Normalizer(Mechanism):
 
     @staticmethod
     def allowed(scores_BHTS: Tensor) -> Tensor:
-        """How many positions, the first ones, may be looked at: (B, T, 1), at least 1."""
+        """Number of leading positions that may be looked at: (B, T, 1), at least 1."""
         allowed_BT1: Tensor = scores_BHTS[:, 0].isfinite().sum(dim=-1, keepdim=True)
         return allowed_BT1

@@ -1,7 +1,7 @@
 """Finds every mechanism: one file in ``scores`` or ``weights`` is all that a new one needs.
 
-What is found becomes the choice in a configuration (``score: additive``, or ``score: {kind: additive, size: 512}``),
-its error messages, the table of docs/attention.md and the contract tests. The environment variable NMT_MECHANISMS may
+They are the choices in a configuration (``score: additive``, or ``score: {kind: additive, size: 512}``), its error
+messages, the table of docs/attention.md and the contract tests. The environment variable NMT_MECHANISMS may
 name a folder with ``scores`` and ``weights`` of one's own, which are found as those here are.
 """
 
@@ -69,15 +69,15 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def _discover(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
-    found: dict[str, type[Kind]] = {}
+    mechanisms: dict[str, type[Kind]] = {}
     for module in _modules(package):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__:
                 kind = value.model_fields["kind"].default
-                if kind in found or kind == "none":
+                if kind in mechanisms or kind == "none":
                     raise InputError(f"{FOLDER}: {module.__file__}: kind: {kind} is taken; give it another")
-                found[kind] = value
-    return dict(sorted(found.items()))
+                mechanisms[kind] = value
+    return dict(sorted(mechanisms.items()))
 
 
 SCORES: dict[str, type[Score]] = _discover(scores, Score)  # type: ignore[type-abstract]
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 else:
     _WITH_NONE = (NoScore, *SCORES.values())
     _SCORE, _OR_NONE = Union[tuple(SCORES.values())], Union[_WITH_NONE]  # noqa: UP007
-    _WEIGHTING = Union[tuple(WEIGHTS.values())]  # noqa: UP007
+    _NORMALIZER = Union[tuple(WEIGHTS.values())]  # noqa: UP007
     AnyScore = Annotated[_SCORE, Field(discriminator="kind"), BareKind]
     AnyScoreOrNone = Annotated[_OR_NONE, Field(discriminator="kind"), BareKind]
-    AnyNormalizer = Annotated[_WEIGHTING, Field(discriminator="kind"), BareKind]
+    AnyNormalizer = Annotated[_NORMALIZER, Field(discriminator="kind"), BareKind]

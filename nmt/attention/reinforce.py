@@ -1,4 +1,4 @@
-"""Learning from a reward which position to choose, for the weightings that draw one.
+"""Learning from a reward which position to choose, for the normalizers that draw one.
 
 Williams 1992, "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement Learning"; for
 attention Mnih et al. 2014, "Recurrent Models of Visual Attention", section 3.1, and Xu et al. 2015, "Show, Attend and
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sampled(Normalizer):
-    """A weighting that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
+    """A normalizer that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
 
     A draw has no derivative, so the scores learn by REINFORCE. The reward of step t is R_t = log p(y_t) + discount x
     R_{t+1}, and the gradient's estimate is (R_t - b_t - m) times that of log softmax(scores)[chosen]. The baseline
@@ -59,8 +59,7 @@ class Sampled(Normalizer):
     def look(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> tuple[Tensor, SampledPositions | None]:
-        """Where each step looks, (B, T, S): all weight on one position, or in training the expectation; and in training
-        how it was drawn."""
+        """Weights of each step (B, T, S), on one position or in training the expectation, and in training the draw."""
         scores_BTS = scores_BHTS[:, 0]
         if not context.is_training:
             return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
@@ -92,22 +91,22 @@ class SampledPositions:
     baseline_BT: Tensor
     """The reward that was expected before the draw."""
     is_drawn_BT: Tensor
-    """Where the step looked at what was drawn; elsewhere it looked through the expectation."""
+    """True where the step looked at the drawn position, False where it looked through the expectation."""
 
     @staticmethod
     def joined(parts: Sequence[SampledPositions | None]) -> SampledPositions | None:
         """The choices of steps that follow one another, or None where nothing is drawn."""
         import torch
 
-        drawn = [each for each in parts if each is not None]
-        if not drawn:
+        samples = [part for part in parts if part is not None]
+        if not samples:
             return None
         return SampledPositions(
-            drawn[0].rule,
-            torch.cat([each.log_prob_BT for each in drawn], dim=1),
-            torch.cat([each.entropy_BT for each in drawn], dim=1),
-            torch.cat([each.baseline_BT for each in drawn], dim=1),
-            torch.cat([each.is_drawn_BT for each in drawn], dim=1),
+            samples[0].rule,
+            torch.cat([sample.log_prob_BT for sample in samples], dim=1),
+            torch.cat([sample.entropy_BT for sample in samples], dim=1),
+            torch.cat([sample.baseline_BT for sample in samples], dim=1),
+            torch.cat([sample.is_drawn_BT for sample in samples], dim=1),
         )
 
 
@@ -135,7 +134,9 @@ def reinforce_loss(
     is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
     error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
     residual_CBT = error_CBT.detach()
-    own_B3 = torch.stack([each.sum(dim=(0, 2)) for each in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1)
+    own_B3 = torch.stack(
+        [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
+    )
     all_3 = summed(own_B3.sum(dim=0))
     others_B3 = all_3 - own_B3
     mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)

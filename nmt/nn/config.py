@@ -1,4 +1,4 @@
-"""What the layers read from a configuration."""
+"""Settings of the layers in a configuration."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Dropout(nn.Module):
 
     @property
     def scale(self) -> float:
-        """What kept elements are multiplied by."""
+        """The factor of kept elements."""
         return 256 / (256 - self.threshold)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
@@ -34,8 +34,7 @@ class Dropout(nn.Module):
         return x_BTD if factors is None else x_BTD * factors
 
     def factors(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor | None:
-        """What to multiply elements with, 0 or the scale, or None where nothing is dropped: those of a whole sequence
-        can so be drawn before a loop over its positions."""
+        """Factors of 0 or the scale, or None where nothing is dropped; a loop over positions draws them all before."""
         if not self.training or self.threshold == 0:
             return None
         drawn = (shape[0], 1, *shape[2:]) if self.variational else tuple(shape)

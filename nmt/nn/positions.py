@@ -1,4 +1,4 @@
-"""How a Transformer knows the order of words: vectors added to the embeddings, or queries and keys that are turned."""
+"""Positions of a Transformer: vectors added to the embeddings, or queries and keys that are turned."""
 
 from __future__ import annotations
 

@@ -7,6 +7,6 @@ from torch import Tensor
 
 
 def compute_dtype(like: Tensor) -> torch.dtype:
-    """What matrix products of ``like`` run in: autocast's type where it is on, else its own."""
+    """The type of matrix products of ``like``: autocast's where it is on, else its own."""
     device = like.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype

@@ -31,6 +31,6 @@ def recomputed(function: Callable[..., R], *arguments: Any) -> R:
     backward pass comes to it, with the same draws of dropout. The gradients are the same to the bit."""
     if not (_is_on.get() and torch.is_grad_enabled()):
         return function(*arguments)
-    with recomputing(False):  # the outermost alone: a part of what is made again need not be made again itself
+    with recomputing(False):  # only the outermost: its parts are made again with it
         result: R = checkpoint(function, *arguments, use_reentrant=False)
     return result

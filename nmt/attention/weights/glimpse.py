@@ -45,11 +45,11 @@ class Glimpse(Sampled):
     ) -> AttentionWeights:
         """Windows stop at the sentence's ends: every weight is 1 over the number of words in its window. Of an
         expectation over positions it is the expected weight."""
-        look_BTP, choice = self.look(scores_BHTS, context, parameters)
+        look_BTP, sampled = self.look(scores_BHTS, context, parameters)
         is_word_BS = scores_BHTS[:, 0, 0].isfinite()  # the same for every step: what is forbidden is the sentence's end
         place_S = is_word_BS[0].new_ones(is_word_BS.shape[1]).cumsum(dim=0)
         radius_H = 2 ** place_S.new_ones(self.scales).cumsum(dim=0) // 2 - 1
         is_near_HPS = (place_S[:, None] - place_S).abs() <= radius_H[:, None, None]
         window_BHPS = (is_near_HPS & is_word_BS[:, None, None]).to(look_BTP.dtype)
         window_BHPS = window_BHPS / window_BHPS.sum(dim=-1, keepdim=True).clamp(min=1.0)  # empty far behind the end
-        return AttentionWeights(look_BTP[:, None] @ window_BHPS, choice)
+        return AttentionWeights(look_BTP[:, None] @ window_BHPS, sampled)

@@ -45,8 +45,8 @@ class Hard(Sampled):
     def __call__(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
-        """One-hot weights, or in training the probabilities of the positions; for the exact sum, those alone."""
+        """One-hot weights, or in training the probabilities of the positions; for the exact sum, always those."""
         if self.marginalizes and context.is_training:
             return AttentionWeights(scores_BHTS.softmax(dim=-1))
-        look_BTS, choice = self.look(scores_BHTS, context, parameters)
-        return AttentionWeights(look_BTS[:, None], choice)
+        look_BTS, sampled = self.look(scores_BHTS, context, parameters)
+        return AttentionWeights(look_BTS[:, None], sampled)
