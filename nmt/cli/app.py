@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, cast
 
 import typer
@@ -54,6 +55,9 @@ COMMANDS = {
     "config": "nmt.cli.config",
 }
 """The module of each command, in the order of the help page. The function has the command's name."""
+
+if find_spec("nmt.extras") is None:
+    COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
 
 
 class _Imported(Mapping[str, Any]):
