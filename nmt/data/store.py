@@ -371,7 +371,7 @@ def _corpus(name: str, weight: float) -> StoredCorpus:
 def _count(value: object) -> int:
     """Raises ValueError for an invalid count."""
     if type(value) is not int or not 0 <= value < 1 << 62:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 

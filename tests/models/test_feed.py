@@ -245,7 +245,7 @@ def test_gradients_in_bfloat16_are_those_of_forcing(tie: str) -> None:
 
 @torch.no_grad()
 def test_the_loss_is_that_of_the_gold_tokens() -> None:
-    """Whatever is read: -log p(gold) at each position that is no padding, in plain loops."""
+    """Whatever is read: -log p(gold) at each position that is not a padding, in plain loops."""
     model = make(tree())
     feed = Recorded(ScheduledSampling(0.4, guess="sample"))
     torch.manual_seed(3)

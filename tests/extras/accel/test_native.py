@@ -316,7 +316,7 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
         keys, values = keys_MSA.to(dtype), values_MSV.to(narrow)
         raised = native.exp_keys(keys).to(narrow)
         context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, raised, v_A, values, is_pad_MS)
-        # of what was rounded: the memory's own precision is no fault of the kernel
+        # of what was rounded: the memory's own precision is not a fault of the kernel
         expected_NV, expected_NS = plainly_glanced(query_NA, raised.double().log() / 2, v_A, values, is_pad_MS)
         assert (weights_NS.dtype, context_NV.dtype) == (torch.float32, dtype)
         torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-5)
