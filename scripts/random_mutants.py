@@ -54,7 +54,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "attention": ("tests/models", *_workflows("every_mechanism"), "tests/docs"),
     "search": (
         "tests/models",
-        *_workflows("translate_options", "commands", "shortlist"),
+        *_workflows("translate_options", "commands"),
+        "tests/extras/accel/test_make_shortlist.py",
         *("tests/translator", "tests/extras/serve"),
     ),
     "alignment": (
