@@ -160,7 +160,7 @@ def test_an_archive_packed_otherwise(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ("999999999", "pair 999999999"),
-        ("9" * 5000, "no number from 0"),
+        ("9" * 5000, "not a number from 0"),
         ("1\t0\t0\ta\tb\tnan", "score 'nan' is not a number"),
     ],
     ids=["gap", "digits", "score"],
