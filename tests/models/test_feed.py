@@ -259,7 +259,8 @@ def test_the_loss_is_that_of_the_gold_tokens() -> None:
                 break
             step = model.step(token, memory, state)
             expected -= step.logits_NV[0].log_softmax(-1)[right].item()
-            state, token = step.state, feed.chosen[time][row : row + 1]
+            if time + 1 < len(gold):
+                state, token = step.state, feed.chosen[time][row : row + 1]
     assert loss.cross_entropy.item() == pytest.approx(expected, rel=1e-4)
 
 
