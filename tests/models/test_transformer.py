@@ -132,7 +132,7 @@ def test_the_decoder_equals_torchs(norm: str, activation: str, positions: str, t
     if training:
         assert decoded.weights_BHTS.shape[:3] == (3, 0, 4)
     else:
-        torch.testing.assert_close(decoded.weights_BHTS, theirs.weights_BHTS, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(decoded.weights_BHTS, theirs.weights_BHTS.float(), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("tie", ["output", "all"])

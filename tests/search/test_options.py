@@ -5,24 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from nmt.models.quantize import quantize
-from nmt.search.topk import parts
 from torch import Tensor
 
 from nmt.extras.accel.native import expected
 from nmt.extras.accel.native.compiled import compiled
+from nmt.extras.accel.optimize import quantize
+from nmt.extras.accel.output import Int8OutputLayer, kernel_log_normalizer, kernel_top_tokens
 from nmt.models.ensemble import Ensemble
 from nmt.models.seq2seq import Seq2Seq
-from nmt.nn.output import OutputLayer
+from nmt.nn import output as output_layer
+from nmt.nn.output import OutputLayer, row_parts
+from nmt.ops import log_normalizer, top_tokens
 from nmt.search import beam as beam_search
 from nmt.search import sequential as path
-from nmt.search import topk as largest_entries
 from nmt.search.beam import BeamSearch
 from nmt.search.constrained import ConstrainedBeamSearch
 from nmt.search.greedy import Greedy
@@ -270,14 +270,8 @@ def test_a_draw_is_scored_by_the_model_itself(name: str) -> None:
 
 
 @each_model
-@pytest.mark.parametrize("vocabulary", ["small", "large"])
-def test_greedy_search_finds_the_same_without_scores(
-    name: str, vocabulary: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_greedy_search_finds_the_same_without_scores(name: str) -> None:
     """Under bans, prefixes and coverage too."""
-    if vocabulary == "large":  # then it is cut into parts
-        monkeypatch.setattr(largest_entries, "SHORT", 2)
-        monkeypatch.setattr(largest_entries, "PARTS", 2)
     model, tokens = make(MODELS[name]), set()
     for bans, prefixes in itertools.product(([], [NoRepeat(1)], [Shortest(3, eos=EOS)]), (None, [[5], [], [4, 4]])):
         rules = Rules(LIMIT_B, eos=EOS, bans=bans, prefixes=prefixes)
@@ -299,11 +293,13 @@ def test_searches_of_integers_find_the_same_without_logits(dtype: torch.dtype, m
     """To the last bit; but bans, prefixes and limits want to see them, and so do groups."""
     if not expected(torch.zeros(1)).has_product():
         pytest.skip("the CPU has no products of bytes")
+    monkeypatch.setattr(log_normalizer, "implementation", kernel_log_normalizer)
+    monkeypatch.setattr(top_tokens, "implementation", kernel_top_tokens)
     model = make(tree(), tokens=200).to(dtype)
     quantize(model, dtype)
     sources = [[4, 5, 1, 4, 3], [5, 3], [9, 5, 4, 3], *([token, 3] for token in range(10, 40))]
     formed: list[int] = []
-    forward, best = OutputLayer.forward, OutputLayer.best
+    forward, best = OutputLayer.forward, Int8OutputLayer.top_tokens
 
     def counted(self: OutputLayer, readout_ND: Tensor) -> Tensor:
         formed.append(len(readout_ND))
@@ -325,7 +321,7 @@ def test_searches_of_integers_find_the_same_without_logits(dtype: torch.dtype, m
         for is_known in (True, False):
             formed.clear()
             with monkeypatch.context() as patch:
-                patch.setattr(OutputLayer, "best", best if is_known else lambda *_, **__: None)
+                patch.setattr(Int8OutputLayer, "top_tokens", best if is_known else OutputLayer.top_tokens)
                 answers.append(search(model, padded(sources), rules))
             steps_seen.append(len(formed))
         (without, through), (fewer, all_steps) = answers, steps_seen
@@ -407,10 +403,10 @@ def test_it_is_the_same_how_many_rows_are_looked_at_together(kind: str, monkeypa
     model = make(MODELS["transformer"])
     seen: list[int] = []
 
-    def few(rows: int, vocabulary: int, device: torch.device, *, together: int = 1) -> Iterator[slice]:
-        found = list(parts(rows, vocabulary, device, together=together))
+    def few(rows: int, vocabulary: int, *, multiple_of: int = 1) -> list[slice]:
+        found = row_parts(rows, vocabulary, multiple_of=multiple_of)
         seen.append(len(found))
-        yield from found
+        return found
 
     def search() -> list[tuple[Hypothesis, ...]]:
         rules = Rules(LIMIT_B, eos=EOS, prefixes=[(4,), (), (5,)], bans=[Shortest(3, eos=EOS)])
@@ -419,8 +415,8 @@ def test_it_is_the_same_how_many_rows_are_looked_at_together(kind: str, monkeypa
     expected = search()
     monkeypatch.setitem(path.LOOK_EVERY, "cpu", 3)  # as a GPU is asked
     for module in (beam_search, path):
-        monkeypatch.setattr(module, "parts", few)
-    monkeypatch.setattr(largest_entries, "TOGETHER", 8)
+        monkeypatch.setattr(module, "row_parts", few)
+    monkeypatch.setattr(output_layer, "MAX_LOGITS", 8)
     found = search()
     assert seen[0] >= 3  # a part for each sentence, or for each row
     for hypotheses, others in zip(found, expected, strict=True):

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
-from nmt.extras.accel.native import BestOutputs
-from nmt.extras.accel.native.compiled import compiled
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, Encoder, Seq2Seq
 from nmt.nn.output import OutputLayer
+from nmt.ops import TopTokens
 from nmt.search.beam import Beams, Extensions, advance
 from nmt.search.config import SearchConfig
 from nmt.search.decode import decode
@@ -48,10 +47,10 @@ class Script(Decoder[Place, Place]):
         row_N = state.step_B.clamp(max=len(self.table_TV) - 1)
         return DecoderStep(self.table_TV[row_N], lambda: torch.ones(len(row_N), 1, 1), Place(state.step_B + 1))
 
-    def forced(self, input_BT: Tensor, memory: Place) -> Decoded:
+    def teacher_forced(self, input_BT: Tensor, memory: Place) -> Decoded:
         raise NotImplementedError
 
-    def unrolled(
+    def free_running(
         self, first_B: Tensor, memory: Place, steps: int, following: Callable[[int, Tensor], Tensor]
     ) -> Decoded:
         raise NotImplementedError
@@ -136,7 +135,7 @@ def test_the_length_limit_ends_each_sentence_by_itself() -> None:
 def test_advance_keeps_the_best_and_names_their_parents() -> None:
     beams = Beams(torch.tensor([[7], [8], [7], [8]]), torch.tensor([-1.0, -2.0, -1.0, -torch.inf]))
     log_probs = torch.tensor([[-0.1, -9.0, -9.0, -3.0], [-0.5, -0.2, -9.0, -0.3], [-2.0, -1.0, -9.0, -0.1], [0.0] * 4])
-    of_all = Extensions.of_all(beams, log_probs, beam=2)
+    of_all = Extensions.from_top_tokens(beams, TopTokens(*log_probs.topk(4, dim=1), None), beam=2)
     step = advance(beams, of_all, beam=2, eos=3)
     # sentence 0: -1.1 (row 0, token 0), -2.2 (row 1, token 1), then the end at -2.3 is third: not among the first two
     # sentence 1: the end at -1.1 is first, then -2.0 (token 1) and -3.0 (token 0)
@@ -146,28 +145,9 @@ def test_advance_keeps_the_best_and_names_their_parents() -> None:
     assert [(each.sentence, each.parent) for each in step.ended] == [(1, 2)]
     # the same from each row's best alone, with logits that are more than log-probabilities by another sum each
     more_N = torch.tensor([3.0, -2.0, 0.5, 7.0])
-    best = BestOutputs(*(log_probs + more_N[:, None]).topk(4, dim=1), more_N)
-    of_best = Extensions.of_best(beams, best, beam=2)
+    best = TopTokens(*(log_probs + more_N[:, None]).topk(4, dim=1), more_N)
+    of_best = Extensions.from_top_tokens(beams, best, beam=2)
     torch.testing.assert_close(of_best.log_prob_BW, of_all.log_prob_BW)
-    assert torch.equal(of_best.parent_BW, of_all.parent_BW)
-    assert torch.equal(of_best.token_BW, of_all.token_BW)
-
-
-@pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
-@torch.no_grad()
-def test_extensions_that_become_equal_by_rounding_come_in_one_order() -> None:
-    """Whether a search looks at all logits or at each row's best has no say in what it finds."""
-    generator = torch.Generator().manual_seed(1)
-    logits_NV = torch.randint(4, (60, 300), generator=generator).float()
-    logits_NV = torch.where(
-        torch.rand(60, 300, generator=generator) < 0.5, logits_NV, logits_NV.nextafter(logits_NV + 1)
-    )
-    logits_NV[0] = -torch.inf
-    beams = Beams(torch.empty(60, 0, dtype=torch.int64), -40 - torch.rand(60, generator=generator).round())
-    best_NK = [each[:, :6].contiguous() for each in logits_NV.sort(dim=1, descending=True, stable=True)]
-    of_all = Extensions.of_all(beams, logits_NV, beam=3)
-    of_best = Extensions.of_best(beams, BestOutputs(*best_NK, torch.zeros(60)), beam=3)
-    assert torch.equal(of_best.log_prob_BW, of_all.log_prob_BW)
     assert torch.equal(of_best.parent_BW, of_all.parent_BW)
     assert torch.equal(of_best.token_BW, of_all.token_BW)
 

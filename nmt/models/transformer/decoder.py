@@ -147,7 +147,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         weights = [layer.attended.weights for layer in layers]
         return DecoderStep(
             readout_N1R[:, 0],
-            lambda: torch.cat([form() for form in weights], dim=1)[:, :, 0],
+            lambda: torch.cat([form() for form in weights], dim=1)[:, :, 0].float(),
             TransformerState(tuple(layer.key_values for layer in layers), state.position_N + 1),
         )
 
@@ -196,9 +196,9 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
     def _weights(self, layers: Sequence[LayerOutput], token_BT: Tensor, memory: TransformerMemory) -> Tensor:
         """The weights of all heads, (B, H, T, S); in training those of ``returned_heads``."""
         if not self.training:
-            return torch.cat([layer.attended.weights() for layer in layers], dim=1)
+            return torch.cat([layer.attended.weights() for layer in layers], dim=1).float()
         each = len(self.head_names) // len(self.layers)
         if self.returned_heads:
             heads = [layers[head // each].attended.weights()[:, head % each] for head in self.returned_heads]
-            return torch.stack(heads, dim=1)
+            return torch.stack(heads, dim=1).float()
         return memory.like_B0.new_empty(*token_BT.shape[:1], 0, token_BT.shape[1], 0)

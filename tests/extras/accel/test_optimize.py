@@ -14,11 +14,12 @@ from nmt.core.device import Compute, Precision
 from nmt.extras.accel import native
 from nmt.extras.accel.attention import ExpKeyMemory
 from nmt.extras.accel.native.compiled import SWITCH, compiled
-from nmt.extras.accel.optimize import optimize, quantize
+from nmt.extras.accel.optimize import optimize, quantize, register
 from nmt.extras.accel.transformer_decoder import BackpointerState, FastTransformerDecoder
 from nmt.models.rnn.decoder import RNNMemory
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.translator.loading import for_inference
 from tests.models.plain_decoder import SOURCES, padded
 from tests.models.variants import TRANSFORMER, WIRINGS, make, tree, variants
 
@@ -164,7 +165,19 @@ def test_without_kernels_a_model_makes_its_plain_steps(config: dict[str, Any], p
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
-def test_training_is_no_longer_possible() -> None:
-    model = fast(tree(), "float32")
-    assert not model.training
-    assert not any(parameter.requires_grad for parameter in model.parameters())
+def test_gradients_reach_the_embeddings() -> None:
+    model = fast(transformer(), "float32")
+    embedded_BSE = model.encoder.embed(SOURCE_BS).detach().requires_grad_()
+    memory = model.encode_embedded(embedded_BSE, SOURCE_BS == 0)
+    step = model.step(torch.tensor([4, 5, 1]), memory, model.start(memory))
+    (gradient_BSE,) = torch.autograd.grad(step.logits_NV.logsumexp(1).sum(), embedded_BSE)
+    assert gradient_BSE.abs().max() > 1e-4
+
+
+@needs_kernels
+def test_loading_gives_a_fast_model_where_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = Compute(CPU, "float32")
+    monkeypatch.setattr(for_inference, "implementation", for_inference.body)
+    assert isinstance(for_inference(make(transformer()), compute).decoder, TransformerDecoder)
+    register()
+    assert isinstance(for_inference(make(transformer()), compute).decoder, FastTransformerDecoder)
