@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, cast
 
 import typer
@@ -54,6 +55,9 @@ COMMANDS = {
     "config": "nmt.cli.config",
 }
 """The module of each command, in the order of the help page. The function has the command's name."""
+
+if find_spec("nmt.extras") is None:
+    COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras.")}
 
 
 class _Imported(Mapping[str, Any]):
@@ -98,6 +102,10 @@ class _Commands(TyperGroup):
             for descriptor in gone:  # what is still buffered goes nowhere
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             raise typer.Exit(BROKEN_PIPE) from None
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("nmt.extras"):
+                raise
+            raise InputError(f"this needs {error.name}, which is not installed") from error
 
 
 def _reader_is_gone(descriptor: int) -> bool:
