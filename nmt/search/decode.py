@@ -14,11 +14,11 @@ from nmt.models.step_model import StepModel
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch, Phrase
-from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import Ban, NoRepeat, Rules, Shortest
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.sequential import greedy_search
 
 
 class ReducedBatch(Protocol):
@@ -141,7 +141,7 @@ def search_of(
     if phrases is not None:
         return ConstrainedBeamSearch(EOS, ranking, config.beam, n_best=config.n_best, phrases=phrases)
     if config.beam == 1:
-        return Greedy(EOS, ranking, scored)
+        return greedy_search(EOS, ranking, scored)
     return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
 
 

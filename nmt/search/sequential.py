@@ -1,9 +1,10 @@
-"""Search that takes one token after another and none back: the most probable one, or one drawn at random."""
+"""Search that takes one token after another and none back: greedy search, or sampling."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import log_normalizer, top_tokens
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import Rules
 from nmt.search.scoring import Ranking, covered
 
@@ -118,3 +119,8 @@ def paths(
 def _hypothesis(tokens: list[int], log_prob: float, coverage: float, eos: int, ranking: Ranking) -> Hypothesis:
     tokens = tokens[: tokens.index(eos)]
     return Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(tokens) + 1, coverage))
+
+
+def greedy_search(eos: int, ranking: Ranking, scored: bool = True) -> Search:
+    """Greedy search: one hypothesis for each source row, of the most probable token at every step; see ``paths``."""
+    return partial(paths, chooser=MostProbable(), eos=eos, ranking=ranking, scored=scored)

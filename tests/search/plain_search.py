@@ -13,10 +13,10 @@ from torch import Tensor
 
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
-from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import Ban, Rules
 from nmt.search.scoring import Ranking
+from nmt.search.sequential import greedy_search
 
 Tokens = tuple[int, ...]
 
@@ -37,7 +37,7 @@ def beam_search(
 def greedy(
     model: Seq2Seq[Any, Any], source_BS: Tensor, limit_B: Tensor, *, eos: int, exponent: float, bans: Sequence[Ban] = ()
 ) -> list[Hypothesis]:
-    found = Greedy(eos, Ranking(exponent))(model, source_BS, Rules(limit_B, eos=eos, bans=bans))
+    found = greedy_search(eos, Ranking(exponent))(model, source_BS, Rules(limit_B, eos=eos, bans=bans))
     return [hypothesis for (hypothesis,) in found]
 
 

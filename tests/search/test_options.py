@@ -25,11 +25,11 @@ from nmt.search import beam as beam_search
 from nmt.search import sequential as path
 from nmt.search.beam import BeamSearch
 from nmt.search.constrained import ConstrainedBeamSearch
-from nmt.search.greedy import Greedy
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import Ban, NoRepeat, Rules, Shortest
 from nmt.search.sampling import Sampling, truncated
 from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.sequential import greedy_search
 from tests.models.variants import TRANSFORMER, make, tree
 from tests.search.plain_search import Tokens, forced, plain_beam
 
@@ -108,7 +108,7 @@ def test_coverage_changes_what_is_found() -> None:
 def test_greedy_search_counts_coverage_too(name: str) -> None:
     model, ranking = make(MODELS[name]), Ranking(1.0, "gnmt", 2.0)
     for source, (best,) in zip(
-        SOURCES, Greedy(EOS, ranking)(model, padded(SOURCES), Rules(LIMIT_B, eos=EOS)), strict=True
+        SOURCES, greedy_search(EOS, ranking)(model, padded(SOURCES), Rules(LIMIT_B, eos=EOS)), strict=True
     ):
         attended = forced(model, source, best.tokens).attended_S
         covered = sum(math.log(min(max(each, 1e-4), 1.0)) for each in attended)
@@ -129,10 +129,10 @@ def test_no_sequence_comes_twice(name: str, order: int) -> None:
         model = make(MODELS[name], seed=seed)
         agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), [NoRepeat(order)], allowed)
         rules = Rules(LIMIT_B, eos=EOS)
-        for (best,) in Greedy(EOS, Ranking())(model, padded(SOURCES), rules):
+        for (best,) in greedy_search(EOS, Ranking())(model, padded(SOURCES), rules):
             repeats += not all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
         rules = Rules(LIMIT_B, eos=EOS, bans=[NoRepeat(order)])
-        for (best,) in Greedy(EOS, Ranking())(model, padded(SOURCES), rules):
+        for (best,) in greedy_search(EOS, Ranking())(model, padded(SOURCES), rules):
             assert all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
     assert repeats > 0, "the test would pass without the rule"
 
@@ -151,7 +151,7 @@ def test_nothing_ends_too_early(name: str, least: int) -> None:
 def test_the_limit_is_stronger_than_all_else() -> None:
     """A sentence that may have two tokens has two, even where five are asked for."""
     rules = Rules(torch.tensor([3, 3, 3]), eos=EOS, bans=[Shortest(5, eos=EOS), NoRepeat(1)])
-    for search in (Greedy(EOS, Ranking()), BeamSearch(EOS, Ranking(), 3)):
+    for search in (greedy_search(EOS, Ranking()), BeamSearch(EOS, Ranking(), 3)):
         for hypotheses in search(make(MODELS["rnn"]), padded(SOURCES), rules):
             assert len(hypotheses[0].tokens) == 2
             assert math.isfinite(hypotheses[0].score)
@@ -170,7 +170,7 @@ def test_translations_begin_as_told(name: str) -> None:
     for seed, beam in itertools.product(range(3), (1, 4)):
         model = make(MODELS[name], seed=seed)
         rules = Rules(LIMIT_B, eos=EOS, prefixes=prefixes, bans=bans)
-        search = Greedy(EOS, Ranking()) if beam == 1 else BeamSearch(EOS, Ranking(), beam, n_best=4)
+        search = greedy_search(EOS, Ranking()) if beam == 1 else BeamSearch(EOS, Ranking(), beam, n_best=4)
         for source, prefix, hypotheses in zip(SOURCES, prefixes, search(model, padded(SOURCES), rules), strict=True):
             for each in hypotheses:
                 assert list(each.tokens[: len(prefix)]) == prefix
@@ -276,8 +276,8 @@ def test_greedy_search_finds_the_same_without_scores(name: str) -> None:
     for bans, prefixes in itertools.product(([], [NoRepeat(1)], [Shortest(3, eos=EOS)]), (None, [[5], [], [4, 4]])):
         rules = Rules(LIMIT_B, eos=EOS, bans=bans, prefixes=prefixes)
         scored, unscored = (
-            [found for (found,) in Greedy(EOS, Ranking(1.0, coverage=0.5), scored)(model, padded(SOURCES), rules)]
-            for scored in (True, False)
+            [found for (found,) in search(model, padded(SOURCES), rules)]
+            for search in (greedy_search(EOS, Ranking(1.0, coverage=0.5), scored) for scored in (True, False))
         )
         assert [each.tokens for each in unscored] == [each.tokens for each in scored]
         assert all(math.isfinite(each.score) and math.isfinite(each.log_prob) for each in scored)
@@ -308,8 +308,8 @@ def test_searches_of_integers_find_the_same_without_logits(dtype: torch.dtype, m
     monkeypatch.setattr(OutputLayer, "forward", counted)
     ranking, found = Ranking(1.0), set()
     searches = {
-        "greedy": Greedy(EOS, ranking),
-        "greedy without scores": Greedy(EOS, ranking, scored=False),
+        "greedy": greedy_search(EOS, ranking),
+        "greedy without scores": greedy_search(EOS, ranking, scored=False),
         "beams": BeamSearch(EOS, ranking, beam=4, n_best=3),
         "groups": BeamSearch(EOS, ranking, beam=4, groups=2, diversity=0.5),
     }
@@ -336,7 +336,7 @@ def test_searches_of_integers_find_the_same_without_logits(dtype: torch.dtype, m
 def test_little_heat_and_one_choice_are_greedy_search() -> None:
     model = make(MODELS["rnn"])
     rules = Rules(LIMIT_B, eos=EOS)
-    (greedy, *_), source_BS = Greedy(EOS, Ranking())(model, padded(SOURCES), rules), padded(SOURCES)
+    (greedy, *_), source_BS = greedy_search(EOS, Ranking())(model, padded(SOURCES), rules), padded(SOURCES)
     for settings in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-9}):
         (found, *_) = Sampling(EOS, Ranking(), 2, seed=1, **settings)(model, source_BS, rules)  # type: ignore[arg-type]
         assert {each.tokens for each in found} == {greedy[0].tokens}
@@ -364,7 +364,7 @@ def test_truncation_against_a_loop() -> None:
 def test_an_ensemble_means_probabilities() -> None:
     members = [make(MODELS["rnn"], seed=1), make(MODELS["transformer"], seed=2), make(MODELS["rnn"], seed=3)]
     ensemble = Ensemble(members)
-    for search in (BeamSearch(EOS, Ranking(1.0), 4, n_best=4), Greedy(EOS, Ranking(1.0))):
+    for search in (BeamSearch(EOS, Ranking(1.0), 4, n_best=4), greedy_search(EOS, Ranking(1.0))):
         found = search(ensemble, padded(SOURCES), Rules(LIMIT_B, eos=EOS))
         for source, hypotheses in zip(SOURCES, found, strict=True):
             for each in hypotheses:
@@ -390,7 +390,7 @@ def test_an_ensemble_of_one_and_of_equals_is_the_model() -> None:
 
 
 SEARCHES = {
-    "greedy": Greedy(EOS, Ranking(1.0)),
+    "greedy": greedy_search(EOS, Ranking(1.0)),
     "draws": Sampling(EOS, Ranking(1.0), count=3, seed=4),
     "beam": BeamSearch(EOS, Ranking(1.0, "gnmt", 0.3), 3, n_best=3),
     "groups": BeamSearch(EOS, Ranking(1.0), 4, n_best=2, groups=2),

@@ -46,9 +46,8 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
         quantize(model, compute.dtype)
     model.requires_grad_(False).eval().to(compute.dtype)
     decoder = model.decoder
-    if isinstance(decoder, RNNDecoder) and isinstance(decoder.attention, Attention):
-        if FusedAdditiveAttention.supports(decoder.attention):
-            decoder.attention = FusedAdditiveAttention(decoder.attention)
+    if isinstance(decoder, RNNDecoder) and FusedAdditiveAttention.supports(decoder.attention, compute.dtype):
+        decoder.attention = FusedAdditiveAttention(decoder.attention)
     elif isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)
     return model

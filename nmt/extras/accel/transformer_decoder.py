@@ -56,8 +56,7 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
     @staticmethod
     def supports(decoder: TransformerDecoder, dtype: torch.dtype) -> bool:
         """True where there are kernels and heads are dot products under softmax."""
-        with torch.no_grad():
-            has_kernels = native.kernels(torch.empty(0, dtype=dtype, device=decoder.embedding.weight_VD.device))
+        has_kernels = native.kernels_for(dtype, decoder.embedding.weight_VD.device)
         heads = [module.core for module in decoder.modules() if isinstance(module, MultiHead)]
         return has_kernels is not None and all(isinstance(core, DotProductHeads) for core in heads)
 

@@ -189,7 +189,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         x_NTD, outputs = self.entrance(self.embedding(token_NT), position_NT), list[LayerOutput]()
         for number, (layer, source) in enumerate(zip(self.layers, memory.layers, strict=True)):
             past = None if state is None else state.layers[number]
-            outputs.append(recomputed(layer, x_NTD, position_NT, source, past))
+            outputs.append(recomputed(layer)(x_NTD, position_NT, source, past))
             x_NTD = outputs[-1].x_NTD
         return self.readout(self.norm(x_NTD)), outputs
 

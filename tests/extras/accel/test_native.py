@@ -8,19 +8,16 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from nmt.search.topk import log_normalizer
 from torch import Tensor
 
 from nmt.core import log
 from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight, add_product, listed, lstm_weights
-from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, OutputOptions, Told
+from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, Wanted
 from nmt.extras.accel.native.compiled import compiled
-from tests.models.variants import TRANSFORMER, make, tree
 
 making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
@@ -143,11 +140,6 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().lstm_step([drawn(3, 7)], of_lstm, drawn(3, 2)),
         lambda: kernels().lstm_step([drawn(2, 8)], of_lstm, drawn(3, 2)),
         lambda: kernels().lstm_step([drawn(3, 8)] * 2, of_lstm, drawn(3, 2)),
-        lambda: kernels().lstm_back(drawn(3, 4), drawn(3, 1), drawn(2, 1), drawn(3, 1)),
-        lambda: kernels().attend_all(drawn(2, 3, 8), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 3, 15), None, None, Told(2, 4, 1.0, False, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 4, 16), None, None, Told(2, 4, 1.0, True, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 12), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
         lambda: kernels().additive_attention(drawn(2, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS),
         lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4, 2), no_pad_MS),
@@ -161,14 +153,10 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: best(drawn(2, 9), drawn(6), 1),
         lambda: best(drawn(2, 8), drawn(5), 1),
         lambda: best(drawn(2, 8), drawn(6), 7),
-        lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
-        lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), OutputOptions(lists, lists[:, 0], 0, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists, lists[:, 0], 1, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists, lists[0], 0, 2)),
-        lambda: kernels().listed(
-            drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists.int(), lists[:, 0].int(), 0, 2)
-        ),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), Wanted(lists, lists[:, 0], 0, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[:, 0], 1, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[0], 0, 2)),
+        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists.int(), lists[:, 0].int(), 0, 2)),
     ]
     for call in calls:
         with pytest.raises((AssertionError, ValueError)):
@@ -236,86 +224,15 @@ def rounded(x_NI: Tensor) -> Tensor:
 
 @needs_kernels
 @each_type
-@pytest.mark.parametrize("width", [1, 16, 50])
-def test_the_lstms_way_back(width: int, dtype: torch.dtype) -> None:
-    gates_NG, cell_ND = drawn(5, 4 * width, dtype=dtype, scale=2.0), drawn(5, width, dtype=dtype, seed=2)
-    back = [drawn(5, width, dtype=dtype, seed=seed) for seed in (3, 4)]
-    gates, cell = (each.double().requires_grad_() for each in (gates_NG, cell_ND))
-    i, f, g, o = gates.chunk(4, dim=1)
-    new_ND = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-    outcome = [o.sigmoid() * new_ND.tanh(), new_ND]
-    expected = torch.autograd.grad(outcome, [gates, cell], [each.double() for each in back])
-    found = kernels(dtype).lstm_back(gates_NG, cell_ND, *back)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one.double(), other, **close(dtype))
-
-
-def plainly_attended(
-    queries_BTX: Tensor, memory_BSY: Tensor, is_pad_BS: Tensor | None, drawn_SBHT: Tensor | None, told: Told
-) -> Tensor:
-    heads, together = told.heads, told.heads * told.width
-    parts = queries_BTX[..., :together], memory_BSY[..., -2 * together : -together], memory_BSY[..., -together:]
-    query, key, value = (part.unflatten(2, (heads, told.width)) for part in parts)  # type: ignore[no-untyped-call]
-    scores_BHTS = told.scale * torch.einsum("btha,bsha->bhts", query, key)
-    if is_pad_BS is not None:
-        scores_BHTS = scores_BHTS.masked_fill(is_pad_BS[:, None, None], -torch.inf)
-    if told.causal:
-        scores_BHTS = scores_BHTS.masked_fill(torch.ones(scores_BHTS.shape[2:]).triu(1).bool(), -torch.inf)
-    weights_BHTS = scores_BHTS.softmax(-1)
-    if drawn_SBHT is not None:
-        weights_BHTS = weights_BHTS * (drawn_SBHT.permute(1, 2, 3, 0) >= told.threshold)
-        weights_BHTS = weights_BHTS * 256 / (256 - told.threshold)
-    return torch.einsum("bhts,bsha->btha", weights_BHTS, value).flatten(2)
-
-
-@needs_kernels
-@each_type
-@pytest.mark.parametrize(("time", "positions"), [(1, 1), (5, 7), (16, 16), (19, 19), (33, 20), (2, 130)])
-@pytest.mark.parametrize("width", [1, 8, 32, 40])
-def test_attention_of_whole_sequences(time: int, positions: int, width: int, dtype: torch.dtype) -> None:
-    """Values and gradients; queries, keys and values in one tensor and in two, causal, with padding and dropout."""
-    batch, heads, scale = 3, 2, 0.4
-    together = heads * width
-    is_pad_BS = torch.zeros(batch, positions, dtype=torch.bool)
-    is_pad_BS[1, (positions + 1) // 2 :] = True
-    bytes_SBHT = torch.randint(0, 256, (positions, batch, heads, time), dtype=torch.uint8)
-    back_BTQ = drawn(batch, time, together, dtype=dtype, seed=3)
-    for is_self in (False, True) if time == positions else (False,):
-        queries = drawn(batch, time, (3 if is_self else 1) * together, dtype=dtype)
-        memory = queries if is_self else drawn(batch, positions, 2 * together, dtype=dtype, seed=2)
-        for causal, hidden, dropped in (
-            (False, is_pad_BS, None),
-            (is_self, None, bytes_SBHT),
-            (is_self, is_pad_BS, None),
-        ):
-            told = Told(heads, width, scale, causal, 77 if dropped is not None else 0)
-            given = hidden, dropped
-            of = kernels(dtype)
-            wide = [each.double().requires_grad_() for each in ([queries] if is_self else [queries, memory])]
-            expected_BTQ = plainly_attended(wide[0], wide[-1], *given, told)
-            expected = torch.autograd.grad(expected_BTQ, wide, back_BTQ.double())
-            found_BTQ = of.attend_all(queries, memory, *given, told)
-            torch.testing.assert_close(found_BTQ.double(), expected_BTQ, **close(dtype))
-            found = of.attend_all_back(queries, memory, *given, back_BTQ, told)
-            assert (found[0] is found[1]) == is_self
-            for one, other in zip(found, expected, strict=False):
-                torch.testing.assert_close(one.double(), other, **close(dtype))
-
-
-@needs_kernels
-@each_type
 def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     rows, beams, positions, width = 36, 3, 5, 200
     query_NA, keys_MSA, v_A = drawn(rows, width, dtype=dtype), drawn(12, positions, width, dtype=dtype), drawn(width)
-    gradient_NS, gates_NG = drawn(rows, positions, dtype=dtype, seed=3), drawn(rows, 4 * width, dtype=dtype, seed=4)
+    gates_NG = drawn(rows, 4 * width, dtype=dtype, seed=4)
     given = (query_NA, keys_MSA, v_A.to(dtype))
-    told = Told(5, 40, 0.3, causal=False, threshold=0)
-    queries_BTX, back_BTQ = drawn(36, 9, 200, dtype=dtype, seed=5), drawn(36, 9, 200, dtype=dtype, seed=6)
-    memory_BSY = drawn(36, 7, 400, dtype=dtype, seed=7)
     weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
     long_NA, weight_GA = drawn(300, width, dtype=dtype, seed=10), Int8Weight.of(drawn(80, width, seed=11), dtype)
     output_BL = torch.arange(12 * 300).view(12, 300) % 900
-    wanted = OutputOptions(output_BL, torch.arange(289, 301), 0, beams)
+    wanted = Wanted(output_BL, torch.arange(289, 301), 0, beams)
 
     def all_of_them() -> list[Tensor]:
         of = kernels(dtype)
@@ -324,12 +241,7 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
             *of.additive_attention(
                 *given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)
             ),
-            of.additive_to_query(*given, gradient_NS),
-            *of.additive_to_memory(*given, gradient_NS),
             *of.lstm(gates_NG, query_NA),
-            *of.lstm_back(gates_NG, query_NA, query_NA, query_NA),
-            of.attend_all(queries_BTX, memory_BSY, None, None, told),
-            *of.attend_all_back(queries_BTX, memory_BSY, None, None, back_BTQ, told),
             of.listed(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, wanted),
             *([listed(of, query_NA, weight, bias_O, wanted)] if of._has_product else []),
             *(
@@ -403,7 +315,7 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
     for narrow in {dtype, torch.bfloat16}:
         keys, values = keys_MSA.to(dtype), values_MSV.to(narrow)
         raised = native.exp_keys(keys).to(narrow)
-        context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, values, is_pad_MS)
+        context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, raised, v_A, values, is_pad_MS)
         # of what was rounded: the memory's own precision is no fault of the kernel
         expected_NV, expected_NS = plainly_glanced(query_NA, raised.double().log() / 2, v_A, values, is_pad_MS)
         assert (weights_NS.dtype, context_NV.dtype) == (torch.float32, dtype)
@@ -430,9 +342,9 @@ def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
     query_NA, v_A, memory_MSA = drawn(6, 40, dtype=dtype), drawn(40, dtype=dtype), drawn(2, 3, 40, dtype=dtype)
     no_pad_MS = torch.zeros(2, 3, dtype=torch.bool)
     raised = native.exp_keys(memory_MSA)
-    before, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
+    before, _ = kernels(dtype).additive_attention(query_NA, raised, v_A, memory_MSA, no_pad_MS)
     query_NA[4, 17] = math.nan
-    after, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
+    after, _ = kernels(dtype).additive_attention(query_NA, raised, v_A, memory_MSA, no_pad_MS)
     assert after[4].isnan().all()
     assert torch.equal(after[[0, 1, 2, 3, 5]], before[[0, 1, 2, 3, 5]])
 
@@ -462,20 +374,18 @@ def test_the_best_outputs_are_those_of_the_product(inputs: int, outputs: int, co
         best = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=True)
         assert plain.log_normalizer_N is None
         assert best.log_normalizer_N is not None
-        assert torch.equal(plain.place_NK, best.place_NK)
-        assert best.place_NK[:, 0].tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
+        assert torch.equal(plain.token_NK, best.token_NK)
+        assert best.token_NK[:, 0].tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
         expected_NK = out_NO.float().topk(count, dim=1).values
-        torch.testing.assert_close(best.values_NK, expected_NK, rtol=0, atol=0, equal_nan=True)
-        is_there_NK = ~best.values_NK.isneginf()
-        gathered_NK = out_NO.float().gather(1, best.place_NK)
-        torch.testing.assert_close(
-            gathered_NK[is_there_NK], best.values_NK[is_there_NK], rtol=0, atol=0, equal_nan=True
-        )
-        for places, is_there in zip(best.place_NK, is_there_NK, strict=True):
+        torch.testing.assert_close(best.logit_NK, expected_NK, rtol=0, atol=0, equal_nan=True)
+        is_there_NK = ~best.logit_NK.isneginf()
+        gathered_NK = out_NO.float().gather(1, best.token_NK)
+        torch.testing.assert_close(gathered_NK[is_there_NK], best.logit_NK[is_there_NK], rtol=0, atol=0, equal_nan=True)
+        for places, is_there in zip(best.token_NK, is_there_NK, strict=True):
             assert places[is_there].unique().shape == places[is_there].shape
         # to the last bit: a search goes now this way and now that, which its choices must not show
         assert torch.equal(best.log_normalizer_N.nan_to_num(9e9), of.log_normalizer(out_NO).nan_to_num(9e9))
-    assert len(set(best.place_NK[:, 0].tolist())) < 3  # NaN is more than any number
+    assert len(set(best.token_NK[:, 0].tolist())) < 3  # NaN is more than any number
 
 
 @needs_kernels
@@ -580,7 +490,7 @@ def test_outputs_on_a_list_are_those_of_the_whole_product(
     weight = Int8Weight.of(weight_OI, dtype) if in_bytes else weight_OI
     expected = torch.nn.functional.linear(x_NI, weight, bias_O).tolist()
     for first, last in ((0, len(x_NI)), (1, len(x_NI) - 1), (beams, 3 * beams)):
-        wanted = OutputOptions(output_BL, length_B, first, beams)
+        wanted = Wanted(output_BL, length_B, first, beams)
         if isinstance(weight, Int8Weight):
             found_NL = listed(kernels(dtype), x_NI[first:last], weight, bias_O, wanted)
         else:
@@ -630,45 +540,6 @@ def test_gradients_and_other_types_get_none() -> None:
         assert native.kernels(torch.zeros(1, dtype=torch.float64)) is None
         assert native.kernels(torch.zeros(1, device="meta")) is None
         assert native.kernels(torch.nn.Parameter(torch.zeros(1))) is None
-
-
-@needs_kernels
-@torch.no_grad()
-@pytest.mark.parametrize("config", [tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)],
-                         ids=["rnn", "transformer"])  # fmt: skip
-def test_a_model_steps_as_without_them(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make(config)
-    model.settle()
-    source_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0]])
-
-    def logits() -> Tensor:
-        memory = model.encode(source_BS)
-        state = model.start(memory).repeat(2)
-        made = []
-        for token in (2, 4, 5, 1):
-            step = model.step(torch.full((4,), token), memory, state)
-            state = step.state
-            made.append(step.logits_NV)
-        return torch.stack(made)
-
-    counted = 0
-    really = native._kernels
-
-    def counting(dtype: torch.dtype) -> Kernels | None:
-        nonlocal counted
-        counted += 1
-        return really(dtype)
-
-    monkeypatch.setattr(native, "_kernels", counting)
-    found = logits()
-    assert counted
-    without_kernels(monkeypatch)
-    torch.testing.assert_close(found, logits(), atol=1e-5, rtol=1e-5)
-
-
-def test_the_log_normalizer_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_kernels(monkeypatch)
-    assert log_normalizer(torch.tensor([[0.0, math.log(3.0)]])).tolist() == pytest.approx([math.log(4.0)])
 
 
 # ---- where they cannot be made

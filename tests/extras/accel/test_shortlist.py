@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from nmt.models.quantize import quantize
 from torch import nn
 
 from nmt.core.device import Compute
@@ -15,9 +14,9 @@ from nmt.data.vocabulary import EOS
 from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.native.compiled import compiled
+from nmt.extras.accel.optimize import quantize
 from nmt.extras.accel.shortlist import Shortlist
 from nmt.models.ensemble import Ensemble
-from nmt.search import topk as best
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.decode import decode
 from tests.models.variants import TRANSFORMER, make, tree
@@ -48,7 +47,7 @@ def in_bytes(model: nn.Module) -> nn.Module:
 @pytest.fixture(params=["looked up", "together"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By kernels, and without any; the logits of few rows at a time."""
-    monkeypatch.setattr(best, "TOGETHER", 16)
+    monkeypatch.setattr("nmt.nn.output.MAX_LOGITS", 16)
     if request.param == "together":
         monkeypatch.setattr(native, "_kernels", lambda _: None)
     elif compiled() is None:
