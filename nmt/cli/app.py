@@ -102,6 +102,10 @@ class _Commands(TyperGroup):
             for descriptor in gone:  # what is still buffered goes nowhere
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             raise typer.Exit(BROKEN_PIPE) from None
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("nmt.extras"):
+                raise
+            raise InputError(f"this needs {error.name}, which is not installed") from error
 
 
 def _reader_is_gone(descriptor: int) -> bool:

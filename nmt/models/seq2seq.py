@@ -122,7 +122,7 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
     ) -> Decoded:
         """``steps`` steps, the first over ``first_B``, with dropout in training.
 
-        ``next_token`` gives the token to read next from the number and the readout (B, R) of a step.
+        ``next_token`` gives the token to read next from the number and the readout (B, R) of a step but the last.
         """
 
     def return_weights_of(self, heads: Sequence[int]) -> list[int]:

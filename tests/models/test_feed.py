@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.models.feed import Chooser, Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import DecoderInputPolicy, Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Decoded, Seq2Seq
 from tests.models.variants import make, tree
@@ -46,13 +46,13 @@ class Recorded(Feed):
     inner: Feed
     chosen: list[Tensor] = field(default_factory=list)
 
-    def begin(self, rows: int, device: torch.device) -> Chooser:
+    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
         return _Recording(self.inner.begin(rows, device), self.chosen)
 
 
 @dataclass(frozen=True)
 class _Recording:
-    inner: Chooser
+    inner: DecoderInputPolicy
     chosen: list[Tensor]
 
     def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Given(Feed):
 
     tokens_BT: Tensor
 
-    def begin(self, rows: int, device: torch.device) -> Chooser:
+    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
         return _Giving(iter(self.tokens_BT.unbind(dim=1)))
 
 

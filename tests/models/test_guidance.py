@@ -103,9 +103,9 @@ def test_the_gradient_is_that_of_finite_differences(kind: str) -> None:
     assert (values[0] - values[1]) / (2 * step) == pytest.approx(gradient.flatten()[place].item(), rel=1e-2)
 
 
-def test_only_the_guided_heads_return_weights() -> None:
-    """The others stay as they are without guidance, and so does what is learnt from words, to the bit."""
-    found = []
+def test_training_returns_the_weights_of_guided_heads_only() -> None:
+    """Guidance changes no bit of the objective."""
+    results = []
     for pattern in (None, "layer2.head2"):
         model = make({**MODELS["transformer"], "dropout": NO_DROPOUT}).train()
         if pattern is not None:
@@ -113,8 +113,8 @@ def test_only_the_guided_heads_return_weights() -> None:
         decoded = model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES)))
         assert decoded.weights_BHTS.shape[1] == (pattern is not None)
         loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
-        found.append((loss.objective, *torch.autograd.grad(loss.objective, list(model.parameters()))))
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        results.append((loss.objective, *torch.autograd.grad(loss.objective, list(model.parameters()))))
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
 
 
 @pytest.mark.parametrize("kind", ["rnn-previous", "transformer", "transformer-additive"])
@@ -176,9 +176,10 @@ def test_a_weight_of_0_has_a_loss_and_no_gradient() -> None:
     assert gradient.flatten().tolist() == pytest.approx([0.0, -2.0, 0.0])
 
 
-def test_training_returns_the_weights_that_are_asked_for() -> None:
+def test_returned_weights_are_in_the_order_of_the_request() -> None:
     model = make({**MODELS["transformer"], "dropout": NO_DROPOUT})
-    every = model.eval().teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).weights_BHTS
+    memory = model.encode(padded(SOURCES))
+    weights_BHTS = model.teacher_forced(padded(TARGETS), memory).weights_BHTS
     assert model.decoder.return_weights_of([3, 0]) == [0, 1]
-    some = model.train().teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).weights_BHTS
-    torch.testing.assert_close(some, every[:, [3, 0]])
+    returned_BHTS = model.train().teacher_forced(padded(TARGETS), memory).weights_BHTS
+    torch.testing.assert_close(returned_BHTS, weights_BHTS[:, [3, 0]])

@@ -168,12 +168,13 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         token_B, state = first_B, self.start(memory)
         readouts, weights, sampled = list[Tensor](), list[Tensor](), list[tuple[SampledPositions, ...]]()
         for time in range(steps):
+            if time > 0:
+                token_B = next_token(time - 1, readouts[-1][:, 0])
             readout_B1R, layers = self._run_layers(token_B[:, None], state.position_N[:, None], memory, state)
             readouts.append(readout_B1R)
             weights.append(self._weights(layers, token_B[:, None], memory))
             sampled.append(tuple(each for layer in layers for each in layer.attended.sampled))
             state = TransformerState(tuple(layer.key_values for layer in layers), state.position_N + 1)
-            token_B = next_token(time, readout_B1R[:, 0])
         joined = [SampledPositions.joined(of_steps) for of_steps in zip(*sampled, strict=True)]
         return Decoded(
             torch.cat(readouts, dim=1),
