@@ -40,7 +40,7 @@ def register() -> None:
 def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     """The same model, frozen in the precision of ``compute``: its decoder is a fast one, for int8 weights are rounded.
 
-    Training is no longer possible.
+    The model can not be trained any more.
     """
     if compute.precision == "int8":
         quantize(model, compute.dtype)

@@ -64,7 +64,7 @@ class ListedLogits:
         return logits_NL.masked_fill_(place_L >= lists.length_B[sentence_N, None], -torch.inf)
 
     def _looked_up(self, readout_ND: Tensor, lists: Lists, first: int, beams: int) -> Tensor | None:
-        """None where there is no kernel for it."""
+        """None without a kernel for it."""
         kernels = native.kernels(readout_ND)
         if kernels is None:
             return None

@@ -27,7 +27,7 @@ SECONDS = 120
 
 @cache
 def compiled() -> ctypes.CDLL | None:
-    """The library; None where it is turned off, or there is no compiler that can make it, or no place to keep it. Then
+    """The library; None where it is turned off, or no compiler can make it, or no place can keep it. Then
     the same is computed by PyTorch's operations, and ``--verbose`` says why."""
     if os.environ.get(SWITCH) == "off":
         log.detail(f"kernels: turned off by {SWITCH}=off")
