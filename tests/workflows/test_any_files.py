@@ -18,9 +18,8 @@ import pytest
 import nmt as package
 from nmt.data.store import Store
 from nmt.data.words import text_words
-from nmt.translator import find_run, translator
+from nmt.translator import find_run
 from nmt.translator.translator import Translator
-from nmt.workflows import score, translate
 from tests.fuzz.readers import make_run
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_any_bytes import Backwards
@@ -90,8 +89,7 @@ def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def once(*_: Any, **__: Any) -> Translator:
         return backwards
 
-    for module in (translate, score, translator):
-        monkeypatch.setattr(module, "load", once)
+    monkeypatch.setattr(package, "load", once)
     monkeypatch.setattr(find_run, "check", lambda model, overrides: None)
 
 
