@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
-from nmt.translator.shortlist import read_shortlist
 
 from nmt import experiment as experiments
 from nmt.alignment.error_rate import score_pair
@@ -41,6 +40,7 @@ from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
+from nmt.extras.accel.shortlist import read_shortlist
 from nmt.extras.convert.import_config import import_config
 from nmt.extras.export.export_model import exported_about
 from nmt.extras.ray.manifest import Manifest

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
+from nmt.extras.accel.shortlist import read_shortlist
 from nmt.extras.export.export_model import export, export_folder
 from nmt.extras.word_aligner.aligner import load_aligner
 from nmt.extras.word_aligner.layer import load_layer
 from nmt.translator.loading import load_trained
-from nmt.translator.shortlist import read_shortlist
 from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run
 

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 import torch
-from nmt.search.topk import log_normalizer
 from torch import Tensor
 
 from nmt.core import log
+from nmt.core.device import Compute
 from nmt.extras.accel import native
-from nmt.extras.accel.int8 import Int8Weight, add_product, listed, lstm_weights
-from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, OutputOptions, Told
+from nmt.extras.accel.int8 import Int8Weight, add_product
+from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, LstmWeights, ShortlistRows
 from nmt.extras.accel.native.compiled import compiled
+from nmt.extras.accel.optimize import optimize
+from nmt.models.seq2seq import Seq2Seq
 from tests.models.variants import TRANSFORMER, make, tree
 
 making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
@@ -36,6 +38,14 @@ def kernels(dtype: torch.dtype = torch.float32) -> Kernels:
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 1, scale: float = 1.0) -> Tensor:
     return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * scale).to(dtype)
+
+
+def lstm_weights(weights: list[Int8Weight], bias_G: Tensor) -> LstmWeights:
+    return LstmWeights([(weight.values_OI, weight.scale_O) for weight in weights], bias_G)
+
+
+def listed_int8(of: Kernels, x_NI: Tensor, weight: Int8Weight, bias_O: Tensor, rows: ShortlistRows) -> Tensor:
+    return of.shortlist_int8(x_NI, weight.values_OI, weight.shift(), weight.scale_O, bias_O, rows)
 
 
 def close(dtype: torch.dtype) -> dict[str, float]:
@@ -75,7 +85,7 @@ def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.
     # earlier steps have had more rows; before keys and values there is a query, or there is none
     for parts in (2, 3):
         steps = [drawn(rows + positions - s, parts * heads * width, dtype=dtype, seed=s) for s in range(positions)]
-        trail_NT = torch.stack(
+        backpointer_NT = torch.stack(
             [
                 torch.randint(len(step), (rows,), generator=torch.Generator().manual_seed(s))
                 for s, step in enumerate(steps)
@@ -83,8 +93,8 @@ def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.
             dim=1,
         )
         query_NHA = drawn(rows, 3, heads, width, dtype=dtype)[:, 1]
-        found_NQ = kernels(dtype).attend_behind(query_NHA, steps, trail_NT, 0.3)
-        past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, trail_NT.T, strict=True)], dim=1)
+        found_NQ = kernels(dtype).attend_to_steps(query_NHA, steps, backpointer_NT, 0.3)
+        past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, backpointer_NT.T, strict=True)], dim=1)
         keys, values = past_NTX.double().view(rows, positions, parts, heads, width)[:, :, -2:].unbind(dim=2)
         weights_NHS = (0.3 * torch.einsum("nha,nsha->nhs", query_NHA.double(), keys)).softmax(dim=-1)
         expected = torch.einsum("nhs,nsha->nha", weights_NHS, values).flatten(1)
@@ -124,7 +134,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     lists, no_pad_MS = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(3, 5, dtype=torch.bool)
 
     def best(x_NI: torch.Tensor, bias_O: torch.Tensor, count: int) -> object:
-        return kernels().best_outputs(x_NI, weight.packed(), weight.scale_O, bias_O, count, normalized=False)
+        return kernels().top_outputs(x_NI, weight.packed(), weight.scale_O, bias_O, count, normalized=False)
 
     calls: list[Callable[[], object]] = [
         lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
@@ -133,21 +143,16 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend(drawn(4, 2, 8), memory, memory, None, 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(3, 1, dtype=torch.int64), 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(3, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
         lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
         lambda: lstm_weights([Int8Weight.of(drawn(8, 8), torch.float32)], drawn(6)),
         lambda: kernels().lstm_step([drawn(3, 8)], of_lstm, drawn(3, 3)),
         lambda: kernels().lstm_step([drawn(3, 7)], of_lstm, drawn(3, 2)),
         lambda: kernels().lstm_step([drawn(2, 8)], of_lstm, drawn(3, 2)),
         lambda: kernels().lstm_step([drawn(3, 8)] * 2, of_lstm, drawn(3, 2)),
-        lambda: kernels().lstm_back(drawn(3, 4), drawn(3, 1), drawn(2, 1), drawn(3, 1)),
-        lambda: kernels().attend_all(drawn(2, 3, 8), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 3, 15), None, None, Told(2, 4, 1.0, False, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 8), drawn(3, 4, 16), None, None, Told(2, 4, 1.0, True, 0)),
-        lambda: kernels().attend_all(drawn(3, 3, 12), drawn(3, 3, 16), None, None, Told(2, 4, 1.0, False, 0)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
         lambda: kernels().additive_attention(drawn(2, 8), drawn(3, 5, 8), drawn(8), drawn(3, 5, 2), no_pad_MS),
         lambda: kernels().additive_attention(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4, 2), no_pad_MS),
@@ -161,13 +166,11 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: best(drawn(2, 9), drawn(6), 1),
         lambda: best(drawn(2, 8), drawn(5), 1),
         lambda: best(drawn(2, 8), drawn(6), 7),
-        lambda: kernels().additive_to_query(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(3, 4)),
-        lambda: kernels().additive_to_memory(drawn(3, 8), drawn(3, 5, 8), drawn(8), drawn(2, 5)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), OutputOptions(lists, lists[:, 0], 0, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists, lists[:, 0], 1, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists, lists[0], 0, 2)),
-        lambda: kernels().listed(
-            drawn(4, 8), drawn(6, 8), drawn(6), OutputOptions(lists.int(), lists[:, 0].int(), 0, 2)
+        lambda: kernels().shortlist(drawn(4, 8), drawn(6, 9), drawn(6), ShortlistRows(lists, lists[:, 0], 0, 2)),
+        lambda: kernels().shortlist(drawn(4, 8), drawn(6, 8), drawn(6), ShortlistRows(lists, lists[:, 0], 1, 2)),
+        lambda: kernels().shortlist(drawn(4, 8), drawn(6, 8), drawn(6), ShortlistRows(lists, lists[0], 0, 2)),
+        lambda: kernels().shortlist(
+            drawn(4, 8), drawn(6, 8), drawn(6), ShortlistRows(lists.int(), lists[:, 0].int(), 0, 2)
         ),
     ]
     for call in calls:
@@ -236,86 +239,15 @@ def rounded(x_NI: Tensor) -> Tensor:
 
 @needs_kernels
 @each_type
-@pytest.mark.parametrize("width", [1, 16, 50])
-def test_the_lstms_way_back(width: int, dtype: torch.dtype) -> None:
-    gates_NG, cell_ND = drawn(5, 4 * width, dtype=dtype, scale=2.0), drawn(5, width, dtype=dtype, seed=2)
-    back = [drawn(5, width, dtype=dtype, seed=seed) for seed in (3, 4)]
-    gates, cell = (each.double().requires_grad_() for each in (gates_NG, cell_ND))
-    i, f, g, o = gates.chunk(4, dim=1)
-    new_ND = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-    outcome = [o.sigmoid() * new_ND.tanh(), new_ND]
-    expected = torch.autograd.grad(outcome, [gates, cell], [each.double() for each in back])
-    found = kernels(dtype).lstm_back(gates_NG, cell_ND, *back)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one.double(), other, **close(dtype))
-
-
-def plainly_attended(
-    queries_BTX: Tensor, memory_BSY: Tensor, is_pad_BS: Tensor | None, drawn_SBHT: Tensor | None, told: Told
-) -> Tensor:
-    heads, together = told.heads, told.heads * told.width
-    parts = queries_BTX[..., :together], memory_BSY[..., -2 * together : -together], memory_BSY[..., -together:]
-    query, key, value = (part.unflatten(2, (heads, told.width)) for part in parts)  # type: ignore[no-untyped-call]
-    scores_BHTS = told.scale * torch.einsum("btha,bsha->bhts", query, key)
-    if is_pad_BS is not None:
-        scores_BHTS = scores_BHTS.masked_fill(is_pad_BS[:, None, None], -torch.inf)
-    if told.causal:
-        scores_BHTS = scores_BHTS.masked_fill(torch.ones(scores_BHTS.shape[2:]).triu(1).bool(), -torch.inf)
-    weights_BHTS = scores_BHTS.softmax(-1)
-    if drawn_SBHT is not None:
-        weights_BHTS = weights_BHTS * (drawn_SBHT.permute(1, 2, 3, 0) >= told.threshold)
-        weights_BHTS = weights_BHTS * 256 / (256 - told.threshold)
-    return torch.einsum("bhts,bsha->btha", weights_BHTS, value).flatten(2)
-
-
-@needs_kernels
-@each_type
-@pytest.mark.parametrize(("time", "positions"), [(1, 1), (5, 7), (16, 16), (19, 19), (33, 20), (2, 130)])
-@pytest.mark.parametrize("width", [1, 8, 32, 40])
-def test_attention_of_whole_sequences(time: int, positions: int, width: int, dtype: torch.dtype) -> None:
-    """Values and gradients; queries, keys and values in one tensor and in two, causal, with padding and dropout."""
-    batch, heads, scale = 3, 2, 0.4
-    together = heads * width
-    is_pad_BS = torch.zeros(batch, positions, dtype=torch.bool)
-    is_pad_BS[1, (positions + 1) // 2 :] = True
-    bytes_SBHT = torch.randint(0, 256, (positions, batch, heads, time), dtype=torch.uint8)
-    back_BTQ = drawn(batch, time, together, dtype=dtype, seed=3)
-    for is_self in (False, True) if time == positions else (False,):
-        queries = drawn(batch, time, (3 if is_self else 1) * together, dtype=dtype)
-        memory = queries if is_self else drawn(batch, positions, 2 * together, dtype=dtype, seed=2)
-        for causal, hidden, dropped in (
-            (False, is_pad_BS, None),
-            (is_self, None, bytes_SBHT),
-            (is_self, is_pad_BS, None),
-        ):
-            told = Told(heads, width, scale, causal, 77 if dropped is not None else 0)
-            given = hidden, dropped
-            of = kernels(dtype)
-            wide = [each.double().requires_grad_() for each in ([queries] if is_self else [queries, memory])]
-            expected_BTQ = plainly_attended(wide[0], wide[-1], *given, told)
-            expected = torch.autograd.grad(expected_BTQ, wide, back_BTQ.double())
-            found_BTQ = of.attend_all(queries, memory, *given, told)
-            torch.testing.assert_close(found_BTQ.double(), expected_BTQ, **close(dtype))
-            found = of.attend_all_back(queries, memory, *given, back_BTQ, told)
-            assert (found[0] is found[1]) == is_self
-            for one, other in zip(found, expected, strict=False):
-                torch.testing.assert_close(one.double(), other, **close(dtype))
-
-
-@needs_kernels
-@each_type
 def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     rows, beams, positions, width = 36, 3, 5, 200
     query_NA, keys_MSA, v_A = drawn(rows, width, dtype=dtype), drawn(12, positions, width, dtype=dtype), drawn(width)
-    gradient_NS, gates_NG = drawn(rows, positions, dtype=dtype, seed=3), drawn(rows, 4 * width, dtype=dtype, seed=4)
+    gates_NG = drawn(rows, 4 * width, dtype=dtype, seed=4)
     given = (query_NA, keys_MSA, v_A.to(dtype))
-    told = Told(5, 40, 0.3, causal=False, threshold=0)
-    queries_BTX, back_BTQ = drawn(36, 9, 200, dtype=dtype, seed=5), drawn(36, 9, 200, dtype=dtype, seed=6)
-    memory_BSY = drawn(36, 7, 400, dtype=dtype, seed=7)
     weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
     long_NA, weight_GA = drawn(300, width, dtype=dtype, seed=10), Int8Weight.of(drawn(80, width, seed=11), dtype)
     output_BL = torch.arange(12 * 300).view(12, 300) % 900
-    wanted = OutputOptions(output_BL, torch.arange(289, 301), 0, beams)
+    listed_rows = ShortlistRows(output_BL, torch.arange(289, 301), 0, beams)
 
     def all_of_them() -> list[Tensor]:
         of = kernels(dtype)
@@ -324,14 +256,9 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
             *of.additive_attention(
                 *given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)
             ),
-            of.additive_to_query(*given, gradient_NS),
-            *of.additive_to_memory(*given, gradient_NS),
             *of.lstm(gates_NG, query_NA),
-            *of.lstm_back(gates_NG, query_NA, query_NA, query_NA),
-            of.attend_all(queries_BTX, memory_BSY, None, None, told),
-            *of.attend_all_back(queries_BTX, memory_BSY, None, None, back_BTQ, told),
-            of.listed(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, wanted),
-            *([listed(of, query_NA, weight, bias_O, wanted)] if of._has_product else []),
+            of.shortlist(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, listed_rows),
+            *([listed_int8(of, query_NA, weight, bias_O, listed_rows)] if of._has_product else []),
             *(
                 of.lstm_step([long_NA], lstm_weights([weight_GA], bias_O[:80]), long_NA[:, :20].contiguous())
                 if of._has_product
@@ -375,7 +302,7 @@ def test_the_additive_score(width: int, dtype: torch.dtype) -> None:
     )
 
 
-def plainly_glanced(
+def plain_additive_attention(
     query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
 ) -> tuple[Tensor, Tensor]:
     """In float64, row by row."""
@@ -393,7 +320,7 @@ def plainly_glanced(
 @each_type
 @pytest.mark.parametrize("beams", [1, 2, 5, 12])
 @pytest.mark.parametrize(("positions", "width", "value_width"), [(1, 1, 1), (5, 50, 37), (20, 64, 130), (17, 32, 16)])
-def test_attention_at_one_glance(beams: int, positions: int, width: int, value_width: int, dtype: torch.dtype) -> None:
+def test_additive_attention(beams: int, positions: int, width: int, value_width: int, dtype: torch.dtype) -> None:
     memories, sharp = 3, 3.0 / math.sqrt(width)
     query_NA, v_A = drawn(memories * beams, width, dtype=dtype), drawn(width, dtype=dtype, seed=2, scale=sharp)
     keys_MSA = drawn(memories, positions, width, seed=3)
@@ -402,10 +329,12 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
     is_pad_MS[1, (positions + 1) // 2 :] = True
     for narrow in {dtype, torch.bfloat16}:
         keys, values = keys_MSA.to(dtype), values_MSV.to(narrow)
-        raised = native.exp_keys(keys).to(narrow)
+        exp_keys = native.exp_keys(keys).to(narrow)
         context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, values, is_pad_MS)
         # of what was rounded: the memory's own precision is no fault of the kernel
-        expected_NV, expected_NS = plainly_glanced(query_NA, raised.double().log() / 2, v_A, values, is_pad_MS)
+        expected_NV, expected_NS = plain_additive_attention(
+            query_NA, exp_keys.double().log() / 2, v_A, values, is_pad_MS
+        )
         assert (weights_NS.dtype, context_NV.dtype) == (torch.float32, dtype)
         torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-5)
         torch.testing.assert_close(context_NV.double(), expected_NV, **close(dtype))
@@ -413,14 +342,14 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
 
 
 @needs_kernels
-def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
+def test_additive_attention_is_as_exact_where_tanh_is_flat_or_steep() -> None:
     """Sums of query and key far beyond where tanh is 1, near 0 from large parts, and next to nothing."""
     query_NA = torch.tensor([[-90.0], [-44.0], [-34.0], [-9.0], [-1e-3], [0.0], [1e-6], [34.0], [50.0]])
     keys_MSA = query_NA.flatten().clamp(-MAX_KEY_MAGNITUDE, MAX_KEY_MAGNITUDE).expand(9, 9)[:, :, None].contiguous()
     for v in (1.0, -30.0):
         given = torch.tensor([v]), keys_MSA, torch.zeros(9, 9, dtype=torch.bool)
         _, weights_NS = kernels().additive_attention(query_NA, native.exp_keys(keys_MSA), *given)
-        _, expected_NS = plainly_glanced(query_NA, keys_MSA, *given)
+        _, expected_NS = plain_additive_attention(query_NA, keys_MSA, *given)
         torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-4)
 
 
@@ -429,7 +358,7 @@ def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
 def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
     query_NA, v_A, memory_MSA = drawn(6, 40, dtype=dtype), drawn(40, dtype=dtype), drawn(2, 3, 40, dtype=dtype)
     no_pad_MS = torch.zeros(2, 3, dtype=torch.bool)
-    raised = native.exp_keys(memory_MSA)
+    exp_keys = native.exp_keys(memory_MSA)
     before, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
     query_NA[4, 17] = math.nan
     after, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
@@ -441,7 +370,7 @@ def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
 @each_type
 @pytest.mark.parametrize(("inputs", "outputs"), [(8, 6), (50, 64), (256, 1000), (33, 130)])
 @pytest.mark.parametrize("count", [1, 4])
-def test_the_best_outputs_are_those_of_the_product(inputs: int, outputs: int, count: int, dtype: torch.dtype) -> None:
+def test_the_top_outputs_are_those_of_the_product(inputs: int, outputs: int, count: int, dtype: torch.dtype) -> None:
     of = kernels(dtype)
     if not of._has_product:
         pytest.skip("the CPU has no products of bytes")
@@ -458,24 +387,22 @@ def test_the_best_outputs_are_those_of_the_product(inputs: int, outputs: int, co
         bias_O.clone().index_fill_(0, torch.tensor([3]), math.nan),
     ):
         out_NO = of.product(x_NI, weight.packed(), weight.scale_O, bias, x_NI.new_empty(23, outputs), onto=False)
-        plain = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=False)
-        best = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=True)
+        plain = of.top_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=False)
+        best = of.top_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=True)
         assert plain.log_normalizer_N is None
         assert best.log_normalizer_N is not None
-        assert torch.equal(plain.place_NK, best.place_NK)
-        assert best.place_NK[:, 0].tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
+        assert torch.equal(plain.token_NK, best.token_NK)
+        assert best.token_NK[:, 0].tolist() == out_NO.argmax(dim=1).tolist() == of.argmax(out_NO).tolist()
         expected_NK = out_NO.float().topk(count, dim=1).values
-        torch.testing.assert_close(best.values_NK, expected_NK, rtol=0, atol=0, equal_nan=True)
-        is_there_NK = ~best.values_NK.isneginf()
-        gathered_NK = out_NO.float().gather(1, best.place_NK)
-        torch.testing.assert_close(
-            gathered_NK[is_there_NK], best.values_NK[is_there_NK], rtol=0, atol=0, equal_nan=True
-        )
-        for places, is_there in zip(best.place_NK, is_there_NK, strict=True):
+        torch.testing.assert_close(best.logit_NK, expected_NK, rtol=0, atol=0, equal_nan=True)
+        is_there_NK = ~best.logit_NK.isneginf()
+        gathered_NK = out_NO.float().gather(1, best.token_NK)
+        torch.testing.assert_close(gathered_NK[is_there_NK], best.logit_NK[is_there_NK], rtol=0, atol=0, equal_nan=True)
+        for places, is_there in zip(best.token_NK, is_there_NK, strict=True):
             assert places[is_there].unique().shape == places[is_there].shape
         # to the last bit: a search goes now this way and now that, which its choices must not show
         assert torch.equal(best.log_normalizer_N.nan_to_num(9e9), of.log_normalizer(out_NO).nan_to_num(9e9))
-    assert len(set(best.place_NK[:, 0].tolist())) < 3  # NaN is more than any number
+    assert len(set(best.token_NK[:, 0].tolist())) < 3  # NaN is more than any number
 
 
 @needs_kernels
@@ -544,7 +471,7 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
     bias_O = drawn(3000, dtype=dtype, seed=2) if has_bias else None
     found = []
     for is_left in (True, False):
-        monkeypatch.setattr(Kernels, "leaves", lambda *_, is_left=is_left: is_left)
+        monkeypatch.setattr(Kernels, "prefers_tiles", lambda *_, is_left=is_left: is_left)
         with torch.no_grad():
             found.append(torch.nn.functional.linear(x_NI, weight, bias_O))
             found.append(add_product(drawn(1000, 3000, dtype=dtype, seed=4), x_NI, weight, bias_O))
@@ -555,10 +482,10 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
 @pytest.mark.parametrize("has_tiles", [True, False])
 def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "multiplies_tiles", lambda: has_tiles)
-    assert Kernels.leaves(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
+    assert Kernels.prefers_tiles(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
     for shape in ((127, 512), (128, 511)):
-        assert not Kernels.leaves(torch.zeros(shape, dtype=torch.bfloat16))
-    assert not Kernels.leaves(torch.zeros(128, 512))
+        assert not Kernels.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
+    assert not Kernels.prefers_tiles(torch.zeros(128, 512))
 
 
 @needs_kernels
@@ -580,11 +507,11 @@ def test_outputs_on_a_list_are_those_of_the_whole_product(
     weight = Int8Weight.of(weight_OI, dtype) if in_bytes else weight_OI
     expected = torch.nn.functional.linear(x_NI, weight, bias_O).tolist()
     for first, last in ((0, len(x_NI)), (1, len(x_NI) - 1), (beams, 3 * beams)):
-        wanted = OutputOptions(output_BL, length_B, first, beams)
+        listed_rows = ShortlistRows(output_BL, length_B, first, beams)
         if isinstance(weight, Int8Weight):
-            found_NL = listed(kernels(dtype), x_NI[first:last], weight, bias_O, wanted)
+            found_NL = listed_int8(kernels(dtype), x_NI[first:last], weight, bias_O, listed_rows)
         else:
-            found_NL = kernels(dtype).listed(x_NI[first:last], weight, bias_O, wanted)
+            found_NL = kernels(dtype).shortlist(x_NI[first:last], weight, bias_O, listed_rows)
         for row, found in enumerate(found_NL.tolist(), first):
             sentence = row // beams
             names = output_BL[sentence, : lengths[sentence]].tolist()
@@ -636,39 +563,21 @@ def test_gradients_and_other_types_get_none() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("config", [tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)],
                          ids=["rnn", "transformer"])  # fmt: skip
-def test_a_model_steps_as_without_them(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make(config)
-    model.settle()
+def test_an_optimized_model_steps_as_the_model(config: dict[str, Any]) -> None:
     source_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0]])
 
-    def logits() -> Tensor:
+    def logits(model: Seq2Seq[Any, Any]) -> Tensor:
         memory = model.encode(source_BS)
         state = model.start(memory).repeat(2)
-        made = []
+        steps = []
         for token in (2, 4, 5, 1):
             step = model.step(torch.full((4,), token), memory, state)
             state = step.state
-            made.append(step.logits_NV)
-        return torch.stack(made)
+            steps.append(step.logits_NV)
+        return torch.stack(steps)
 
-    counted = 0
-    really = native._kernels
-
-    def counting(dtype: torch.dtype) -> Kernels | None:
-        nonlocal counted
-        counted += 1
-        return really(dtype)
-
-    monkeypatch.setattr(native, "_kernels", counting)
-    found = logits()
-    assert counted
-    without_kernels(monkeypatch)
-    torch.testing.assert_close(found, logits(), atol=1e-5, rtol=1e-5)
-
-
-def test_the_log_normalizer_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_kernels(monkeypatch)
-    assert log_normalizer(torch.tensor([[0.0, math.log(3.0)]])).tolist() == pytest.approx([math.log(4.0)])
+    optimized = optimize(make(config), Compute(torch.device("cpu"), "float32"))
+    torch.testing.assert_close(logits(optimized), logits(make(config)), atol=1e-5, rtol=1e-5)
 
 
 # ---- where they cannot be made
