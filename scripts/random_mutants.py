@@ -89,7 +89,7 @@ EQUIVALENT: Mapping[str, str] = {
     "nmt/search/beam.py BeamSearch.__call__: `max(batch // LEAVE_TOGETHER, 1)` -> `max(batch * LEAVE_TOGETHER, 1)`": (
         "sentences that are done stay in the batch, where they change nothing: only time"
     ),
-    "nmt/search/topk.py TOGETHER: `TOGETHER = 1 << 22` -> `TOGETHER = 1 >> 22`": (
+    "nmt/nn/output.py MAX_LOGITS: `MAX_LOGITS = 1 << 22` -> `MAX_LOGITS = 1 >> 22`": (
         "logits are formed for fewer rows at a time: only time"
     ),
     "nmt/data/sampling.py BpeSampler._merge: `list(range(1, len(text) + 1))` -> `list(range(1, len(text) + 2))`": (

@@ -294,8 +294,8 @@ void attend_with(const T* query, int64_t query_row, int64_t query_head, const T*
     }
 }
 
-// The positions are earlier steps; a row comes from row `backpointers` of each. A row of a step has keys and then values
-// at its end, those of each head side by side.
+// The positions are earlier steps; a row comes from row `backpointers` of each. A row of a step has keys and then
+// values at its end, those of each head side by side.
 template <int64_t WIDTH, typename T>
 void attend_to_steps_with(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
                         const int64_t* backpointers, T* context, int64_t rows, int64_t heads, int64_t positions,
@@ -304,16 +304,16 @@ void attend_to_steps_with(const T* query, int64_t query_row, const T* const* ste
     const int64_t padded = (positions + LANES - 1) / LANES * LANES, of_values = step_row - heads * width;
     const int64_t of_keys = of_values - heads * width;
     std::vector<float> buffer(2 * padded + width);
-    std::vector<const T*> places(positions);
+    std::vector<const T*> row_buffer(positions);
     float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
-    const T** const place = places.data();
+    const T** const row_of = row_buffer.data();
     for (int64_t s = 0; s < positions; ++s) seen[s] = 1.0f;
     for (int64_t n = 0; n < rows; ++n) {
-        for (int64_t s = 0; s < positions; ++s) place[s] = steps[s] + backpointers[n * positions + s] * step_row;
+        for (int64_t s = 0; s < positions; ++s) row_of[s] = steps[s] + backpointers[n * positions + s] * step_row;
         for (int64_t h = 0; h < heads; ++h) {
             attend_head<WIDTH>(
-                query + n * query_row + h * width, [=](int64_t s) { return place[s] + of_keys + h * width; },
-                [=](int64_t s) { return place[s] + of_values + h * width; }, seen, scores, sums,
+                query + n * query_row + h * width, [=](int64_t s) { return row_of[s] + of_keys + h * width; },
+                [=](int64_t s) { return row_of[s] + of_values + h * width; }, seen, scores, sums,
                 context + (n * heads + h) * width, positions, width, scale);
         }
     }
@@ -576,27 +576,27 @@ struct Normalizer {
 inline bool stands_before(float one, float other) { return one > other || (one != one && other == other); }
 
 // Inserts a number that stands before entry `at` of a falling list, behind its equals.
-inline void put(float each, int64_t where, float* value, int64_t* place, int64_t at) {
-    for (; at > 0 && stands_before(each, value[at - 1]); --at) {
+inline void put(float entry, int64_t where, float* value, int64_t* index_of, int64_t at) {
+    for (; at > 0 && stands_before(entry, value[at - 1]); --at) {
         value[at] = value[at - 1];
-        place[at] = place[at - 1];
+        index_of[at] = index_of[at - 1];
     }
-    value[at] = each;
-    place[at] = where;
+    value[at] = entry;
+    index_of[at] = where;
 }
 
 // The `count` largest outputs of each row, largest first, and their indices; with `normalizers`, log sum exp of all.
 // Missing entries are -inf at 0. Equal to the results of log_normalizer and argmax for the output of product.
 template <bool NORMALIZED, typename T>
 void top_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
-                       float* values, int64_t* places, float* normalizers, int64_t rows, int64_t inputs,
+                       float* values, int64_t* indices, float* normalizers, int64_t rows, int64_t inputs,
                        int64_t outputs, int64_t count) {
     static thread_local UnsignedRows integers;
     static thread_local std::vector<Normalizer> normalizing;
     integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
     normalizing.assign(NORMALIZED ? rows : 0, Normalizer());
     std::fill(values, values + rows * count, -INFINITY);
-    std::fill(places, places + rows * count, 0);
+    std::fill(indices, indices + rows * count, 0);
     Normalizer* const normalizer = normalizing.data();
     const float* const scale = integers.scale.data();
     const Outputs<T> of = {output_scale, bias, outputs};
@@ -605,23 +605,23 @@ void top_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, co
         const __m512 row_scale = _mm512_set1_ps(scale[n]);
         float* const value = values + n * count;
         const __m512 least = _mm512_set1_ps(value[count - 1]);
-        __m512 found[VECTORS];
+        __m512 results[VECTORS];
         __mmask16 there[VECTORS];
         uint64_t is_above = 0;  // a bit for each output; NaN counts as above
         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
             const int64_t o = first + v * LANES;
             there[v] = there_are(o, of.count);
-            found[v] = stored(x, outputs_of(sums_of(sums, v), there[v], row_scale, of, o));
-            const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], found[v], least, _CMP_NLE_UQ);
+            results[v] = stored(x, outputs_of(sums_of(sums, v), there[v], row_scale, of, o));
+            const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], results[v], least, _CMP_NLE_UQ);
             is_above |= is_there_above << (v * LANES);
         }
-        if (NORMALIZED) normalizer[n].add(found, there, is_above != 0);
+        if (NORMALIZED) normalizer[n].add(results, there, is_above != 0);
         if (!is_above) return;
-        float each[BLOCK];
-        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(each + v * LANES, found[v]);
+        float entry[BLOCK];
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(entry + v * LANES, results[v]);
         for (; is_above; is_above &= is_above - 1) {
             const int64_t o = __builtin_ctzll(is_above);
-            if (stands_before(each[o], value[count - 1])) put(each[o], first + o, value, places + n * count, count - 1);
+            if (stands_before(entry[o], value[count - 1])) put(entry[o], first + o, value, indices + n * count, count - 1);
         }
     });
     for (int64_t n = 0; NORMALIZED && n < rows; ++n) normalizers[n] = normalizer[n].result();
@@ -629,9 +629,9 @@ void top_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, co
 
 template <typename T, typename... Others>
 void top_outputs(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
-                  float* values, int64_t* places, float* normalizers, Others... others) {
+                  float* values, int64_t* indices, float* normalizers, Others... others) {
     const auto run = normalizers ? top_outputs_with<true, T> : top_outputs_with<false, T>;
-    run(x, weight, shift, output_scale, bias, values, places, normalizers, others...);
+    run(x, weight, shift, output_scale, bias, values, indices, normalizers, others...);
 }
 #else
 template <typename T>
@@ -666,11 +666,11 @@ void of_lists(Rows own, const Lists of, T* out, const F& dots) {
             const auto run = [&](auto together, int64_t n, int64_t rows_left) {
                 constexpr int ROWS = decltype(together)::value;
                 int64_t rows[ROWS];
-                float found[ROWS][TOKENS];
+                float results[ROWS][TOKENS];
                 for (int64_t r = 0; r < ROWS; ++r) rows[r] = r < rows_left ? n + r : n;
-                dots(rows, tokens, found);
+                dots(rows, tokens, results);
                 for (int64_t r = 0; r < rows_left && r < ROWS; ++r) {
-                    for (int64_t t = 0; t < tokens_left; ++t) narrow(found[r][t], out[rows[r] * of.columns + l + t]);
+                    for (int64_t t = 0; t < tokens_left; ++t) narrow(results[r][t], out[rows[r] * of.columns + l + t]);
                 }
             };
             int64_t n = start;
@@ -686,7 +686,7 @@ void of_lists(Rows own, const Lists of, T* out, const F& dots) {
 template <typename T>
 void shortlist(const Lists of, const T* x, const T* weight, const T* bias, T* out, int64_t inputs) {
     const int64_t whole = inputs / LANES * LANES;
-    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*results)[TOKENS]) {
         constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
         Lanes sums[ROWS][TOKENS] = {};
         for (int64_t i = 0; i < whole; i += LANES) {
@@ -703,7 +703,7 @@ void shortlist(const Lists of, const T* x, const T* weight, const T* bias, T* ou
                 for (int64_t i = whole; i < inputs; ++i) {
                     sum += wide(x[rows[r] * inputs + i]) * wide(weight[tokens[t] * inputs + i]);
                 }
-                found[r][t] = sum + wide(bias[tokens[t]]);
+                results[r][t] = sum + wide(bias[tokens[t]]);
             }
         }
     };
@@ -718,7 +718,7 @@ void shortlist_int8(const Lists of, const T* x, const int8_t* weight, const int3
     integers.read(x, of.rows, inputs, inputs);
     const uint8_t* const values = integers.values.data();
     const float* const scale = integers.scale.data();
-    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*results)[TOKENS]) {
         constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
         __m512i sums[ROWS][TOKENS] = {};
         for (int64_t i = 0; i < inputs; i += 64) {
@@ -738,7 +738,7 @@ void shortlist_int8(const Lists of, const T* x, const int8_t* weight, const int3
             UNROLLED for (int t = 0; t < TOKENS; ++t) {
                 const int32_t sum = _mm512_reduce_add_epi32(sums[r][t]) + shift[tokens[t]];
                 const float by = scale[rows[r]] * output_scale[tokens[t]];
-                found[r][t] = static_cast<float>(sum) * by + wide(bias[tokens[t]]);
+                results[r][t] = static_cast<float>(sum) * by + wide(bias[tokens[t]]);
             }
         }
     };
@@ -802,7 +802,7 @@ void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* we
         static thread_local std::vector<float> gates;
         integers.resize(integers.size() < static_cast<size_t>(parts) ? parts : integers.size());
         gates.resize(MOST * GATES);
-        float* const found = gates.data();
+        float* const results = gates.data();
         const int64_t last = tiles.end * TILE < rows ? tiles.end * TILE : rows;
         for (int64_t start = tiles.start * TILE; start < last; start += MOST) {
             const int64_t count = last - start < MOST ? last - start : MOST;
@@ -820,7 +820,7 @@ void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* we
                         const __m512 by_row = _mm512_set1_ps(row_scale[n]);
                         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
                             const int64_t o = first + v * LANES;
-                            float* const to = found + n * GATES + o;
+                            float* const to = results + n * GATES + o;
                             const __m512 by = _mm512_mul_ps(by_row, _mm512_loadu_ps(scale + o));
                             const __m512 before = _mm512_loadu_ps(of_bias ? of_bias + o : to);
                             _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums_of(sums, v)), by, before));
@@ -829,7 +829,7 @@ void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* we
                 }
                 const int64_t units = width - unit < BLOCK ? width - unit : BLOCK;
                 for (int64_t n = 0; n < count; ++n) {
-                    const float *const i = found + n * GATES, *const f = i + BLOCK, *const g = f + BLOCK;
+                    const float *const i = results + n * GATES, *const f = i + BLOCK, *const g = f + BLOCK;
                     const int64_t at = (start + n) * width + unit;
                     lstm_units(i, f, g, g + BLOCK, cell + at, hidden + at, new_cell + at, units);
                 }
@@ -931,9 +931,9 @@ __attribute__((noinline)) void mix(const float* weights, const K* values, const 
         of_columns(
             start, std::integral_constant<int, 1>(), [=](const K* from) { return some_lanes(from, count); },
             [=](Lanes x, T* to) {
-                float each[LANES];
-                std::memcpy(each, &x, sizeof each);
-                for (int64_t i = 0; i < count; ++i) narrow(each[i], to[i]);
+                float entry[LANES];
+                std::memcpy(entry, &x, sizeof entry);
+                for (int64_t i = 0; i < count; ++i) narrow(entry[i], to[i]);
             });
     };
     int64_t start = 0;
@@ -941,9 +941,9 @@ __attribute__((noinline)) void mix(const float* weights, const K* values, const 
         of_columns(
             start, std::integral_constant<int, VECTORS>(), [](const K* from) { return lanes(from); },
             [](Lanes x, T* to) {
-                float each[LANES];
-                std::memcpy(each, &x, sizeof each);
-                for (int64_t i = 0; i < LANES; ++i) narrow(each[i], to[i]);
+                float entry[LANES];
+                std::memcpy(entry, &x, sizeof entry);
+                for (int64_t i = 0; i < LANES; ++i) narrow(entry[i], to[i]);
             });
     }
     for (; start < of.value_width; start += LANES) {
@@ -1010,7 +1010,7 @@ inline float row_maximum(const T* row, int64_t tokens) {
 
 // The first of the largest entries; as in PyTorch, NaN is larger than any number.
 template <typename T>
-void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
+void argmax(const T* logits, int64_t* index_of, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
         const float most = row_maximum(row, tokens);
@@ -1018,32 +1018,32 @@ void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
 #pragma omp simd reduction(| : is_lost)
         for (int64_t v = 0; v < tokens; ++v) is_lost |= wide(row[v]) != wide(row[v]);
         const auto is_it = [&](int64_t v) { return is_lost ? wide(row[v]) != wide(row[v]) : wide(row[v]) == most; };
-        place[n] = 0;
+        index_of[n] = 0;
         for (int64_t start = 0; start < tokens; start += 8 * LANES) {
             const int64_t end = start + 8 * LANES < tokens ? start + 8 * LANES : tokens;
-            int64_t found = end;
-            for (int64_t v = end; v-- > start;) found = is_it(v) ? v : found;
-            if (found < end) {
-                place[n] = found;
+            int64_t index = end;
+            for (int64_t v = end; v-- > start;) index = is_it(v) ? v : index;
+            if (index < end) {
+                index_of[n] = index;
                 break;
             }
         }
     }
 }
 
-// The largest entries of each row, largest first, equal ones in their order. Blocks of entries below the least one so far
-// are skipped.
+// The largest entries of each row, largest first, equal ones in their order. Blocks of entries below the least one so
+// far are skipped.
 template <typename T>
-void largest(const T* x, float* values, int64_t* places, int64_t rows, int64_t tokens, int64_t count) {
+void largest(const T* x, float* values, int64_t* indices, int64_t rows, int64_t tokens, int64_t count) {
     constexpr int64_t LENGTH = 4 * LANES;
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = x + n * tokens;
         float* const value = values + n * count;
-        int64_t* const place = places + n * count;
-        int64_t found = 0;
+        int64_t* const index_of = indices + n * count;
+        int64_t size = 0;
         for (int64_t start = 0; start < tokens; start += LENGTH) {
             const int64_t end = start + LENGTH < tokens ? start + LENGTH : tokens;
-            if (found == count) {
+            if (size == count) {
                 const float least = std::max(value[count - 1], -std::numeric_limits<float>::max());  // not -inf
                 int32_t is_any = 0;
 #pragma omp simd reduction(| : is_any)
@@ -1051,15 +1051,15 @@ void largest(const T* x, float* values, int64_t* places, int64_t rows, int64_t t
                 if (!is_any) continue;
             }
             for (int64_t v = start; v < end; ++v) {
-                const float each = wide(row[v]);
-                if (found == count && !(each > value[count - 1])) continue;
-                int64_t at = found < count ? found++ : count - 1;
-                for (; at > 0 && each > value[at - 1]; --at) {
+                const float entry = wide(row[v]);
+                if (size == count && !(entry > value[count - 1])) continue;
+                int64_t at = size < count ? size++ : count - 1;
+                for (; at > 0 && entry > value[at - 1]; --at) {
                     value[at] = value[at - 1];
-                    place[at] = place[at - 1];
+                    index_of[at] = index_of[at - 1];
                 }
-                value[at] = each;
-                place[at] = v;
+                value[at] = entry;
+                index_of[at] = v;
             }
         }
     }
@@ -1134,9 +1134,9 @@ FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0,
 
 #define TOP_OUTPUTS(T)                                                                                   \
     (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,      \
-     float* values, int64_t* places, float* normalizers, int64_t rows, int64_t inputs, int64_t outputs,     \
+     float* values, int64_t* indices, float* normalizers, int64_t rows, int64_t inputs, int64_t outputs,     \
      int64_t count)
-FOR_BOTH(top_outputs, TOP_OUTPUTS, x, weight, shift, output_scale, bias, values, places, normalizers, rows, inputs,
+FOR_BOTH(top_outputs, TOP_OUTPUTS, x, weight, shift, output_scale, bias, values, indices, normalizers, rows, inputs,
          outputs, count)
 
 #define DEQUANTIZE(T)                                                                                            \
@@ -1185,10 +1185,10 @@ FOR_BOTH(shortlist_int8, SHORTLIST_INT8, LISTS, x, weight, shift, output_scale, 
 #define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
 FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
 
-#define ARGMAX(T) (const T* logits, int64_t* place, int64_t rows, int64_t tokens)
-FOR_BOTH(argmax, ARGMAX, logits, place, rows, tokens)
+#define ARGMAX(T) (const T* logits, int64_t* index_of, int64_t rows, int64_t tokens)
+FOR_BOTH(argmax, ARGMAX, logits, index_of, rows, tokens)
 
-#define LARGEST(T) (const T* x, float* values, int64_t* places, int64_t rows, int64_t tokens, int64_t count)
-FOR_BOTH(largest, LARGEST, x, values, places, rows, tokens, count)
+#define LARGEST(T) (const T* x, float* values, int64_t* indices, int64_t rows, int64_t tokens, int64_t count)
+FOR_BOTH(largest, LARGEST, x, values, indices, rows, tokens, count)
 
 extern "C" int has_product() { return HAS_PRODUCT; }
