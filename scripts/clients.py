@@ -2,7 +2,7 @@
 
 A good client sends one to three sentences, waits for their answer and sends the next. A broken one draws each time one
 of ``FAULTS``: it sends slowly, or stops in the middle, goes away before its answer has come or while it comes, sends
-too much, or what is no JSON, no request or no HTTP.
+too much, or what is not a JSON, no request or no HTTP.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "attention": ("tests/models", *_workflows("every_mechanism"), "tests/docs"),
     "search": (
         "tests/models",
-        *_workflows("translate_options", "commands", "shortlist"),
+        *_workflows("translate_options", "commands"),
+        "tests/extras/accel/test_make_shortlist.py",
         *("tests/translator", "tests/extras/serve"),
     ),
     "alignment": (
@@ -88,9 +89,6 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "nmt/search/beam.py BeamSearch.__call__: `max(batch // LEAVE_TOGETHER, 1)` -> `max(batch * LEAVE_TOGETHER, 1)`": (
         "sentences that are done stay in the batch, where they change nothing: only time"
-    ),
-    "nmt/nn/output.py MAX_LOGITS: `MAX_LOGITS = 1 << 22` -> `MAX_LOGITS = 1 >> 22`": (
-        "logits are formed for fewer rows at a time: only time"
     ),
     "nmt/data/sampling.py BpeSampler._merge: `list(range(1, len(text) + 1))` -> `list(range(1, len(text) + 2))`": (
         "one entry more at the end of a list that is read by places of characters alone"

@@ -59,6 +59,8 @@ TRAININGS: Mapping[str, tuple[str, ...]] = {
 COMMON = (
     "model.embedding={size: 64, tie: none}", "training.batching.batch_tokens=512", "training.stopping={updates: 200}",
     "training.validation={every: 200, metric: loss, bleu: false}", "training.log_every=1", "training.schedule=constant",
+    # so small that differences of rounding do not grow
+    "training.optimizer={kind: adamw, learning_rate: 3e-4}",
 )  # fmt: skip
 SEARCHES: Mapping[str, tuple[str, ...]] = {
     "greedy": ("--beam", "1", "--precision", "float32"),

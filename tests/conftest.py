@@ -15,7 +15,7 @@ __all__ = ["trained"]
 
 ROOT = Path(__file__).parent
 
-# A busy machine is no failure.
+# A busy machine is not a failure.
 settings.register_profile("nmt", deadline=None)
 settings.load_profile("nmt")
 

@@ -175,7 +175,7 @@ def parse_gold(
     """The links of one gold line. `place` ("dev.align:17") names it in errors; the lengths of the sentences, in words,
     bound the indices. `base` is the index of the first word.
 
-    A link that is written both ways is sure. Raises InputError for a token that is no link or an index out of range.
+    A link that is written both ways is sure. Raises InputError for a token that is not a link or an index out of range.
     """
     sure: set[Link] = set()
     possible: set[Link] = set()
@@ -336,7 +336,7 @@ def parse_json(line: str, *, place: str) -> Alignment:
 def _pairs(tree: Iterable[tuple[Any, Any]]) -> tuple[tuple[int, int], ...]:
     pairs = tuple((one, other) for one, other in tree)
     if any(type(index) is not int for pair in pairs for index in pair):
-        raise ValueError("an index that is no whole number")
+        raise ValueError("an index that is not a whole number")
     return pairs
 
 
@@ -358,7 +358,7 @@ def _texts(tree: Any) -> tuple[str, ...]:
         raise ValueError("words that are no list of texts")
     if any(end in word for word in tree for end in "\t\n\r"):
         raise ValueError("a word with a tab or a line end")
-    "".join(tree).encode()  # half of a surrogate pair is no character, and could not be written
+    "".join(tree).encode()  # half of a surrogate pair is not a character, and could not be written
     return tuple(tree)
 
 
@@ -529,7 +529,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     size = np.dtype(kind).itemsize * int(np.prod(row_shape))
     prefix = np.lib.format.magic(1, 0)
     if not data.startswith(prefix):
-        raise ValueError(f"{name} is no array")
+        raise ValueError(f"{name} is not an array")
     begin = len(prefix) + 2 + int.from_bytes(data[len(prefix) : len(prefix) + 2], "little")
     rows = max(0, len(data) - begin) // size
     header = io.BytesIO()

@@ -225,7 +225,7 @@ class _Table:
             except ValueError:
                 score = math.nan
             if not math.isfinite(score):
-                raise InputError(f"{place}: score {row['score']!r} is no number")
+                raise InputError(f"{place}: score {row['score']!r} is not a number")
 
     def pair(self) -> PairLinks:
         gold = Gold(frozenset(self._sure), frozenset(self._possible))
@@ -234,5 +234,5 @@ class _Table:
 
 def _number(place: str, row: dict[str, str], column: str) -> int:
     if not (row[column].isascii() and row[column].isdecimal() and len(row[column]) <= 9):
-        raise InputError(f"{place}: {column} {row[column]!r} is no number from 0 up")
+        raise InputError(f"{place}: {column} {row[column]!r} is not a number from 0 up")
     return int(row[column])

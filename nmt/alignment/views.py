@@ -57,7 +57,7 @@ def parse_view(text: str) -> View:
     method, *heads = rest or [""]
     if method not in (*get_args(Method), _EACH):
         methods = ", ".join(get_args(Method))
-        raise InputError(f"--view {text}: {method!r} is no method; choose one of {methods}, or {_EACH}:HEADS")
+        raise InputError(f"--view {text}: {method!r} is not a method; choose one of {methods}, or {_EACH}:HEADS")
     if len(heads) > 1 or heads == [""]:
         raise InputError(f"--view {text}: write METHOD or METHOD:HEADS, such as attention:layer3.*")
     if method == _EACH:

@@ -99,7 +99,7 @@ class Attention(nn.Module):
         projected_BTA = query_BTQ if self.query_weight_AQ is None else F.linear(query_BTQ, self.query_weight_AQ)
         keys_BHSA = memory.keys_BHSA
         parameters = {name: value.to(keys_BHSA.dtype) for name, value in self.score_parameters.items()}
-        scores_BHTS = recomputed(self.score, projected_BTA.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
+        scores_BHTS = recomputed(self.score)(projected_BTA.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
         with torch.autocast(query_NTQ.device.type, enabled=False):

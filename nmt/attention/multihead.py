@@ -43,7 +43,7 @@ class HeadsMemory(KeyValues):
     """The memory of ``DotProductHeads``."""
 
     is_pad_BS: Tensor | None
-    """None where there is no padding."""
+    """None without padding."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, cast
 
 import typer
@@ -54,6 +55,9 @@ COMMANDS = {
     "config": "nmt.cli.config",
 }
 """The module of each command, in the order of the help page. The function has the command's name."""
+
+if find_spec("nmt.extras") is None:
+    COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
 
 
 class _Imported(Mapping[str, Any]):
@@ -98,6 +102,10 @@ class _Commands(TyperGroup):
             for descriptor in gone:  # what is still buffered goes nowhere
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             raise typer.Exit(BROKEN_PIPE) from None
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("nmt.extras"):
+                raise
+            raise InputError(f"this needs {error.name}, which is not installed") from error
 
 
 def _reader_is_gone(descriptor: int) -> bool:
@@ -133,27 +141,23 @@ def _nmt(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (by default `sys.argv`) and exit."""
-    sys.exit(_run(arguments))
-
-
-def _run(arguments: Sequence[str] | None) -> int:
     command = typer.main.get_command(app)
     try:
         # Not standalone: returns the code of a typer.Exit, 130 for Ctrl-C, and raises the rest.
         code = command.main(args=arguments, prog_name="nmt", standalone_mode=False)
     except InputError as error:
-        return _fail(str(error))
+        code = _fail(str(error))
     except typer.TyperException as error:
         context: typer.Context | None = getattr(error, "ctx", None)
         where = context.command_path if context else "nmt"
         message = error.format_message().replace("Value error, ", "").rstrip(".")
-        return _fail(f"{message[:1].lower()}{message[1:]} (see {where} --help)")
+        code = _fail(f"{message[:1].lower()}{message[1:]} (see {where} --help)")
     except OSError as error:
         if error.errno not in REFUSED:
             raise
         place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror}")
-    return code if isinstance(code, int) else 0
+        code = _fail(f"{place}{error.strerror}")
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str) -> int:

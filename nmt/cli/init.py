@@ -87,10 +87,12 @@ def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: 
         try:
             changed = path is not None and expand(path) != path
             str(path).encode()
-        except ValueError:  # an unknown variable, or what is no text
+        except ValueError:  # an unknown variable, or what is not a text
             changed = True
         if changed:
-            raise InputError(f"{path}: a configuration cannot name this file, for its name is no plain text; rename it")
+            raise InputError(
+                f"{path}: a configuration cannot name this file, for its name is not a plain text; rename it"
+            )
     return CorpusConfig(pairs=tsv) if tsv is not None else CorpusConfig(source=source, target=target)
 
 

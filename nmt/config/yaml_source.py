@@ -185,7 +185,7 @@ def _compose(text: str, mark: Callable[[int], str]) -> yaml.Node | None:
     except RecursionError:
         raise InputError(f"{mark(1)}: nested too deeply") from None
     except (ValueError, OverflowError):  # chr() of an escape beyond the last character
-        raise InputError(f"{mark(1)}: not valid YAML: an escape that is no character") from None
+        raise InputError(f"{mark(1)}: not valid YAML: an escape that is not a character") from None
 
 
 def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, str], open_: frozenset[int]) -> Tree:

@@ -16,7 +16,7 @@ _BREAKS = (
 """Breaks within a sentence, the best first: a piece ends where a match does."""
 
 _MARGIN = 0.2
-"""Share of a text's length: punctuation nearer to its ends splits it only where there is no other way."""
+"""Share of a text's length: punctuation nearer to its ends splits it only if nothing else does."""
 
 
 @dataclass(frozen=True)

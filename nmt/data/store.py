@@ -7,7 +7,7 @@ A store is a folder: `store.json` says what it holds, each column is one or two 
     corpus.bin, line.bin        uint16, int64: which corpus a pair is from, and which of its lines, from 1
     links                       optional: words that belong together, source and target in turn, uint16, from 0;
                                 .offsets.bin as above
-    source.words, target.words  beside links where there is no text to find it from: the word of each token, uint16
+    source.words, target.words  beside links without a text to find it from: the word of each token, uint16
 
 Opening reads `store.json` and the ends of the offsets: pages are read as they are used and shared between processes.
 `Store.check` reads all numbers once, and finds those that no store has that was written here.
@@ -371,7 +371,7 @@ def _corpus(name: str, weight: float) -> StoredCorpus:
 def _count(value: object) -> int:
     """Raises ValueError for an invalid count."""
     if type(value) is not int or not 0 <= value < 1 << 62:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 

@@ -1,7 +1,7 @@
 """Text to subword ids and back, by SentencePiece (Kudo and Richardson 2018).
 
 A word is a run of characters that are not white space in the sense of `str.split`. White space of any kind, and
-SentencePiece's own mark U+2581, only separates; a lone surrogate, which is no character, is read as U+FFFD.
+SentencePiece's own mark U+2581, only separates; a lone surrogate, which is not a character, is read as U+FFFD.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _sound(method: Callable[Concatenate[Tokenizer, P], T]) -> Callable[Concatena
         try:
             return method(self, *arguments, **named)
         except UnicodeDecodeError:
-            raise InputError(f"{self.name}: a damaged SentencePiece model: it writes what is no UTF-8") from None
+            raise InputError(f"{self.name}: a damaged SentencePiece model: it writes what is not UTF-8") from None
 
     return cast("Callable[Concatenate[Tokenizer, P], T]", checked)
 

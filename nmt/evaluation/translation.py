@@ -117,7 +117,7 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
         case "bleu":
             if tokenize not in BLEU.TOKENIZERS:
                 names = ", ".join(sorted(BLEU.TOKENIZERS))
-                raise InputError(f"--tokenize {tokenize}: is no tokenizer for BLEU; choose one of {names}")
+                raise InputError(f"--tokenize {tokenize}: is not a tokenizer for BLEU; choose one of {names}")
             try:
                 return BLEU(lowercase=lowercase, tokenize=tokenize)
             except (ImportError, RuntimeError, OSError) as error:

@@ -39,18 +39,18 @@ class ModelConfig(Structure):
 
     @property
     def readout_size(self) -> int:
-        """Width of what the output layer reads."""
+        """Width of the input of the output layer."""
         return self.decoder.readout_width(self.embedding.size, tied=self.embedding.tie != "none")
 
     @property
     def head_names(self) -> tuple[str, ...]:
-        """What the decoder's heads are called; none without attention."""
+        """The names of the decoder's heads; none without attention."""
         return self.decoder.head_names(0 if self.attention.is_none else self.attention.weights.heads)
 
     @model_validator(mode="before")
     @classmethod
     def _score_goes_by_the_decoder(cls, tree: Any) -> Any:
-        """What is malformed is left as it is, for the fields' own errors."""
+        """Malformed values stay for the errors of the fields."""
         if not isinstance(tree, dict):
             return tree
         decoder, attention = tree.get("decoder"), tree.get("attention", {})

@@ -26,7 +26,7 @@ class Parts(BatchRecord):
 
 @final
 class Ensemble:
-    """Models of one vocabulary, of whatever kinds, that translate together; see ``StepModel``.
+    """Models of one vocabulary, of any kinds, that translate together; see ``StepModel``.
 
     The weights of a step are those of all members, head after head.
     """
@@ -56,9 +56,8 @@ class Ensemble:
         ]
 
         def logits(rows: slice) -> Tensor:
-            each_NV = [step.logits(rows) for step in steps]
-            wide = torch.promote_types(each_NV[0].dtype, torch.float32)
-            log_probs_MNV = torch.stack([logits_NV.log_softmax(dim=1, dtype=wide) for logits_NV in each_NV])
+            logits_MNV = torch.stack([step.logits(rows) for step in steps])
+            log_probs_MNV = logits_MNV.log_softmax(dim=2, dtype=torch.promote_types(logits_MNV.dtype, torch.float32))
             return log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
 
         vocabulary = steps[0].vocabulary

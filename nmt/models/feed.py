@@ -1,7 +1,7 @@
-"""What the decoder reads as the last word: the gold one, its own guess, or now the one and now the other.
+"""Rules for the decoder's input in training: the gold token before, the model's own guess, or a mixture.
 
-A ``Feed`` is a rule and holds nothing of a batch; for each batch it hands out a ``Chooser``, which keeps what was drawn
-for the batch's sentences.
+A ``Feed`` holds no data of a batch; for each batch it makes a ``DecoderInputPolicy``, which keeps the draws for the
+sentences of the batch.
 
 Shapes: B sentences, V target vocabulary. Tokens are int64.
 """
@@ -17,29 +17,29 @@ import torch
 from torch import Tensor
 
 
-class Chooser(Protocol):
-    """Chooses the inputs of one batch, a step at a time."""
+class DecoderInputPolicy(Protocol):
+    """The choice of inputs for one batch, a step at a time."""
 
     def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
-        """The tokens to feed next, given the gold tokens of this step and the model's logits for them. No gradient
-        flows through the choice."""
+        """The next inputs, from the gold tokens of this step and the logits of the model for them; no gradient flows
+        through the choice."""
         ...
 
 
 class Feed(ABC):
-    """The rule by which each step's input is chosen, but for the first: that is always begin-of-sentence."""
+    """A rule that chooses the input of each step but the first, which is always begin-of-sentence."""
 
     @abstractmethod
-    def begin(self, rows: int, device: torch.device) -> Chooser:
-        """The chooser for a batch of ``rows`` sentences; draws what holds for a whole sentence."""
+    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
+        """The policy for a batch of ``rows`` sentences; makes the draws that hold for a whole sentence."""
 
 
 @final
 class TeacherForcing(Feed):
-    """Always the gold token (Williams & Zipser 1989); needs no guesses, so a model may run all steps at once."""
+    """The gold token at every step (Williams & Zipser 1989), so that a model may run all steps at once."""
 
     def begin(self, rows: int, device: torch.device) -> TeacherForcing:
-        """Itself, for it draws nothing."""
+        """Returns itself: it draws nothing."""
         return self
 
     def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
@@ -49,10 +49,10 @@ class TeacherForcing(Feed):
 
 @final
 class FreeRunning(Feed):
-    """Always the model's most probable token, as in translation."""
+    """The model's most probable token at every step, as in translation."""
 
     def begin(self, rows: int, device: torch.device) -> FreeRunning:
-        """Itself, for it draws nothing."""
+        """Returns itself: it draws nothing."""
         return self
 
     def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
@@ -64,9 +64,9 @@ class FreeRunning(Feed):
 class ScheduledSampling(Feed):
     """The gold token with probability epsilon, else the model's guess (Bengio et al. 2015, section 2.4).
 
-    Whether gold or guess is a coin. ``unit`` says what it is tossed for: ``token``, each sentence and step apart, as in
-    the paper; ``sentence``, each sentence once, which then reads gold tokens throughout or guesses throughout. A guess
-    is the most probable token (``argmax``) or drawn from the model's distribution (``sample``); the paper allows both.
+    A coin decides, tossed for each ``unit``: for every token, as in the paper, or once for a sentence, which then reads
+    gold tokens throughout or guesses throughout. A guess is the most probable token (``argmax``) or drawn from the
+    model's distribution (``sample``); the paper allows both.
 
     Coins and draws come from the device's global generator, as dropout's do.
     """
@@ -78,15 +78,15 @@ class ScheduledSampling(Feed):
         unit: Literal["token", "sentence"] = "token",
         guess: Literal["argmax", "sample"] = "argmax",
     ) -> None:
-        """``gold_probability`` is epsilon, from 0 to 1; anything else is a ValueError."""
+        """``gold_probability`` is epsilon; raises ValueError where it is not from 0 to 1."""
         if not 0.0 <= gold_probability <= 1.0:
             raise ValueError(f"gold_probability {gold_probability} is not from 0 to 1")
         self.gold_probability = gold_probability
         self.unit = unit
         self.guess = guess
 
-    def begin(self, rows: int, device: torch.device) -> Chooser:
-        """A chooser that tosses at each step, or one that goes by the tosses made here."""
+    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
+        """A policy that tosses at each step, or one that follows the tosses made here."""
         guess_by = _most_probable if self.guess == "argmax" else drawn
         if self.unit == "token":
             return _TokenCoins(self.gold_probability, guess_by)
@@ -122,9 +122,11 @@ def _most_probable(logits_BV: Tensor) -> Tensor:
 
 
 def drawn(logits_BV: Tensor) -> Tensor:
-    """A draw from softmax(logits): where a uniform variate falls in the cumulative distribution. With one variate for a
-    row instead of one for a token it takes a tenth of the time of ``torch.multinomial``; and it lets logits pass that
-    are not finite, for the loss to be found so."""
+    """A draw from softmax(logits): the token at which the cumulative distribution passes a uniform variate.
+
+    One variate for a row instead of one for a token takes a tenth of the time of ``torch.multinomial``. Logits that are
+    not finite raise no error here, so that the loss shows them.
+    """
     cumulative_BV = logits_BV.detach().float().softmax(dim=-1).cumsum(dim=-1)
     total_B1 = cumulative_BV[:, -1:]  # 1, but for rounding
     drawn_B1 = torch.searchsorted(cumulative_BV, torch.rand_like(total_B1) * total_B1, right=True)

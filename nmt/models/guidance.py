@@ -1,7 +1,7 @@
-"""Attention that is told where to look: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
+"""Attention supervised by word alignments: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
 Models", equation 5; before them Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine
-Translation", and Mi et al. 2016, "Supervised Attentions for Neural Machine Translation". Garg et al. also have a second
-pass in which the guided head sees the words to come; here one pass gives both losses.
+Translation", and Mi et al. 2016, "Supervised Attentions for Neural Machine Translation". In Garg et al. the guided head
+sees the words to come in a second pass; here one pass gives both losses.
 
 Shapes as in ``seq2seq``; E links between target and source tokens, G of the heads.
 """
@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from torch import Tensor
 
 FLOOR = 1e-30
-"""What a weight counts as that is less. Its loss has no gradient then; that of a weight of this size is 1e30, which
-float32 can still hold with the scale that training in float16 gives to losses."""
+"""The smallest weight with a gradient; smaller ones count as this one. The gradient of its logarithm is 1e30, which
+float32 can still hold with the scale of losses in float16 training."""
 
 
 @dataclass(frozen=True)
 class Guide:
-    """Where some heads are to look.
+    """Links of a batch that some heads learn.
 
-    With A_ts the links' distribution over the source tokens, for each target token t that has links, and a_ts the mean
-    of the heads' weights, the loss is the cross entropy - sum over s of A_ts log a_ts. What has no link has no loss.
+    With A_ts the distribution of links over the source tokens, for each target token t that has links, and a_ts the
+    mean of the heads' weights, the loss is the cross entropy - sum over s of A_ts log a_ts.
     """
 
     heads_G: Tensor
-    """Their places in ``weights_BHTS``."""
+    """Indices of the heads in ``weights_BHTS``."""
     sentence_E: Tensor
     target_E: Tensor
     source_E: Tensor
@@ -34,8 +34,8 @@ class Guide:
     """A_ts at the links."""
 
     def loss(self, weights_BHTS: Tensor) -> Tensor:
-        """Summed over the target tokens that have links. A weight below ``FLOOR`` has no gradient: a window or sparse
-        weights must see a word to be told of it."""
-        sentence_E1, target_E1, source_E1 = (each[:, None] for each in (self.sentence_E, self.target_E, self.source_E))
+        """The sum over the target tokens that have links. A weight below ``FLOOR`` has no gradient: a window or sparse
+        weights learn nothing about words outside."""
+        sentence_E1, target_E1, source_E1 = self.sentence_E[:, None], self.target_E[:, None], self.source_E[:, None]
         weights_EG = weights_BHTS[sentence_E1, self.heads_G, target_E1, source_E1]
         return -(self.share_E * weights_EG.mean(dim=1).clamp(min=FLOOR).log()).sum()

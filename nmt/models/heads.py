@@ -7,10 +7,9 @@ from fnmatch import fnmatchcase
 
 
 def matching(names: Sequence[str], pattern: str) -> list[int]:
-    """The places of the names that match a shell pattern, such as ``layer3.*``. Raises ValueError, which says what
-    names there are, where none does."""
-    chosen = [place for place, name in enumerate(names) if fnmatchcase(name, pattern)]
-    if not chosen:
-        known = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
-        raise ValueError(f"{pattern}: fits no head of this model; it has {known}")
-    return chosen
+    """The indices of the names that match a shell pattern, such as ``layer3.*``; raises ValueError where none does."""
+    indices = [index for index, name in enumerate(names) if fnmatchcase(name, pattern)]
+    if not indices:
+        choices = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
+        raise ValueError(f"{pattern}: fits no head of this model; it has {choices}")
+    return indices

@@ -25,15 +25,18 @@ def token_loss(
     r_drop: float = 0.0,
     summed: RewardSums = lambda own_3: own_3,
 ) -> TokenLoss:
-    """The loss summed over the target's tokens, end-of-sentence included. Output layer and loss run once over all
-    positions of all sentences, padding left out. What attention learns from a reward is part of the objective;
-    ``summed`` joins its sums with those of other processes.
+    """The loss summed over the tokens of the target, end-of-sentence included. Output layer and loss run once over all
+    positions of all sentences, padding left out. The REINFORCE loss of attention that draws positions is part of the
+    objective; ``summed`` joins its sums with those of other processes.
 
     With ``r_drop`` (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 3, its alpha) each
     sentence goes through the model twice, under two draws of dropout, and their disagreement is part of the loss:
     (L_1 + L_2 + alpha (KL(p_1 || p_2) + KL(p_2 || p_1)) / 2) / 2, half the paper's, so that the loss keeps its size.
     """
-    return _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop, summed)[1]
+    passes = 2 if r_drop > 0.0 else 1
+    source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
+    decoded = model.decode(target_BT, model.encode(source_BS), feed)
+    return _loss(model, target_BT, decoded, smoothing, r_drop, summed)
 
 
 def guided_loss(
@@ -46,32 +49,30 @@ def guided_loss(
     smoothing: float = 0.0,
     r_drop: float = 0.0,
 ) -> tuple[TokenLoss, Tensor]:
-    """``token_loss``, and from the same pass the guide's loss, which is not in it; with ``r_drop`` the mean of both
-    passes'."""
-    decoded, loss = _decoded_and_loss(model, source_BS, target_BT, feed, smoothing, r_drop, lambda own_3: own_3)
-    passes = decoded.weights_BHTS.chunk(2 if r_drop > 0.0 else 1)
-    return loss, torch.stack([guide.loss(each) for each in passes]).mean()
+    """``token_loss``, and from the same pass the loss of the guide, which it does not include; with ``r_drop`` the mean
+    of both passes."""
+    passes = 2 if r_drop > 0.0 else 1
+    source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
+    decoded = model.decode(target_BT, model.encode(source_BS), feed)
+    loss = _loss(model, target_BT, decoded, smoothing, r_drop, lambda own_3: own_3)
+    return loss, torch.stack([guide.loss(weights) for weights in decoded.weights_BHTS.chunk(passes)]).mean()
 
 
-def _decoded_and_loss(
+def _loss(
     model: Seq2Seq[Any, Any],
-    source_BS: Tensor,
     target_BT: Tensor,
-    feed: Feed,
+    decoded: Decoded,
     smoothing: float,
     r_drop: float,
     summed: RewardSums,
-) -> tuple[Decoded, TokenLoss]:
-    """What was decoded, with ``r_drop`` all sentences twice, and its loss."""
-    if r_drop == 0.0:
-        decoded = model.decode(target_BT, model.encode(source_BS), feed)
-        return decoded, _loss_and_readouts(model, target_BT, decoded, smoothing, summed)[0]
-    source_BS, target_BT = source_BS.repeat(2, 1), target_BT.repeat(2, 1)
-    decoded = model.decode(target_BT, model.encode(source_BS), feed)
+) -> TokenLoss:
+    """The loss of a decoded target, which with ``r_drop`` holds all sentences twice."""
     loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, smoothing, summed)
-    assert readout_NR is not None, "what is summed over all positions has no one readout"
+    if r_drop == 0.0:
+        return loss
+    assert readout_NR is not None, "a sum over all positions has no single readout"
     divergence = model.output.divergence(*readout_NR.chunk(2))
-    return decoded, TokenLoss(
+    return TokenLoss(
         objective=0.5 * (loss.objective + r_drop * divergence),
         cross_entropy_N=loss.cross_entropy_N.view(2, -1).mean(dim=0),
         correct=None if loss.correct is None else loss.correct // 2,
@@ -81,7 +82,7 @@ def _decoded_and_loss(
 def _loss_and_readouts(
     model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float, summed: RewardSums
 ) -> tuple[TokenLoss, Tensor | None]:
-    """The loss, and the readouts of all tokens (N, R), sentence by sentence, where there is one for each."""
+    """The loss, and the readouts of all tokens (N, R), sentence by sentence; None for a sum over all positions."""
     is_pad_BT = target_BT == model.pad
     place_N = (~is_pad_BT).flatten().nonzero()[:, 0]
     gold_N = target_BT.flatten()[place_N]

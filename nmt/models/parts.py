@@ -9,7 +9,7 @@ PARTS = ("embedding", "encoder", "attention", "decoder", "output")
 
 
 def part_of(parameter: str) -> str:
-    """The part that a parameter belongs to. What an encoder attends with, to itself, is part of the encoder."""
+    """The part that a parameter belongs to; the self-attention of an encoder is part of the encoder."""
     first, *rest = parameter.split(".")
     if "embedding" in rest or first == "embedding":
         return "embedding"
@@ -17,7 +17,7 @@ def part_of(parameter: str) -> str:
 
 
 def count(parameters: Mapping[str, int]) -> dict[str, int]:
-    """The parameters of each part, of those that there are, from how many numbers each parameter has."""
+    """The size of each part of the model, from the sizes of its parameters."""
     counts = dict.fromkeys(PARTS, 0)
     for name, numbers in parameters.items():
         part = part_of(name)

@@ -122,7 +122,7 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
     ) -> Decoded:
         """``steps`` steps, the first over ``first_B``, with dropout in training.
 
-        ``next_token`` gives the token to read next from the number and the readout (B, R) of a step.
+        ``next_token`` gives the token to read next from the number and the readout (B, R) of a step but the last.
         """
 
     def return_weights_of(self, heads: Sequence[int]) -> list[int]:
@@ -201,13 +201,12 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def teacher_forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
-        first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]
-        return self.decoder.teacher_forced(torch.cat([first_B1, target_BT[:, :-1]], dim=1), memory)
+        return self.decoder.teacher_forced(self._shifted(target_BT), memory)
 
     def decode(self, target_BT: Tensor, memory: M, feed: Feed) -> Decoded:
         """All steps with the inputs that ``feed`` chooses; at once where it never looks at the guesses of the model."""
         if isinstance(feed, TeacherForcing):
-            return self.teacher_forced(target_BT, memory)
+            return self.decoder.teacher_forced(self._shifted(target_BT), memory)
         rows, steps = target_BT.shape
         policy = feed.begin(rows, target_BT.device)
 
@@ -224,3 +223,8 @@ class Seq2Seq(nn.Module, Generic[M, S]):
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """The begin-of-sentence token for each row, the input of the first step."""
         return torch.full((rows,), self.bos, dtype=torch.int64, device=device)
+
+    def _shifted(self, target_BT: Tensor) -> Tensor:
+        """The tokens before those of a target."""
+        first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]
+        return torch.cat([first_B1, target_BT[:, :-1]], dim=1)

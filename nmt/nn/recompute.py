@@ -26,11 +26,15 @@ def recomputing(on: bool) -> Iterator[None]:
         _is_on.reset(before)
 
 
-def recomputed(function: Callable[..., R], *arguments: Any) -> R:
-    """``function(*arguments)``; in a forward pass that is ``recomputing``, what it holds inside is made again when the
-    backward pass comes to it, with the same draws of dropout. The gradients are the same to the bit."""
+def recomputed(function: Callable[..., R]) -> Callable[..., R]:
+    """The function itself; in a forward pass that is ``recomputing``, one whose inner results are made again in the
+    backward pass, with the same draws of dropout. The gradients are the same to the bit."""
     if not (_is_on.get() and torch.is_grad_enabled()):
-        return function(*arguments)
-    with recomputing(False):  # only the outermost: its parts are made again with it
-        result: R = checkpoint(function, *arguments, use_reentrant=False)
-    return result
+        return function
+
+    def run(*arguments: Any) -> R:
+        with recomputing(False):  # only the outermost function: its parts are made again with it
+            result: R = checkpoint(function, *arguments, use_reentrant=False)
+        return result
+
+    return run

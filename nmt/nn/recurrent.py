@@ -127,7 +127,7 @@ class RecurrentStack(nn.Module):
                 start = state.hidden[layer][None].to(input_BTE.dtype)
                 if state.cell:
                     start = (start, state.cell[layer][None].to(input_BTE.dtype))
-            input_BTE = recomputed(_run, rnn, input_BTE, start)
+            input_BTE = recomputed(_run)(rnn, input_BTE, start)
             if layer > 0 and self.residual:
                 input_BTE = input_BTE + below_BTE
         return input_BTE

@@ -55,15 +55,12 @@ class TopTokens(NamedTuple):
 def additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tensor:
     """v . tanh(query + key) for all pairs, (B, H, T, S) (Bahdanau et al. 2015, appendix A.1.2)."""
     time = query_BHTA.shape[2]
-    if not torch.is_grad_enabled():
-        time = max(1, MAX_SCORE_ELEMENTS // max(1, keys_BHSA.numel()))
-    return torch.cat(
-        [
-            (query_BHtA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ v_A
-            for query_BHtA in torch.split(query_BHTA, max(time, 1), dim=2)
-        ],
-        dim=2,
-    )
+    if time > 1 and not torch.is_grad_enabled():
+        size = max(1, MAX_SCORE_ELEMENTS // max(1, keys_BHSA.numel()))
+        if size < time:
+            parts = torch.split(query_BHTA, size, dim=2)
+            return torch.cat([additive_energy.body(part, keys_BHSA, v_A) for part in parts], dim=2)
+    return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ v_A
 
 
 @Operation

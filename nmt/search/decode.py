@@ -18,7 +18,7 @@ from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking, max_lengths
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 
 
 class ReducedBatch(Protocol):
@@ -148,7 +148,7 @@ def search_of(
     if phrases is not None:
         return ConstrainedBeamSearch(EOS, ranking, config.beam, n_best=config.n_best, phrases=phrases)
     if config.beam == 1:
-        return Greedy(EOS, ranking, scored)
+        return greedy_search(EOS, ranking, scored)
     return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import log_normalizer, top_tokens
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
 
@@ -32,20 +32,9 @@ class TokenPicker(Protocol):
         sentence b. Tokens that are not allowed have the logit -inf."""
 
 
-@dataclass(frozen=True)
-class Greedy:
-    """One hypothesis for each source row, by the most probable token at every step; see ``Search``."""
-
-    eos: int
-    ranking: Ranking
-    scored: bool = True
-    """See ``greedy_or_sample``."""
-
-    def __call__(
-        self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
-    ) -> list[tuple[Hypothesis, ...]]:
-        """See ``Search``."""
-        return greedy_or_sample(model, source_BS, processors, eos=self.eos, ranking=self.ranking, scored=self.scored)
+def greedy_search(eos: int, ranking: Ranking, scored: bool = True) -> Search:
+    """One hypothesis for each source row, of the most probable token at every step; see ``greedy_or_sample``."""
+    return partial(greedy_or_sample, eos=eos, ranking=ranking, scored=scored)
 
 
 @torch.no_grad()

@@ -177,7 +177,7 @@ def refuse_newer(checkpoint: Path) -> None:
 def _check_format(path: Path, state: Mapping[str, Any]) -> None:
     format = state.get("format", 1)
     if type(format) is not int or format < 1:
-        raise Damaged(path, f"its format is {format!r}, which is no number from 1")
+        raise Damaged(path, f"its format is {format!r}, which is not a number from 1")
     if format > FORMAT:
         writer = state.get("nmt")
         needed = f"nmt {writer}, which wrote it," if isinstance(writer, str) else "the nmt that wrote it"

@@ -228,7 +228,7 @@ def windows(
 ) -> Generator[Window, None, None]:
     """Cuts all pairs of lines into windows of ``size`` pairs; None: ``WINDOW_PAIRS``. Without ``target`` the pairs are
     source lines and their translations by the model, which is not needed otherwise. Close it, so that its progress bar
-    goes. Raises InputError where there is no pair."""
+    goes. Raises InputError without a pair."""
     first = 0
     with log.progress(description=description, unit="pair") as bar:
         all_pairs = pairs(source, target)

@@ -101,7 +101,7 @@ def _by_name(found: Sequence[Path]) -> list[Path]:
         raise InputError(f"{found[0]}: is one checkpoint, and an average needs two or more; or name its run directory")
     for path in found:
         if not is_checkpoint(path):
-            raise InputError(f"{path}: is no checkpoint folder; name checkpoint folders alone, or one run directory")
+            raise InputError(f"{path}: is not a checkpoint folder; name checkpoint folders alone, or one run directory")
     members = [path.resolve() for path in found]
     for path, member in zip(found, members, strict=True):
         if members.count(member) > 1:

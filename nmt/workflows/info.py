@@ -237,7 +237,9 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
             if line["kind"] == "valid":
                 validated[line["update"]] = _figures(line)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(f"{run / metrics_files.FILE}: is no file of metrics as nmt train writes it: {error}") from None
+        raise InputError(
+            f"{run / metrics_files.FILE}: is not a file of metrics as nmt train writes it: {error}"
+        ) from None
     leading = {name: (run / name).resolve() for name in LINKS if (run / name).exists()}
     figures = {folder: validated.get(_update(folder), {}) for folder in folders.steps(run)}
     for folder in folders.averages(run):

@@ -115,7 +115,7 @@ def _places(name: str) -> tuple[Path, Path, Path]:
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem
     if stem[:1] in (" ", ".") or not stem.isprintable():
-        raise InputError(f"NAME {name!r}: is no name for a configuration; give one such as de-en")
+        raise InputError(f"NAME {name!r}: is not a name for a configuration; give one such as de-en")
     if path.exists():
         raise InputError(f"{path}: is there already; give another NAME, or delete it")
     if not path.parent.is_dir():

@@ -510,7 +510,9 @@ def _open(folder: Path, key: str, *, reused: bool) -> PreparedData:
 def _refuse_foreign(folder: Path) -> None:
     """Raises InputError where the folder to be replaced is not a prepared corpus."""
     if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"data.prepared: {folder} exists and is no prepared corpus; name another folder or remove it")
+        raise InputError(
+            f"data.prepared: {folder} exists and is not a prepared corpus; name another folder or remove it"
+        )
 
 
 def _cores() -> int:

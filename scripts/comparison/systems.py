@@ -149,5 +149,5 @@ class Selection:
         known = {system.key for system in systems} | {system.group for system in systems}
         for name in self.names:
             if name not in known:
-                raise InputError(f"--systems {name}: is no system and no group; --list shows them")
+                raise InputError(f"--systems {name}: is not a system and no group; --list shows them")
         return [each for each in systems if not self.names or each.key in self.names or each.group in self.names]

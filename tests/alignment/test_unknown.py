@@ -20,7 +20,7 @@ SOURCE = EncodedWords(
 def looking_at(*positions: int) -> np.ndarray:
     weights_TS = np.full((len(positions), len(SOURCE.ids) + 1), 0.01, np.float32)
     weights_TS[np.arange(len(positions)), list(positions)] = 0.5
-    weights_TS[:, -1] = 0.9  # the end of the sentence gets most, and is no word
+    weights_TS[:, -1] = 0.9  # the end of the sentence gets most, and is not a word
     return weights_TS
 
 

@@ -33,10 +33,10 @@ WRITE = "write METHOD or METHOD:HEADS, such as attention:layer3.*"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("atention", f"--view atention: 'atention' is no method; {CHOICES}"),
-        ("layer3.*", f"--view layer3.*: 'layer3.*' is no method; {CHOICES}"),
-        ("", f"--view : '' is no method; {CHOICES}"),
-        ("forward", f"--view forward: '' is no method; {CHOICES}"),
+        ("atention", f"--view atention: 'atention' is not a method; {CHOICES}"),
+        ("layer3.*", f"--view layer3.*: 'layer3.*' is not a method; {CHOICES}"),
+        ("", f"--view : '' is not a method; {CHOICES}"),
+        ("forward", f"--view forward: '' is not a method; {CHOICES}"),
         ("attention:", f"--view attention:: {WRITE}"),
         ("attention:layer1:head2", f"--view attention:layer1:head2: {WRITE}"),
         ("each", "--view each: name heads, such as each:layer3.* or each:*"),

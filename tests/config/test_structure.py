@@ -302,7 +302,7 @@ def test_a_section_without_entries_can_be_filled() -> None:
         ("run: a: b", "c.yaml:1: not valid YAML: mapping values are not allowed here"),
         ("run: [a", "c.yaml:1: not valid YAML: expected ',' or ']', but got '<stream end>'"),
         ("run: a\n---\nrun: b", "c.yaml:2: not valid YAML: a second document starts here; a configuration is one"),
-        ('run: "\\UFFFFFFFF"', "c.yaml:1: not valid YAML: an escape that is no character"),
+        ('run: "\\UFFFFFFFF"', "c.yaml:1: not valid YAML: an escape that is not a character"),
         ('run: a\nx: "\\ud800"', "c.yaml:2: an escape in this text is half of a character (a lone surrogate)"),
         ("run: a\nx: \x00", "c.yaml:2: the character U+0000 is not allowed in YAML"),
         ("run: " + "[" * 3000, "c.yaml:1: nested too deeply"),

@@ -244,7 +244,7 @@ def test_what_is_not_ours_is_not_replaced(tmp_path: Path, train: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "me.jpg").touch()
-    with pytest.raises(InputError, match="exists and is no prepared corpus; name another folder"):
+    with pytest.raises(InputError, match="exists and is not a prepared corpus; name another folder"):
         prepare(config_of(train, prepared=other), run=tmp_path, seed=1, force=True)
     assert (other / "me.jpg").exists()
 

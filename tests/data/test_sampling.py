@@ -83,7 +83,7 @@ def assert_drawn_from(expected: dict[tuple[int, ...], float], drawn: Counter[tup
 
 
 def segmentations(text: str, scores: dict[str, float]) -> Iterator[tuple[str, ...]]:
-    """All of them; a character that is no piece stands for itself."""
+    """All of them; a character that is not a piece stands for itself."""
     if not text:
         yield ()
     for end in range(1, len(text) + 1):

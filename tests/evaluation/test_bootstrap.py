@@ -133,7 +133,7 @@ def test_equal_translations_do_not_differ() -> None:
 def test_memory_is_bounded_without_changing_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = sentence_counts(GOOD, REFERENCES)
     at_once = counts.resampled(resamples=50)
-    monkeypatch.setattr(bootstrap, "_CELLS", 7 * 80)
+    monkeypatch.setattr(bootstrap, "_MAX_ELEMENTS", 7 * 80)
     assert [len(each) for each in bootstrap._draws(80, 50, 1)] == [7] * 7 + [1]
     np.testing.assert_array_equal(counts.resampled(resamples=50), at_once)
 

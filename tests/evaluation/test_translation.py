@@ -131,7 +131,7 @@ def test_no_lines_at_all() -> None:
 
 
 def test_unknown_names_list_the_choices() -> None:
-    with pytest.raises(InputError, match=r"--tokenize 13b: is no tokenizer for BLEU; choose one of 13a, char"):
+    with pytest.raises(InputError, match=r"--tokenize 13b: is not a tokenizer for BLEU; choose one of 13a, char"):
         scores(["a"], ["a"], tokenize="13b")
     with pytest.raises(InputError, match=r"unknown metric 'blue': choose from bleu, chrf, ter"):
         scores(["a"], ["a"], metrics=["blue"])

@@ -160,8 +160,8 @@ def test_an_archive_packed_otherwise(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ("999999999", "pair 999999999"),
-        ("9" * 5000, "no number from 0"),
-        ("1\t0\t0\ta\tb\tnan", "score 'nan' is no number"),
+        ("9" * 5000, "not a number from 0"),
+        ("1\t0\t0\ta\tb\tnan", "score 'nan' is not a number"),
     ],
     ids=["gap", "digits", "score"],
 )
@@ -346,7 +346,7 @@ def test_a_layer_whose_shapes_ask_for_terabytes(tmp_path: Path) -> None:
     tensors["source.narrow.weight"] = torch.zeros(0, 1 << 40)
     tensors["source.narrow.bias"] = torch.zeros(1 << 20)
     safetensors.torch.save_file(tensors, tmp_path / "layer", {"format": "nmt alignment layer 1", "model": "me"})
-    with pytest.raises(InputError, match="is no alignment layer, or damaged"):
+    with pytest.raises(InputError, match="is not an alignment layer, or damaged"):
         load_layer(tmp_path / "layer", model="me", remedy="make it")
 
 

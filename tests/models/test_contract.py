@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.core.device import compute
-from nmt.extras.accel.optimize import optimize
 from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -26,14 +24,6 @@ TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 
 every_model = pytest.mark.parametrize("config", list(variants()))
 each_mechanism = pytest.mark.parametrize("config", variants_by_mechanism())
-is_settled = pytest.mark.parametrize("settled", [False, True], ids=["as trained", "settled"])
-
-
-def made(config: dict[str, Any], *, settled: bool) -> Seq2Seq[Any, Any]:
-    model = make(config)
-    if settled:
-        return optimize(model, compute("cpu", "float32"))
-    return model
 
 
 @torch.no_grad()
@@ -53,10 +43,9 @@ def log_probs(
 
 
 @every_model
-@is_settled
 @torch.no_grad()
-def test_forced_equals_stepwise(config: dict[str, Any], settled: bool) -> None:
-    model = made(config, settled=settled)
+def test_forced_equals_stepwise(config: dict[str, Any]) -> None:
+    model = make(config)
     memory = model.encode(SOURCE_BS)
     decoded = model.teacher_forced(TARGET_BT, memory)
     state, token = model.start(memory), model.first_token(3, SOURCE_BS.device)
@@ -131,10 +120,9 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
 
 
 @every_model
-@is_settled
 @torch.no_grad()
-def test_states_follow_their_rows(config: dict[str, Any], settled: bool) -> None:
-    model = made(config, settled=settled)
+def test_states_follow_their_rows(config: dict[str, Any]) -> None:
+    model = make(config)
     memory = model.encode(SOURCE_BS)
     state = model.step(TARGET_BT[:, 0], memory, model.start(memory)).state
     rows = torch.tensor([2, 0, 2])
@@ -232,7 +220,7 @@ def test_bfloat16_gives_about_the_same_loss(config: dict[str, Any]) -> None:
 
 @every_model
 def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
-    """The batched pass with its deferred weight gradients, against autograd through one step after the other."""
+    """The pass over all steps at once, against autograd through one step after the other."""
     model = make(config, scale=1.0).double()
     weights = torch.randn(*TARGET_BT.shape, 6, dtype=torch.float64)
 

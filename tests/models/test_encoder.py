@@ -10,7 +10,7 @@ from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.encoder import RNNEncoder
 from nmt.nn.config import DropoutConfig
 from nmt.nn.embedding import Embedding
-from nmt.nn.recurrent import CELLS, RecurrentStack
+from nmt.nn.recurrent import CELL_TYPES, RecurrentStack
 
 WIDTH, TOKENS, PAD = 5, 9, 0
 SENTENCES = [[4, 5, 1, 4, 3], [5, 3], [3], [8, 7, 6, 3]]
@@ -19,7 +19,7 @@ SENTENCES = [[4, 5, 1, 4, 3], [5, 3], [3], [8, 7, 6, 3]]
 def one_direction(stack: nn.Module, x_SE: Tensor) -> Tensor:
     """The states over a sentence, from zero."""
     assert isinstance(stack, RecurrentStack)
-    module = CELLS[stack.kind].module(x_SE.shape[-1], stack.size, dtype=x_SE.dtype)
+    module = CELL_TYPES[stack.kind].module(x_SE.shape[-1], stack.size, dtype=x_SE.dtype)
     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
         getattr(module, f"{name}_l0").data = stack.parameter(name, 0).data
     states_SD: Tensor = module(x_SE)[0]
@@ -44,7 +44,7 @@ def encoded_alone(encoder: RNNEncoder, sentence: list[int]) -> tuple[Tensor, Ten
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("cell", list(CELL_TYPES))
 @pytest.mark.parametrize(("layers", "residual"), [(1, False), (3, False), (3, True)], ids=["1", "3", "residual"])
 @pytest.mark.parametrize("bidirectional", [True, False], ids=["both directions", "one direction"])
 def test_states_and_summary_equal_those_of_each_sentence_alone(

@@ -11,7 +11,7 @@ from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 from tests.models.variants import make
 from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, Tokens, forced, padded
 
@@ -19,7 +19,7 @@ from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, Tokens, for
 def test_an_ensemble_means_probabilities() -> None:
     members = [make(MODELS["rnn"], seed=1), make(MODELS["transformer"], seed=2), make(MODELS["rnn"], seed=3)]
     ensemble = Ensemble(members)
-    for search in (BeamSearch(EOS, Ranking(1.0), 4, n_best=4), Greedy(EOS, Ranking(1.0))):
+    for search in (BeamSearch(EOS, Ranking(1.0), 4, n_best=4), greedy_search(EOS, Ranking(1.0))):
         found = search(ensemble, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))
         for source, hypotheses in zip(SOURCES, found, strict=True):
             for each in hypotheses:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.models.feed import Chooser, Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import DecoderInputPolicy, Feed, FreeRunning, ScheduledSampling, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Decoded, Seq2Seq
 from tests.models.variants import make, tree
@@ -46,13 +46,13 @@ class Recorded(Feed):
     inner: Feed
     chosen: list[Tensor] = field(default_factory=list)
 
-    def begin(self, rows: int, device: torch.device) -> Chooser:
+    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
         return _Recording(self.inner.begin(rows, device), self.chosen)
 
 
 @dataclass(frozen=True)
 class _Recording:
-    inner: Chooser
+    inner: DecoderInputPolicy
     chosen: list[Tensor]
 
     def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Given(Feed):
 
     tokens_BT: Tensor
 
-    def begin(self, rows: int, device: torch.device) -> Chooser:
+    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
         return _Giving(iter(self.tokens_BT.unbind(dim=1)))
 
 
@@ -245,7 +245,7 @@ def test_gradients_in_bfloat16_are_those_of_forcing(tie: str) -> None:
 
 @torch.no_grad()
 def test_the_loss_is_that_of_the_gold_tokens() -> None:
-    """Whatever is read: -log p(gold) at each position that is no padding, in plain loops."""
+    """Whatever is read: -log p(gold) at each position that is not a padding, in plain loops."""
     model = make(tree())
     feed = Recorded(ScheduledSampling(0.4, guess="sample"))
     torch.manual_seed(3)
@@ -259,7 +259,8 @@ def test_the_loss_is_that_of_the_gold_tokens() -> None:
                 break
             step = model.step(token, memory, state)
             expected -= step.logits_NV[0].log_softmax(-1)[right].item()
-            state, token = step.state, feed.chosen[time][row : row + 1]
+            if time + 1 < len(gold):
+                state, token = step.state, feed.chosen[time][row : row + 1]
     assert loss.cross_entropy.item() == pytest.approx(expected, rel=1e-4)
 
 

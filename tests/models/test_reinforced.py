@@ -60,7 +60,7 @@ def test_without_training_it_is_cross_entropy_alone(kind: str) -> None:
     model = model_of(kind, WIRINGS["feeding"]).eval()
     loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
     assert loss.objective.item() == pytest.approx(loss.cross_entropy.item())
-    assert model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).choices == ()
+    assert model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).sampled == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)

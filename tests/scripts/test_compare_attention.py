@@ -73,7 +73,7 @@ def test_selection() -> None:
     chosen = systems.Selection(("cells", "scores/dot")).choose(everything)
     assert [each.key for each in chosen] == ["scores/dot", "cells/elman", "cells/gru", "cells/lstm"]
     assert systems.Selection().choose(everything) == list(everything)
-    with pytest.raises(InputError, match=r"^--systems dot: is no system and no group; --list shows them$"):
+    with pytest.raises(InputError, match=r"^--systems dot: is not a system and no group; --list shows them$"):
         systems.Selection(("dot",)).choose(everything)
 
 
@@ -467,7 +467,7 @@ def test_bad_arguments_are_told_in_one_line(capsys: pytest.CaptureFixture[str], 
             ["--config", str(BASE.config), "--minutes", "1", "--updates", "1"],
             "--minutes and --updates: give one of them",
         ),
-        (["--config", str(BASE.config), "--systems", "dot"], "--systems dot: is no system"),
+        (["--config", str(BASE.config), "--systems", "dot"], "--systems dot: is not a system"),
         (["--config", str(BASE.config), "--docs", str(tmp_path / "page.md")], "page.md: cannot be read"),
         (["--config", str(BASE.config), "--output", str(tmp_path), "--report-only"], "no system is measured on valid"),
     ):

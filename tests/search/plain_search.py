@@ -17,7 +17,7 @@ from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 from tests.models.variants import TRANSFORMER, tree
 
 Tokens = tuple[int, ...]
@@ -51,7 +51,7 @@ def greedy(
     eos: int,
     exponent: float,
 ) -> list[Hypothesis]:
-    found = Greedy(eos, Ranking(exponent))(model, source_BS, LogitsProcessors(limit_B, eos=eos))
+    found = greedy_search(eos, Ranking(exponent))(model, source_BS, LogitsProcessors(limit_B, eos=eos))
     return [hypothesis for (hypothesis,) in found]
 
 

@@ -16,13 +16,13 @@ from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessors, MinLength
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 from tests.models.variants import make
 from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, padded
 from tests.search.scripted import scripted
 
 SEARCHES: dict[str, Search] = {
-    "greedy": Greedy(EOS, Ranking(1.0)),
+    "greedy": greedy_search(EOS, Ranking(1.0)),
     "draws": Sampling(EOS, Ranking(1.0), count=3, seed=4),
     "beam": BeamSearch(EOS, Ranking(1.0, "gnmt", 0.3), 3, n_best=3),
     "groups": BeamSearch(EOS, Ranking(1.0), 4, n_best=2, groups=2),

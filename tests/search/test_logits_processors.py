@@ -12,7 +12,7 @@ import torch
 from nmt.search.beam import BeamSearch
 from nmt.search.logits_processors import LogitsProcessors, MinLength, NoRepeat
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 from tests.models.variants import make
 from tests.search.plain_search import (
     EOS,
@@ -47,10 +47,10 @@ def test_no_sequence_comes_twice(name: str, order: int) -> None:
         model = make(MODELS[name], seed=seed)
         agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), [NoRepeat(order)], allowed)
         processors = LogitsProcessors(LIMIT_B, eos=EOS)
-        for (best,) in Greedy(EOS, Ranking())(model, padded(SOURCES), processors):
+        for (best,) in greedy_search(EOS, Ranking())(model, padded(SOURCES), processors):
             repeats += not all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
         processors = LogitsProcessors(LIMIT_B, eos=EOS, processors=[NoRepeat(order)])
-        for (best,) in Greedy(EOS, Ranking())(model, padded(SOURCES), processors):
+        for (best,) in greedy_search(EOS, Ranking())(model, padded(SOURCES), processors):
             assert all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
     assert repeats > 0, "the test would pass without the processor"
 
@@ -69,7 +69,7 @@ def test_nothing_ends_too_early(name: str, least: int) -> None:
 def test_the_limit_is_stronger_than_all_else() -> None:
     """A sentence that may have two tokens has two, even where five are asked for."""
     processors = LogitsProcessors(torch.tensor([3, 3, 3]), eos=EOS, processors=[MinLength(5, eos=EOS), NoRepeat(1)])
-    for search in (Greedy(EOS, Ranking()), BeamSearch(EOS, Ranking(), 3)):
+    for search in (greedy_search(EOS, Ranking()), BeamSearch(EOS, Ranking(), 3)):
         for hypotheses in search(make(MODELS["rnn"]), padded(SOURCES), processors):
             assert len(hypotheses[0].tokens) == 2
             assert math.isfinite(hypotheses[0].score)
@@ -96,7 +96,7 @@ def test_translations_begin_as_told(name: str) -> None:
     for seed, beam in itertools.product(range(3), (1, 4)):
         model = make(MODELS[name], seed=seed)
         processors = LogitsProcessors(LIMIT_B, eos=EOS, prefixes=prefixes, processors=[NoRepeat(1)])
-        search = Greedy(EOS, Ranking()) if beam == 1 else BeamSearch(EOS, Ranking(), beam, n_best=4)
+        search = greedy_search(EOS, Ranking()) if beam == 1 else BeamSearch(EOS, Ranking(), beam, n_best=4)
         for source, prefix, hypotheses in zip(
             SOURCES, prefixes, search(model, padded(SOURCES), processors), strict=True
         ):

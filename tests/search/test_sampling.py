@@ -13,7 +13,7 @@ import torch
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.sampling import Sampling, truncated
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 from tests.models.variants import make
 from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, Tokens, each_model, log_prob, padded
 
@@ -74,7 +74,7 @@ def test_a_draw_is_scored_by_the_model_itself(name: str) -> None:
 def test_little_heat_and_one_choice_are_greedy_search() -> None:
     model = make(MODELS["rnn"])
     processors = LogitsProcessors(LIMIT_B, eos=EOS)
-    (greedy, *_), source_BS = Greedy(EOS, Ranking())(model, padded(SOURCES), processors), padded(SOURCES)
+    (greedy, *_), source_BS = greedy_search(EOS, Ranking())(model, padded(SOURCES), processors), padded(SOURCES)
     for settings in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-9}):
         (found, *_) = Sampling(EOS, Ranking(), 2, seed=1, **settings)(model, source_BS, processors)  # type: ignore[arg-type]
         assert {each.tokens for each in found} == {greedy[0].tokens}

@@ -152,7 +152,7 @@ HTML = ("--format", "html", "-o", "out")
         ),
         (
             [*HTML, "--view", "atention"],
-            (f"--view atention: 'atention' is no method; choose one of {', '.join(get_args(Method))}, or each:HEADS"),
+            f"--view atention: 'atention' is not a method; choose one of {', '.join(get_args(Method))}, or each:HEADS",
         ),
         (
             [*HTML, "--view", "forward:attention"],
@@ -163,7 +163,7 @@ HTML = ("--format", "html", "-o", "out")
             "--compare prints a report on all methods, between words; leave out --view",
         ),
         (["--format", "html", "-o", "s"], "--output s: is an input file of this command; write to another file"),
-        (["--format", "html", "-o", "."], "--output .: is no file; name one, such as pairs.html"),
+        (["--format", "html", "-o", "."], "--output .: is not a file; name one, such as pairs.html"),
         (
             ["--format", "html", "-o", "no/page.html"],
             "--output no/page.html: cannot be written: No such file or directory",

@@ -216,7 +216,7 @@ GIVEN = ["-s", "s", "-t", "t"]
         ),
         ([*GIVEN, "--lexicon", "s"], "--lexicon s: is an input file of this command; write to another file"),
         ([*GIVEN, "--suspects", "t"], "--suspects t: is an input file of this command; write to another file"),
-        ([*GIVEN, "--lexicon", "."], "--lexicon .: is no regular file; give the name of a file to write"),
+        ([*GIVEN, "--lexicon", "."], "--lexicon .: is not a regular file; give the name of a file to write"),
         ([*GIVEN, "--suspects", "no/x"], "--suspects no/x: cannot be written: No such file or directory"),
         (
             [*GIVEN, "--compare", "--lexicon", "x"],

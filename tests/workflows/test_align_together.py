@@ -17,11 +17,12 @@ from nmt.alignment.directions import join
 from nmt.alignment.error_rate import AlignmentScore, score_pair
 from nmt.alignment.formats import (
     Alignment,
-    GoldWriter,
-    JsonlWriter,
+    LineWriter,
     NpzWriter,
-    PharaohWriter,
+    gold_line,
+    jsonl_line,
     parse_gold,
+    pharaoh_line,
     read_jsonl,
     read_npz,
 )
@@ -85,12 +86,20 @@ LINKS = [((0, 0), (1, 2)), (), ((0, 0), (1, 2)), ((0, 0), (1, 2), (2, 4)), ((0, 
 INPUTS = AlignmentInputs(Path("s"), Path("t"), Path("gold"))
 
 
-@pytest.mark.parametrize("writer", [PharaohWriter, GoldWriter, TsvWriter, JsonlWriter, NpzWriter])
+@pytest.mark.parametrize(
+    "writer",
+    [
+        lines(lambda stream: LineWriter(stream, lambda pair: pharaoh_line(pair.links, 0))),
+        lines(lambda stream: LineWriter(stream, lambda pair: gold_line(pair.as_gold(), 0))),
+        lines(TsvWriter),
+        lines(lambda stream: LineWriter(stream, jsonl_line)),
+        file(lambda path, _: NpzWriter(path)),
+    ],
+    ids=["pharaoh", "gold", "tsv", "jsonl", "npz"],
+)
 def test_an_aligner_of_ones_own_is_written_in_every_format(writer: Any) -> None:
     aligner = EveryOther()
-    outputs = AlignmentOutputs(
-        Path("out"), file(lambda path, _: NpzWriter(path)) if writer is NpzWriter else lines(writer)
-    )
+    outputs = AlignmentOutputs(Path("out"), writer)
     (score,) = write_alignments(one_view("mine", aligner), INPUTS, outputs).values()
     assert [each.links for each in read_links(Path("out"))] == LINKS
     assert aligner.asked == [(1, 2), (3, 2), (5, 1)]

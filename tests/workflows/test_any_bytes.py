@@ -74,7 +74,7 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
 
 
 def lines_of(text: bytes) -> int:
-    text = text.removeprefix(b"\xef\xbb\xbf")  # a byte order mark is no text
+    text = text.removeprefix(b"\xef\xbb\xbf")  # a byte order mark is not a text
     return text.count(b"\n") + bool(text and not text.endswith(b"\n"))
 
 

@@ -51,7 +51,7 @@ def some_file(draw: random.Random, lines: int) -> bytes:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Lines end at LF or CR LF, the last one at the end of the file too; a byte order mark is no text."""
+    """Lines end at LF or CR LF, the last one at the end of the file too; a byte order mark is not a text."""
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:
         lines.pop()

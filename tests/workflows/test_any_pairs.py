@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.app import _run
+from nmt.cli.app import main
 from nmt.data.corpus import read_lines
 from nmt.data.words import text_words
 from tests.fuzz.readers import SENTENCES, make_run
@@ -68,7 +68,10 @@ def check_links(folder: Path, links: Path, *, text: bool) -> None:
 
 def run(*arguments: object) -> int:
     """What the command line returns."""
-    return _run([str(each) for each in arguments])
+    with pytest.raises(SystemExit) as exit_:
+        main([str(each) for each in arguments])
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,7 @@ def test_what_cannot_be_averaged(run: Path) -> None:
     refused("run: holds 0 checkpoints with a validation's bleu, fewer than --best 2; training.keep says how many stay",
             ["run"], best=2, metric="bleu")  # fmt: skip
     refused(f"{two}: is one checkpoint, and an average needs two or more; or name its run directory", [two])
-    refused("run: is no checkpoint folder; name checkpoint folders alone, or one run directory", [two, "run"])
+    refused("run: is not a checkpoint folder; name checkpoint folders alone, or one run directory", [two, "run"])
     refused("--last and --best choose among the checkpoints of a run; name one run directory", [two, eight], last=2)
     refused("run/latest: is named twice", ["run/latest", two, eight])
     average([two, eight])

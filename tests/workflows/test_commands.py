@@ -463,7 +463,7 @@ def test_evaluate_by_length_takes_the_models_translations_of_each_corpus(trained
         (
             ["--hypothesis", "test.en", "--reference", "test.en", "--tokenize", "moses"],
             (
-                "--tokenize moses: is no tokenizer for BLEU; choose one of 13a, char, flores101, flores200, intl, "
+                "--tokenize moses: is not a tokenizer for BLEU; choose one of 13a, char, flores101, flores200, intl, "
                 "ja-mecab, ko-mecab, none, spBLEU-1K, spm, zh"
             ),
         ),

@@ -116,7 +116,7 @@ def test_without_a_version_the_advice_is_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", [0, -1, "1", 1.5, True, None, []])
 def test_a_format_that_is_none_is_damage(tmp_path: Path, format: object) -> None:
     (tmp_path / "state.json").write_text(json.dumps({"format": format}), encoding="utf-8")
-    with pytest.raises(folders.Damaged, match=r"its format is .*, which is no number from 1"):
+    with pytest.raises(folders.Damaged, match=r"its format is .*, which is not a number from 1"):
         folders.read_state(tmp_path)
 
 

@@ -144,9 +144,9 @@ def damaged(run: Path, folder: Path, name: str, data: bytes) -> Path:
         ("best/model.safetensors", b"nothing", "best/model.safetensors: unreadable checkpoint"),
         ("best/state.json", b"[]", "best/state.json: unreadable checkpoint"),
         ("best/state.json", b'{"position": {}}', "best/state.json: unreadable checkpoint"),
-        ("metrics.jsonl", b"x\n", "metrics.jsonl: is no file of metrics"),
-        ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is no file of metrics"),
-        ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is no file of metrics"),
+        ("metrics.jsonl", b"x\n", "metrics.jsonl: is not a file of metrics"),
+        ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is not a file of metrics"),
+        ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is not a file of metrics"),
         ("exported/onnx/nmt.json", b"{}", "exported/onnx/nmt.json: damaged"),
         ("config.yaml", b"rnu: x\n", "config.yaml:1: rnu: unknown key"),
     ],
@@ -169,5 +169,5 @@ def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Pat
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path, info: Command) -> None:
-    assert info(tmp_path).error == f"{tmp_path}: is no run directory (there is no config.yaml) and no checkpoint"
+    assert info(tmp_path).error == f"{tmp_path}: is not a run directory (there is no config.yaml) and no checkpoint"
     assert info(tmp_path / "x").error == f"{tmp_path}/x: no such run directory, checkpoint or config"

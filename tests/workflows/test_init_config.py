@@ -143,11 +143,11 @@ def test_names_that_yaml_would_take_for_something_else(here: Path, init: Command
         ),
         (
             ["--tsv", "${HOME}.tsv"],
-            "${HOME}.tsv: a configuration cannot name this file, for its name is no plain text; rename it",
+            "${HOME}.tsv: a configuration cannot name this file, for its name is not a plain text; rename it",
         ),
         (
             ["--tsv", "${NO_SUCH_VARIABLE}"],
-            "${NO_SUCH_VARIABLE}: a configuration cannot name this file, for its name is no plain text; rename it",
+            "${NO_SUCH_VARIABLE}: a configuration cannot name this file, for its name is not a plain text; rename it",
         ),
         (["--tsv", "pairs.tsv", "--device", "gpu"], "--device gpu: is none of auto, cpu, cuda, cuda:N"),
     ],
@@ -177,7 +177,7 @@ def test_nothing_is_overwritten(here: Path, init: Command, place: str, message: 
 @pytest.mark.parametrize("name", ["..", ".yaml", " ", "no/such/folder"])
 def test_what_is_no_name_is_refused(here: Path, init: Command, name: str) -> None:
     error = init(name, "--tsv", "pairs.tsv", "--device", "cpu").error
-    assert error.startswith((f"NAME {name!r}: is no name", f"{name}.yaml: cannot be written: there is no folder"))
+    assert error.startswith((f"NAME {name!r}: is not a name", f"{name}.yaml: cannot be written: there is no folder"))
 
 
 @pytest.mark.parametrize(

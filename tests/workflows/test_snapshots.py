@@ -79,7 +79,7 @@ def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp
         state.write_text(json.dumps(tree | {"owes_validation": True}))
         (folders.step(run, 4) / folders.CHECKSUMS).unlink()
     for update in (4, 6, 8) if owes else (6, 8):
-        folders.snapshot(run, update).write_text("of a training that is no more\n")
+        folders.snapshot(run, update).write_text("of a training that is not a more\n")
     folders.snapshot(run, 11).write_text("as well\n")
     (run / "snapshots" / ".00000006.jsonl.partial-1-x").write_text("half")
     start(folder)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Additive(Score):
     """score = v . tanh(W q + U k), W (A, Q), U (A, K), v (A).
 
-    As in the paper there is no bias, and U k is formed once for each sentence, W q once for each step.
+    As in the paper without a bias; U k is formed once for each sentence, W q once for each step.
     """
 
     formula: ClassVar[str] = "v·tanh(W q + U k)"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.attention.attention import Attended, Attention, AttentionMemory
@@ -30,10 +31,15 @@ class FusedAdditiveAttention(Attention):
     """Softmax attention with the score v . tanh(query + key), whose score, weights and context are one pass."""
 
     @staticmethod
-    def supports(attention: Attention) -> bool:
-        """True for additive and concat scores under softmax."""
-        is_softmax = isinstance(attention.normalizer, Softmax) and attention.fusion_VF is None and not attention.causal
-        return is_softmax and isinstance(attention.score, (Additive, Concat))
+    def supports(attention: nn.Module, dtype: torch.dtype) -> TypeGuard[Attention]:
+        """True for additive and concat scores under softmax, where there are kernels for numbers of the type."""
+        return (
+            isinstance(attention, Attention)
+            and isinstance(attention.score, (Additive, Concat))
+            and isinstance(attention.normalizer, Softmax)
+            and not attention.causal
+            and native.kernels_for(dtype, next(attention.parameters()).device) is not None
+        )
 
     def __init__(self, attention: Attention) -> None:
         torch.nn.Module.__init__(self)

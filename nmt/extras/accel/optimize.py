@@ -40,15 +40,14 @@ def register() -> None:
 def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     """The same model, frozen in the precision of ``compute``: its decoder is a fast one, for int8 weights are rounded.
 
-    Training is no longer possible.
+    The model can not be trained any more.
     """
     if compute.precision == "int8":
         quantize(model, compute.dtype)
     model.requires_grad_(False).eval().to(compute.dtype)
     decoder = model.decoder
-    if isinstance(decoder, RNNDecoder) and isinstance(decoder.attention, Attention):
-        if FusedAdditiveAttention.supports(decoder.attention):
-            decoder.attention = FusedAdditiveAttention(decoder.attention)
+    if isinstance(decoder, RNNDecoder) and FusedAdditiveAttention.supports(decoder.attention, compute.dtype):
+        decoder.attention = FusedAdditiveAttention(decoder.attention)
     elif isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)
     return model

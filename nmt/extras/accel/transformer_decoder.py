@@ -24,7 +24,7 @@ from nmt.extras.accel import native
 from nmt.extras.accel.product import Product
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
 from nmt.models.transformer.block import Entrance
-from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory
+from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
 from nmt.nn.embedding import Embedding
 from nmt.nn.positions import Angles, Unchanged, turned
 from nmt.nn.precision import compute_dtype
@@ -40,8 +40,8 @@ class BackpointerState(BatchRecord):
     """The projections (N, X) of each step, of each layer; keys and values are the end of a row."""
 
 
-class FastTransformerDecoder(Decoder[TransformerMemory, BackpointerState]):
-    """A trained decoder whose steps run by kernels."""
+class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | TransformerState"]):
+    """A trained decoder whose steps run by kernels; where gradients are recorded, those of the plain one run."""
 
     def __init__(self, decoder: TransformerDecoder) -> None:
         super().__init__()
@@ -56,8 +56,7 @@ class FastTransformerDecoder(Decoder[TransformerMemory, BackpointerState]):
     @staticmethod
     def supports(decoder: TransformerDecoder, dtype: torch.dtype) -> bool:
         """True where there are kernels and heads are dot products under softmax."""
-        with torch.no_grad():
-            has_kernels = native.kernels(torch.empty(0, dtype=dtype, device=decoder.embedding.weight_VD.device))
+        has_kernels = native.kernels_for(dtype, decoder.embedding.weight_VD.device)
         heads = [module.core for module in decoder.modules() if isinstance(module, MultiHead)]
         return has_kernels is not None and all(isinstance(core, DotProductHeads) for core in heads)
 
@@ -75,15 +74,19 @@ class FastTransformerDecoder(Decoder[TransformerMemory, BackpointerState]):
         """See ``Decoder.free_running``."""
         return self.plain.free_running(first_B, memory, steps, next_token)
 
-    def start(self, memory: TransformerMemory) -> BackpointerState:
+    def start(self, memory: TransformerMemory) -> BackpointerState | TransformerState:
         """See ``Decoder.start``."""
+        if torch.is_grad_enabled():
+            return self.plain.start(memory)
         none_N0 = memory.like_B0.new_empty(memory.like_B0.shape[0], 0, dtype=torch.int64)
         return BackpointerState(none_N0, ((),) * len(self._layers))
 
     def step(
-        self, token_N: Tensor, memory: TransformerMemory, state: BackpointerState
-    ) -> DecoderStep[BackpointerState]:
+        self, token_N: Tensor, memory: TransformerMemory, state: BackpointerState | TransformerState
+    ) -> DecoderStep[BackpointerState | TransformerState]:
         """See ``Decoder.step``."""
+        if isinstance(state, TransformerState):
+            return self.plain.step(token_N, memory, state)  # type: ignore[return-value]
         rows, time = state.backpointer_NT.shape
         backpointer_NT = torch.cat([state.backpointer_NT, torch.arange(rows)[:, None]], dim=1)
         position_N1 = token_N.new_full((rows, 1), time)

@@ -77,7 +77,7 @@ def _subwords(config: ImportedConfig) -> None:
 
 def _model(config: ImportedConfig) -> None:
     if config.read("model_task", default="seq2seq") != "seq2seq":
-        raise config.fault("is no translation; only seq2seq has a counterpart", "model_task")
+        raise config.fault("is not a translation; only seq2seq has a counterpart", "model_task")
     config.put("model.embedding.size", _embedding(config), "word_vec_size")
     _ties(config)
     encoder = _kind(config, "encoder", {"rnn": "rnn", "brnn": "rnn", "transformer": "transformer"})

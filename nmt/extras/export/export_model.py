@@ -127,7 +127,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     chosen.check(trained.experiment.model)
     folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
-        raise InputError(f"--output {folder}: is there and is no export of ours; name another folder")
+        raise InputError(f"--output {folder}: is there and is not an export of ours; name another folder")
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:

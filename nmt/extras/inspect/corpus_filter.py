@@ -13,7 +13,7 @@ The score of a pair grows with how improbable its words and its length are:
                                              v = mean over all pairs of (l_t - c l_s)² / m
 
 z² / 2 is, up to a constant, the negative log-probability of a normally distributed z, so that both terms are in nats.
-Here m is the mean of both lengths, where the paper has l_s, so that a blank source is no division by zero. A pair
+Here m is the mean of both lengths, where the paper has l_s, so that a blank source is not a division by zero. A pair
 is suspicious by any of these kinds:
 
     unlikely  the score is at least a threshold

@@ -46,7 +46,7 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
     series may lack buckets that others have. Any text can stand in a name or the title: nothing is read as a formula.
     The user's matplotlib style is set aside, and pyplot is not used.
 
-    Raises InputError as `check_plot` does and where the file cannot be written, ValueError where there is no bucket.
+    Raises InputError as `check_plot` does and where the file cannot be written, ValueError without a bucket.
     """
     check_plot(path)
     figure = draw_by_length(series, metric=metric, title=title)
@@ -63,7 +63,7 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
 
 def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
     """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the names stand elsewhere.
-    Raises ValueError where there is no bucket."""
+    Raises ValueError without a bucket."""
     buckets = sorted(
         {(each.first, each.last) for scores in series.values() for each in scores},
         key=lambda limits: (limits[0], float("inf") if limits[1] is None else limits[1]),
@@ -142,7 +142,7 @@ def _draw_counts(axes: Axes, series: _Series, place: Mapping[_Limits, float]) ->
         colour, alpha = (BAR_COLOUR, 1.0) if are_shared else (COLOURS[number % len(COLOURS)], 0.4)
         axes.bar(x, list(each.values()), width=_SPREAD / len(counts), color=colour, alpha=alpha, linewidth=0)
         size = 8.5 if are_shared else 7
-        if len(counts) <= 2:  # beside more there is no room for figures
+        if len(counts) <= 2:  # more leave no room for figures
             for at, count in zip(x, each.values(), strict=True):
                 axes.text(
                     at, count + 0.05 * highest, f"{count:,}", size=size, color=TEXT_COLOUR, ha="center", va="bottom"

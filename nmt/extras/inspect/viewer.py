@@ -45,7 +45,7 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
     """
     assert path is not None
     if path.exists() and not path.is_file():
-        raise InputError(f"--output {path}: is no file; name one, such as pairs.html")
+        raise InputError(f"--output {path}: is not a file; name one, such as pairs.html")
     block: list[Any] = []
     numbers = count()
 

@@ -262,7 +262,7 @@ def _check_answers(address: str) -> None:
         try:
             grpc.channel_ready_future(channel).result(timeout=PATIENCE_S)
         except grpc.FutureTimeoutError:
-            raise InputError(f"--ray {address}: something answers there that is no Ray cluster; {advice}") from None
+            raise InputError(f"--ray {address}: something answers there that is not a Ray cluster; {advice}") from None
 
 
 def _cannot_import(error: Exception) -> NodeFault:

@@ -128,13 +128,13 @@ def object_text(line: Line, field: str, name: str) -> str:
     try:
         record = json.loads(line.text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {line.number}: is no JSON: {error}") from None
+        raise InputError(f"line {line.number}: is not a JSON: {error}") from None
     if not isinstance(record, dict):
-        raise InputError(f"line {line.number}: is no JSON object, but {_kind_of(record)}")
+        raise InputError(f"line {line.number}: is not a JSON object, but {_kind_of(record)}")
     if field not in record:
         raise InputError(f"line {line.number}: has no field {field!r}; say with --field where the text is")
     if not isinstance(text := record[field], str):
-        raise InputError(f"line {line.number}: field {field!r} is no text, but {_kind_of(text)}")
+        raise InputError(f"line {line.number}: field {field!r} is not a text, but {_kind_of(text)}")
     if name in record:
         raise InputError(f"line {line.number}: has a field {name!r} already; rename it")
     return text
@@ -171,7 +171,7 @@ def _column(table: Any, field: str, before: int) -> list[Line]:
     lines = []
     for row, text in enumerate(texts, before + 1):
         if not isinstance(text, str):
-            raise InputError(f"row {row}: column {field!r} is no text, but {_kind_of(text)}")
+            raise InputError(f"row {row}: column {field!r} is not a text, but {_kind_of(text)}")
         lines.append(_bounded(text, Line(row, text), field))
     return lines
 

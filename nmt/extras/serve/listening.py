@@ -24,7 +24,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"--host {host}: is no address of this machine; 0.0.0.0 is all it has") from None
+            raise InputError(f"--host {host}: is not an address of this machine; 0.0.0.0 is all it has") from None
         raise InputError(
             f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
         ) from None

@@ -148,7 +148,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     too_large = Refused(413, f"the body has more than {limit} bytes; send fewer or shorter texts at once")
     length = request.headers.get("content-length", "0")
     if not (length.isascii() and length.isdecimal()):
-        raise Refused(400, "the header Content-Length is no number")
+        raise Refused(400, "the header Content-Length is not a number")
     if len(length) > 18 or int(length) > limit:
         raise too_large
     body = bytearray()
@@ -194,7 +194,7 @@ def _tree(body: bytes) -> Tree:
     except UnicodeDecodeError as error:
         raise Refused(400, f"the body is not UTF-8 at byte {error.start + 1}") from None
     except UnicodeEncodeError:
-        raise Refused(400, "the body has half of a surrogate pair, which is no character") from None
+        raise Refused(400, "the body has half of a surrogate pair, which is not a character") from None
     except json.JSONDecodeError as error:
         raise Refused(400, f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -205,4 +205,4 @@ def _tree(body: bytes) -> Tree:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")

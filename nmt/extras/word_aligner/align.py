@@ -54,7 +54,7 @@ def align_learned(
     aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs
 ) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
-    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is no aligner."""
+    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is not an aligner."""
     assert inputs.target is not None
     check_files(inputs, outputs, aligner)
     if aligner is None:

@@ -352,9 +352,9 @@ def load_aligner(path: Path) -> WordAligner:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
-        raise InputError(f"{path}: is no aligner, or damaged; make one with nmt aligner") from None
+        raise InputError(f"{path}: is not an aligner, or damaged; make one with nmt aligner") from None
     if metadata.get("format") != _FORMAT:
-        raise InputError(f"{path}: is no aligner of this version of nmt; make one with nmt aligner")
+        raise InputError(f"{path}: is not an aligner of this version of nmt; make one with nmt aligner")
     try:
         count = sum(name.endswith(".pairs") for name in arrays)
         members = [_member(arrays, number, path) for number in range(max(1, count))]

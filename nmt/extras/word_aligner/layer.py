@@ -255,7 +255,7 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
-        raise InputError(f"{path}: is no alignment layer, or damaged; {remedy}") from None
+        raise InputError(f"{path}: is not an alignment layer, or damaged; {remedy}") from None
     if made_for != model:
         raise InputError(f"{path}: was taught on other weights than the model has now; {remedy}")
     return layer.requires_grad_(False).eval()

@@ -97,7 +97,7 @@ def load_model_aligner(trained: TrainedModel) -> ModelAligner:
     layer = load_layer(run / LAYER, model=_weights_name(trained), remedy=remedy)
     sizes = (trained.model.encoder.size, trained.model.decoder.readout_size)
     if (layer.source.narrow.in_features, layer.target.narrow.in_features) != sizes:
-        raise InputError(f"{run / LAYER}: is no alignment layer of this model; {remedy}")
+        raise InputError(f"{run / LAYER}: is not an alignment layer of this model; {remedy}")
     return ModelAligner(trained, aligner, layer.to(trained.compute.device))
 
 

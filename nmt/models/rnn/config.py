@@ -39,7 +39,7 @@ class RNNEncoderConfig(Structure):
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
         both = " in each direction" if self.bidirectional else ""
         return f"{_stack(self.cell, self.layers, self.size, self.residual)}{both}"
 
@@ -72,19 +72,19 @@ class RNNDecoderConfig(Structure):
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
         feeding = ", input feeding" if self.input_feeding else ""
         return f"{_stack(self.cell, self.layers, self.size, self.residual)}, query {self.query}{feeding}"
 
     def readout_width(self, embedding: int, *, tied: bool) -> int:
-        """Width of what the output layer reads."""
+        """Width of the input of the output layer."""
         if self.readout_size is not None:
             return self.readout_size
         return embedding if tied else self.size
 
-    def head_names(self, each: int) -> tuple[str, ...]:
-        """What the ``each`` heads of the attention are called."""
-        return tuple(f"head{head}" for head in range(1, each + 1))
+    def head_names(self, count: int) -> tuple[str, ...]:
+        """The names of the heads of the attention."""
+        return tuple(f"head{head}" for head in range(1, count + 1))
 
 
 class ContextConfig(Structure):

@@ -30,7 +30,7 @@ class ContextInjection(nn.Module, ABC):
         """The hidden state of each layer before the first step."""
 
     def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """The part it adds to the input of the cell at the given target positions, (B, T, ``input_size``)."""
+        """The part that it adds to the input of the cell at target positions, (B, T, ``input_size``)."""
         return summary_BD.new_empty(*position_BT.shape, 0)
 
 

@@ -153,16 +153,17 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
         """The equations of the class, for the next word of N rows."""
-        inputs = [embedded_NE, self._sentence(memory, state.position_N[:, None])[:, 0]]
+        position_N1 = state.position_N[:, None]
+        inputs = [embedded_NE, self._sentence(memory, position_N1)[:, 0]]
         feeding = [] if state.readout_NR is None else [state.readout_NR]
         if self.query == "previous":
-            attended = self._attend(state.stack, memory, state)
+            attended: Attended = self.attention(state.stack.top_BD[:, None], position_N1, memory.attention)
             stack = self.stack.step(
                 torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, factors.layers
             )
         else:
             stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, factors.layers)
-            attended = self._attend(stack, memory, state)
+            attended = self.attention(stack.top_BD[:, None], position_N1, memory.attention)
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
         if factors.readout_NR is not None:
             readout_NR = readout_NR * factors.readout_NR
@@ -230,10 +231,6 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         beams = position_NT.shape[0] // memory.summary_BD.shape[0]
         summary_ND = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
         return self.handover.inputs(summary_ND, position_NT)
-
-    def _attend(self, stack: StackState, memory: RNNMemory, state: RNNState) -> Attended:
-        attended: Attended = self.attention(stack.top_BD[:, None], state.position_N[:, None], memory.attention)
-        return attended
 
     def _readout(self, top: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """tanh(W [s; c] + b), for one step or for all."""

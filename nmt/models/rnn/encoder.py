@@ -17,8 +17,8 @@ class RNNEncoder(Encoder):
     """Layers of a forward and a backward recurrence; a layer reads both directions of the one below.
 
     A state is [forward; backward]. The sentence's one vector is [forward at the last token; backward at the first] of
-    the top layer. With ``residual`` each layer above the bottom one gives out its state plus its input (Wu et al.
-    2016).
+    the top layer. With ``residual`` the output of each layer above the bottom one is its state plus its input (Wu et
+    al. 2016).
     """
 
     def __init__(self, config: RNNEncoderConfig, embedding: Embedding, *, width: int, dropout: DropoutConfig) -> None:
@@ -61,17 +61,16 @@ class RNNEncoder(Encoder):
                 back_BSD = self.backwards[layer](states_BSD[row_B1, reversed_BS], None, self.dropout)
                 outputs.append(back_BSD[row_B1, reversed_BS])
             if layer > 0 and self.residual:
-                outputs = [
-                    each + below for each, below in zip(outputs, below_BSD.chunk(len(outputs), dim=-1), strict=True)
-                ]
+                below = below_BSD.chunk(len(outputs), dim=-1)
+                outputs = [state_BSD + input_BSD for state_BSD, input_BSD in zip(outputs, below, strict=True)]
             states_BSD = torch.cat(outputs, dim=-1)
         # where each direction has read the whole sentence
-        ends = [outputs[0][row_B1, length_B[:, None] - 1][:, 0], *(each[:, 0] for each in outputs[1:])]
+        ends = [outputs[0][row_B1, length_B[:, None] - 1][:, 0], *(states_BSD[:, 0] for states_BSD in outputs[1:])]
         return Encoded(self.dropout(states_BSD), torch.cat(ends, dim=-1), is_pad_BS)
 
 
 def _reversal(length_B: Tensor, size: int) -> Tensor:
-    """For each position of a sentence the one that mirrors it, (B, S); padding stays where it is. Its own inverse."""
+    """The mirrored position of each position of a sentence, (B, S); padding stays. The mapping is its own inverse."""
     position_S = torch.arange(size, device=length_B.device)
     mirrored_BS = length_B[:, None] - 1 - position_S
     return torch.where(mirrored_BS >= 0, mirrored_BS, position_S)

@@ -46,7 +46,7 @@ class TransformerConfig(Structure):
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
         layers = f"{self.layers} layer{'s' if self.layers > 1 else ''} of {self.size}"
         return f"Transformer, {layers}, {self.heads} heads, feed-forward {self.feed_forward}"
 
@@ -86,11 +86,11 @@ class TransformerDecoderConfig(TransformerConfig):
     kind: Literal["transformer"] = "transformer"
 
     def readout_width(self, embedding: int, *, tied: bool) -> int:
-        """Width of what the output layer reads; states are projected where a tied embedding has another."""
+        """Width of the input of the output layer; states are projected where a tied embedding has another."""
         return embedding if tied else self.size
 
-    def head_names(self, each: int) -> tuple[str, ...]:
-        """What the heads of the attention to the source are called, ``each`` of them for each of ``heads``: layer by
-        layer, the bottom one first."""
-        heads = range(1, self.heads * each + 1)
+    def head_names(self, count: int) -> tuple[str, ...]:
+        """The names of the heads of the attention to the source, ``count`` in each of ``heads``: layer by layer, the
+        bottom one first."""
+        heads = range(1, self.heads * count + 1)
         return tuple(f"layer{layer}.head{head}" for layer in range(1, self.layers + 1) for head in heads)

@@ -147,7 +147,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         weights = [layer.attended.weights for layer in layers]
         return DecoderStep(
             readout_N1R[:, 0],
-            lambda: torch.cat([form() for form in weights], dim=1)[:, :, 0],
+            lambda: torch.cat([form() for form in weights], dim=1)[:, :, 0].float(),
             TransformerState(tuple(layer.key_values for layer in layers), state.position_N + 1),
         )
 
@@ -168,12 +168,13 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         token_B, state = first_B, self.start(memory)
         readouts, weights, sampled = list[Tensor](), list[Tensor](), list[tuple[SampledPositions, ...]]()
         for time in range(steps):
+            if time > 0:
+                token_B = next_token(time - 1, readouts[-1][:, 0])
             readout_B1R, layers = self._run_layers(token_B[:, None], state.position_N[:, None], memory, state)
             readouts.append(readout_B1R)
             weights.append(self._weights(layers, token_B[:, None], memory))
             sampled.append(tuple(each for layer in layers for each in layer.attended.sampled))
             state = TransformerState(tuple(layer.key_values for layer in layers), state.position_N + 1)
-            token_B = next_token(time, readout_B1R[:, 0])
         joined = [SampledPositions.joined(of_steps) for of_steps in zip(*sampled, strict=True)]
         return Decoded(
             torch.cat(readouts, dim=1),
@@ -188,16 +189,16 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         x_NTD, outputs = self.entrance(self.embedding(token_NT), position_NT), list[LayerOutput]()
         for number, (layer, source) in enumerate(zip(self.layers, memory.layers, strict=True)):
             past = None if state is None else state.layers[number]
-            outputs.append(recomputed(layer, x_NTD, position_NT, source, past))
+            outputs.append(recomputed(layer)(x_NTD, position_NT, source, past))
             x_NTD = outputs[-1].x_NTD
         return self.readout(self.norm(x_NTD)), outputs
 
     def _weights(self, layers: Sequence[LayerOutput], token_BT: Tensor, memory: TransformerMemory) -> Tensor:
         """The weights of all heads, (B, H, T, S); in training those of ``returned_heads``."""
         if not self.training:
-            return torch.cat([layer.attended.weights() for layer in layers], dim=1)
+            return torch.cat([layer.attended.weights() for layer in layers], dim=1).float()
         each = len(self.head_names) // len(self.layers)
         if self.returned_heads:
             heads = [layers[head // each].attended.weights()[:, head % each] for head in self.returned_heads]
-            return torch.stack(heads, dim=1)
+            return torch.stack(heads, dim=1).float()
         return memory.like_B0.new_empty(*token_BT.shape[:1], 0, token_BT.shape[1], 0)

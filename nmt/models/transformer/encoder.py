@@ -54,6 +54,6 @@ class TransformerEncoder(Encoder):
         position_1S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)[None]
         x_BSD = self.entrance(embedded_BSE, position_1S)
         for layer in self.layers:
-            x_BSD = recomputed(layer, x_BSD, position_1S, is_pad_BS)
+            x_BSD = recomputed(layer)(x_BSD, position_1S, is_pad_BS)
         states_BSD = self.norm(x_BSD)
         return Encoded(states_BSD, mean_state(states_BSD, is_pad_BS), is_pad_BS)

@@ -77,7 +77,7 @@ class Launch:
         if not rank < size:
             raise InputError(f"environment: RANK={rank} is not below WORLD_SIZE={size}: ranks count from 0")
         if port >= 1 << 16:
-            raise InputError(f"environment: MASTER_PORT={port} is no port, which are below 65536")
+            raise InputError(f"environment: MASTER_PORT={port} is not a port, which are below 65536")
         there = environment.get("LOCAL_WORLD_SIZE") or "1"  # not all launchers say so
         return Launch(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
 
@@ -281,5 +281,5 @@ def _reason(error: Exception) -> str:
 
 def _whole_number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise InputError(f"environment: {name}={text} is no whole number")
+        raise InputError(f"environment: {name}={text} is not a whole number")
     return int(text)

@@ -8,21 +8,16 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.core import log
-from nmt.core.device import Compute
 from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight, add_product
 from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, LstmWeights, ShortlistRows
 from nmt.extras.accel.native.compiled import compiled
-from nmt.extras.accel.optimize import optimize
-from nmt.models.seq2seq import Seq2Seq
-from tests.models.variants import TRANSFORMER, make, tree
 
 making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
@@ -557,27 +552,6 @@ def test_gradients_and_other_types_get_none() -> None:
         assert native.kernels(torch.zeros(1, dtype=torch.float64)) is None
         assert native.kernels(torch.zeros(1, device="meta")) is None
         assert native.kernels(torch.nn.Parameter(torch.zeros(1))) is None
-
-
-@needs_kernels
-@torch.no_grad()
-@pytest.mark.parametrize("config", [tree(), tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)],
-                         ids=["rnn", "transformer"])  # fmt: skip
-def test_an_optimized_model_steps_as_the_model(config: dict[str, Any]) -> None:
-    source_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0]])
-
-    def logits(model: Seq2Seq[Any, Any]) -> Tensor:
-        memory = model.encode(source_BS)
-        state = model.start(memory).repeat(2)
-        steps = []
-        for token in (2, 4, 5, 1):
-            step = model.step(torch.full((4,), token), memory, state)
-            state = step.state
-            steps.append(step.logits_NV)
-        return torch.stack(steps)
-
-    optimized = optimize(make(config), Compute(torch.device("cpu"), "float32"))
-    torch.testing.assert_close(logits(optimized), logits(make(config)), atol=1e-5, rtol=1e-5)
 
 
 # ---- where they cannot be made

@@ -18,7 +18,7 @@ from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Greedy
+from nmt.search.sequential import greedy_search
 from tests.models.variants import make, tree
 from tests.search.plain_search import EOS, padded
 
@@ -99,8 +99,8 @@ def test_searches_with_integers_find_the_same_without_logits(
     monkeypatch.setattr(OutputLayer, "forward", counted)
     ranking, distinct = Ranking(1.0), set()
     searches: dict[str, Search] = {
-        "greedy": Greedy(EOS, ranking),
-        "greedy without scores": Greedy(EOS, ranking, scored=False),
+        "greedy": greedy_search(EOS, ranking),
+        "greedy without scores": greedy_search(EOS, ranking, scored=False),
         "beams": BeamSearch(EOS, ranking, beam=4, n_best=3),
         "groups": BeamSearch(EOS, ranking, beam=4, groups=2, diversity=0.5),
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 
@@ -21,11 +19,12 @@ def test_a_sequence_does_not_depend_on_its_batch(cell: CellKind, way: str, monke
         monkeypatch.setattr(native, "_kernels", lambda _: None)
     torch.manual_seed(5)
     exact, dropout = RecurrentStack(cell, input_size=6, size=8, layers=2).eval(), Dropout(0.0)
-    stack = Int8RecurrentStack(copy.deepcopy(exact), [4, 2], torch.float32)
+    stack = Int8RecurrentStack(exact, [4, 2], torch.float32)
     input_BTE = torch.randn(5, 7, 6)
+    input_BTE[:, :, 4:] *= 100.0  # each part has a scale of its own
     output_BTD = stack(input_BTE, None, dropout)
     assert output_BTD.shape == (5, 7, 8)
-    torch.testing.assert_close(output_BTD, exact(input_BTE, None, dropout), atol=0.03, rtol=0.03)
+    torch.testing.assert_close(output_BTD, exact(input_BTE, None, dropout), atol=0.05, rtol=0.05)
     # PyTorch's sigmoid rounds by where in a tensor a number stands, and integers may tip over
     tolerance = 0.0 if way == "kernels" and cell == "lstm" else 0.01
     for row in range(5):

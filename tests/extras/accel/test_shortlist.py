@@ -138,7 +138,7 @@ def test_what_is_no_shortlist_does_not_fit() -> None:
     assert NARROW.fits(TOKENS)
     assert not NARROW.fits(TOKENS + 1)
     for broken in (
-        Shortlist(9, NARROW.always_A, NARROW.offsets_X1, NARROW.targets_T),  # 11 is no token
+        Shortlist(9, NARROW.always_A, NARROW.offsets_X1, NARROW.targets_T),  # 11 is not a token
         Shortlist(TOKENS, NARROW.always_A[1:], NARROW.offsets_X1, NARROW.targets_T),  # padding is missing
         Shortlist(TOKENS, NARROW.always_A, NARROW.offsets_X1[::-1].copy(), NARROW.targets_T),
         Shortlist(TOKENS, NARROW.always_A, NARROW.offsets_X1, NARROW.targets_T[:-1]),

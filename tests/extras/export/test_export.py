@@ -52,7 +52,7 @@ def test_the_export_translates_as_the_model_does(exported: Path) -> None:
 
 
 def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
-    """More than the two windows that are under way at once; the last line is no UTF-8."""
+    """More than the two windows that are under way at once; the last line is not UTF-8."""
     texts = [source for source, _ in sentences(1300, seed=7)]
     written = "".join(f"{text}\n" for text in texts).encode() + b"eins \xff Hund.\n"
     found = []
@@ -82,7 +82,7 @@ def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
         done = nmt("translate", "run", "--engine", "ctranslate2", *options, folder=exported, stdin=TEXT)
         assert message in error(done)
     (tmp_path / "full").mkdir()
-    assert "is no export of ours" in error(nmt("export", "run", "--output", tmp_path / "full", folder=exported))
+    assert "is not an export of ours" in error(nmt("export", "run", "--output", tmp_path / "full", folder=exported))
     assert (tmp_path / "full").is_dir()
 
 

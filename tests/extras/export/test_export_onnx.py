@@ -71,7 +71,7 @@ def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
     assert b"onnx" in done.stderr
     (tmp_path / "mine.txt").write_text("keep")
     done = nmt("export", "run", "--to", "onnx", "--output", tmp_path, folder=exported)
-    assert "is no export of ours" in error(done)
+    assert "is not an export of ours" in error(done)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
     done = nmt("export", "run", "--to", "onnx", "--output", tmp_path / "mine.txt" / "here", folder=exported)
     assert "cannot be made" in error(done)

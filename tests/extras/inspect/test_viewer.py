@@ -147,7 +147,7 @@ def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
 def test_faults(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^--output .*nowhere/a.html: cannot be written: No such file"):
         open_page(tmp_path / "nowhere" / "a.html", Header(["x"])).__enter__()
-    with pytest.raises(InputError, match=r"is no file; name one, such as pairs.html$"):
+    with pytest.raises(InputError, match=r"is not a file; name one, such as pairs.html$"):
         open_page(tmp_path, Header(["x"])).__enter__()
     one, other = alignment(("a",), ("b",)), alignment(("a",), ("c",))
     subword = Alignment(("a",), ("b",), (), np.ones((1, 1)), "subword", ("a",), ("b",))

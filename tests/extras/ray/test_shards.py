@@ -115,13 +115,13 @@ def test_an_object_keeps_its_bytes_and_gets_one_field_more() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"text": "a"', "line 7: is no JSON: "),
-        ("[1]", "line 7: is no JSON object, but a list"),
+        ('{"text": "a"', "line 7: is not a JSON: "),
+        ("[1]", "line 7: is not a JSON object, but a list"),
         ('{"body": "a"}', "line 7: has no field 'text'; say with --field where the text is"),
-        ('{"text": null}', "line 7: field 'text' is no text, but null"),
-        ('{"text": 3}', "line 7: field 'text' is no text, but of type int"),
+        ('{"text": null}', "line 7: field 'text' is not a text, but null"),
+        ('{"text": 3}', "line 7: field 'text' is not a text, but of type int"),
         ('{"text": "a", "translation": "b"}', "line 7: has a field 'translation' already; rename it"),
-        ("[" * 100_000, "line 7: is no JSON: "),
+        ("[" * 100_000, "line 7: is not a JSON: "),
     ],
     ids=["cut", "list", "other-field", "null", "number", "taken", "deep"],
 )
@@ -237,8 +237,8 @@ def test_columns_get_their_translations(tmp_path: Path, translator: Translator) 
     for columns, message in (
         ({"body": TEXTS}, "has no column 'text', but body; say with --field where the text is"),
         ({"text": TEXTS, "translation": TEXTS}, "has a column 'translation' already; rename it"),
-        ({"text": ["a", None]}, "row 2: column 'text' is no text, but null"),
-        ({"text": [1]}, "row 1: column 'text' is no text, but of type int"),
+        ({"text": ["a", None]}, "row 2: column 'text' is not a text, but null"),
+        ({"text": [1]}, "row 1: column 'text' is not a text, but of type int"),
     ):
         pq.write_table(pa.table(columns), tmp_path / "b.parquet")
         with pytest.raises(InputError, match=f"^{message}"):

@@ -77,7 +77,8 @@ def test_what_cannot_be_listened_at_is_told() -> None:
         assert url(taken) == f"http://127.0.0.1:{port}"
         with pytest.raises(InputError, match=rf"^--port {port}: cannot be had on 127\.0\.0\.1: .*; choose another one"):
             bind("127.0.0.1", port)
-    with pytest.raises(InputError, match="^--host 203.0.113.7: is no address of this machine; 0.0.0.0 is all it has$"):
+    message = "^--host 203.0.113.7: is not an address of this machine; 0.0.0.0 is all it has$"
+    with pytest.raises(InputError, match=message):
         bind("203.0.113.7", 0)
 
 

@@ -121,7 +121,7 @@ def test_reports(nmt: Command, folder: Path, given: list[str]) -> None:
         (["--aligner", "x", "--suspects", "y"], "--suspects asks a model how probable each pair is, and --aligner has"),
         (["--aligner", "no"], "no: cannot be read: No such file or directory"),
         (["--aligner", "."], ".: is a folder, but a file is needed"),
-        (["--aligner", "{}/gold"], "gold: is no aligner, or damaged; make one with nmt aligner"),
+        (["--aligner", "{}/gold"], "gold: is not an aligner, or damaged; make one with nmt aligner"),
         (["--aligner", "{}/x.aligner", "-o", "{}/x.aligner"], "x.aligner: is an input file of this command"),
         (["--aligner", "{}/x.aligner", "--gold", "no"], "no: no such file"),
         (["--learn", "--lexicon", "no/x"], "--lexicon no/x: cannot be written: there is no folder no"),

@@ -259,10 +259,10 @@ def test_files_that_are_no_aligner(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "x"
     for other in (b"", b"0-0 1-1\n", data[:7], data[:100], data[:-1], data + b"x", b"\xff" * 64, b"PK\x03\x04" * 20):
         path.write_bytes(other)
-        assert refused(path) == "is no aligner, or damaged; make one with nmt aligner"
+        assert refused(path) == "is not an aligner, or damaged; make one with nmt aligner"
     for metadata in (None, {"format": "nmt alignment layer 1"}, {"format": "nmt word aligner 2"}):
         safetensors.numpy.save_file({"x": np.zeros(1)}, path, metadata)
-        assert refused(path) == "is no aligner of this version of nmt; make one with nmt aligner"
+        assert refused(path) == "is not an aligner of this version of nmt; make one with nmt aligner"
     safetensors.numpy.save_file({"x": np.zeros(1)}, path, {"format": "nmt word aligner 1"})
     assert refused(path) == "is damaged; make it anew with nmt aligner"
 

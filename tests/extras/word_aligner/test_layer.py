@@ -280,7 +280,7 @@ def test_files_that_are_no_layer_of_this_model(file: Path, tmp_path: Path) -> No
         data.replace(b"nmt alignment layer 1", b"nmt alignment layer 2"),
     ):
         path.write_bytes(other)
-        assert refused(path) == "is no alignment layer, or damaged"
+        assert refused(path) == "is not an alignment layer, or damaged"
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_tensors_that_do_not_fit(file: Path, tmp_path: Path, name: str, change: 
     else:
         tensors[name] = changed.contiguous()
     safetensors.torch.save_file(tensors, tmp_path / "x", {module._FORMAT: "abc"})
-    assert refused(tmp_path / "x") == "is no alignment layer, or damaged"
+    assert refused(tmp_path / "x") == "is not an alignment layer, or damaged"
 
 
 def test_the_learning_rate_rises_for_100_updates_and_falls_to_0(monkeypatch: pytest.MonkeyPatch) -> None:

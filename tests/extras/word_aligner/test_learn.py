@@ -213,10 +213,10 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
 
     (run / LAYER).write_bytes((run / LAYER).read_bytes()[:-9])
     remedy = f"; make it with: nmt aligner {run}/best"
-    assert refused() == f"{run / LAYER}: is no alignment layer, or damaged{remedy}"
+    assert refused() == f"{run / LAYER}: is not an alignment layer, or damaged{remedy}"
     shutil.copy(taught / "run" / LAYER, run)
     (run / ALIGNER).write_bytes(b"")
-    assert refused() == f"{run / ALIGNER}: is no aligner, or damaged; make one with nmt aligner"
+    assert refused() == f"{run / ALIGNER}: is not an aligner, or damaged; make one with nmt aligner"
     shutil.copy(taught / "run" / ALIGNER, run)
     weights_file = (run / "best" / "model.safetensors").resolve()
     data = bytearray(weights_file.read_bytes())

@@ -88,8 +88,8 @@ def test_the_environment_says_which_process_this_is() -> None:
         pytest.param({"LOCAL_RANK": None, "MASTER_PORT": None}, "LOCAL_RANK, MASTER_PORT not", id="missing"),
         pytest.param({"RANK": None}, "WORLD_SIZE is set, but RANK not", id="no rank"),
         pytest.param({"RANK": "2"}, "RANK=2 is not below WORLD_SIZE=2", id="beyond"),
-        pytest.param({"WORLD_SIZE": "two"}, "WORLD_SIZE=two is no whole number", id="no number"),
-        pytest.param({"MASTER_PORT": "70000"}, "MASTER_PORT=70000 is no port", id="no port"),
+        pytest.param({"WORLD_SIZE": "two"}, "WORLD_SIZE=two is not a whole number", id="no number"),
+        pytest.param({"MASTER_PORT": "70000"}, "MASTER_PORT=70000 is not a port", id="no port"),
     ],
 )
 def test_an_environment_that_makes_no_sense_is_refused(change: dict[str, str | None], says: str) -> None:

@@ -427,6 +427,11 @@ def kernels(x: Tensor) -> Kernels | None:
     return _kernels(x.dtype)
 
 
+def kernels_for(dtype: torch.dtype, device: torch.device) -> Kernels | None:
+    """The kernels that a search on a device will have for numbers of a type."""
+    return _kernels(dtype) if device.type == "cpu" else None
+
+
 def required_kernels(x: Tensor) -> Kernels:
     """The kernels, which must exist."""
     existing = kernels(x)

@@ -147,7 +147,7 @@ def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
         raise InputError(f"{path}: cannot be read: {error}") from None
     for number, line in enumerate(found, 1):
         if not (isinstance(line, dict) and isinstance(line.get("kind"), str) and isinstance(line.get("update"), int)):
-            raise InputError(f"{path}:{number}: is no measurement; restore the file, or delete this line")
+            raise InputError(f"{path}:{number}: is not a measurement; restore the file, or delete this line")
     if not found:
         raise InputError(f"{folder}: there are no measurements in {metrics.FILE}: nothing has been trained here yet")
     return tuple(found)

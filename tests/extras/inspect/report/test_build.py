@@ -187,7 +187,7 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
     run = copied(trained, tmp_path / "run")
     metrics = run / "metrics.jsonl"
     metrics.write_text('{"kind": "train", "update": 1}\n[]\n')
-    assert report(run).error == f"{metrics}:2: is no measurement; restore the file, or delete this line"
+    assert report(run).error == f"{metrics}:2: is not a measurement; restore the file, or delete this line"
     metrics.write_text("{\n")
     assert report(run).error.startswith(f"{metrics}: cannot be read: ")
     metrics.unlink()
