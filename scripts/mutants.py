@@ -50,7 +50,7 @@ class Mutant:
 MULTIHEAD, WEIGHTS = "tests/attention/test_multihead.py", "tests/attention/test_weights.py"
 REINFORCE = "tests/attention/test_reinforce.py"
 TRANSFORMER = "tests/models/test_transformer.py"
-OPTIONS, CONSTRAINED = "tests/search/test_options.py", "tests/search/test_constrained.py"
+BEAM, CONSTRAINED = "tests/search/test_beam.py", "tests/search/test_constrained.py"
 ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
 STOPPED = "tests/workflows/test_stopped.py"
 
@@ -243,7 +243,7 @@ MUTANTS = (
         "nmt.models:Ensemble.step.logits",
         "log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))",
         "log_probs_MNV.mean(dim=0)",
-        (OPTIONS, "-k", "ensemble"),
+        ("tests/models/test_ensemble.py",),
     ),
     Mutant(
         "tuples of a state are not selected",
@@ -270,8 +270,8 @@ MUTANTS = (
     Mutant(
         "a hypothesis is not scored with its length penalty",
         "nmt.search:BeamSearch._finish",
-        "Hypothesis(tuple(tokens), each.log_prob, score)",
-        "Hypothesis(tuple(tokens), each.log_prob, each.log_prob)",
+        "Hypothesis(tuple(tokens), hypothesis.log_prob, score)",
+        "Hypothesis(tuple(tokens), hypothesis.log_prob, hypothesis.log_prob)",
         contract("rescoring", "additive-softmax"),
     ),
     Mutant(
@@ -286,40 +286,40 @@ MUTANTS = (
         "nmt.search:BeamSearch._finish",
         "beams.attended_NS[parent_N]",
         "beams.attended_NS[parent_N.flip(0)]",
-        (OPTIONS, "-k", "ranked"),
+        (BEAM, "-k", "ranked"),
     ),
     Mutant(
         "logits of beams are not normalized",
-        "nmt.search:BeamSearch._over_all",
+        "nmt.search:BeamSearch._advance_by_logits",
         "log_normalizer(logits_NV)",
         "0 * log_normalizer(logits_NV)",
         contract("rescoring", "transformer-pre-sinusoidal"),
     ),
     Mutant(
         "search stops by the length of its hypotheses",
-        "nmt.search:BeamSearch._is_settled",
+        "nmt.search:BeamSearch._is_done",
         "self.ranking.bound(best, limit)",
         "self.ranking.bound(best, length)",
-        ("tests/search/test_search.py",),
+        (BEAM,),
     ),
     Mutant(
         "groups of beams may choose the same tokens",
         "nmt.search:advance_groups",
-        "diversity * is_there_BK.view(batch, beam).float()",
-        "0 * is_there_BK.view(batch, beam).float()",
-        (OPTIONS, "-k", "apart"),
+        "diversity * exists_BK.float()",
+        "0 * exists_BK.float()",
+        (BEAM, "-k", "apart"),
     ),
     Mutant(
         "a sampled token depends on the row of its sentence",
         "nmt.search:_uniform",
         "[seed, key, draw]",
         "[seed, len(rows), draw]",
-        (OPTIONS, "-k", "draw"),
+        ("tests/search/test_sampling.py",),
     ),
     Mutant(
         "a constrained hypothesis ends before its phrases",
         "nmt.search:ConstrainedBeamSearch.advance",
-        "[each for each in ranked if each.missing == 0]",
+        "[candidate for candidate in ranked if candidate.missing == 0]",
         "ranked",
         (CONSTRAINED,),
     ),

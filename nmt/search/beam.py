@@ -1,14 +1,14 @@
 """Beam search over a batch of sentences, in one group of beams or in several that are kept apart.
 
-Shapes: B sentences still at work, G groups, K beams of each group, W = G x K beams of a sentence, N = B x W rows (a
-sentence's beams side by side, group by group), V vocabulary, S source positions.
+Shapes: B active sentences, G groups, K beams of each group, W = G x K beams of a sentence, N = B x W rows (a sentence's
+beams side by side, group by group), V vocabulary, S source positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import torch
@@ -20,12 +20,12 @@ from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.logits_processors import Rules
+from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
 
 LEAVE_TOGETHER = 16
-"""Finished sentences leave a batch when they are this part of it: so it has few sizes on its way. For a matrix of new
-size a CPU's library makes a new kernel, which takes longer than the rows that could have been left out."""
+"""Finished sentences leave a batch when at least 1 / ``LEAVE_TOGETHER`` of it is finished, so that a batch takes few
+sizes. A CPU's library prepares a kernel for each new size, which takes longer than the steps of the finished rows."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,15 @@ class Beams(BatchRecord):
     log_prob_N: Tensor
     """Their log-probability; -inf marks a row without a hypothesis."""
     attended_NS: Tensor | None = None
-    """The attention that each source position has got; None where nobody asks."""
+    """Attention received by each source position; None where no ranking needs it."""
 
 
 @dataclass(frozen=True)
 class Ended:
     """A hypothesis that took end-of-sentence."""
 
-    sentence: int
     parent: int
-    """The row that it came from."""
+    """The row that it extends."""
     log_prob: float
 
 
@@ -55,22 +54,22 @@ class Advance:
     """One step of all beams."""
 
     beams: Beams
-    """Those that go on, K for each sentence, best first."""
+    """Hypotheses that go on, K for each sentence, best first."""
     parents_N: Tensor
-    """The row that each came from."""
+    """The row that each extends."""
     ended: tuple[Ended, ...]
 
     @staticmethod
-    def joined(steps: Sequence[Advance], *, beam: int) -> Advance:
-        """Of neighbouring sentences with ``beam`` rows each, whose rows and places each step counts from 0."""
+    def joined(steps: Sequence[Advance]) -> Advance:
+        """Concatenation over neighbouring sentences; each step counts its rows from 0."""
         if len(steps) == 1:
             return steps[0]
-        first_row = [0, *accumulate(len(step.parents_N) for step in steps)]
-        parents_N = torch.cat([step.parents_N + first for step, first in zip(steps, first_row, strict=False)])
+        first_rows = [0, *accumulate(len(step.parents_N) for step in steps)]
+        parents_N = torch.cat([step.parents_N + first for step, first in zip(steps, first_rows, strict=False)])
         ended = tuple(
-            Ended(each.sentence + first // beam, each.parent + first, each.log_prob)
-            for step, first in zip(steps, first_row, strict=False)
-            for each in step.ended
+            Ended(hypothesis.parent + first, hypothesis.log_prob)
+            for step, first in zip(steps, first_rows, strict=False)
+            for hypothesis in step.ended
         )
         return Advance(Beams.joined([step.beams for step in steps]), parents_N, ended)
 
@@ -80,15 +79,14 @@ class Extensions:
     """The best extensions of each sentence's hypotheses by one token, best first."""
 
     log_prob_BW: Tensor
-    """What they then have."""
+    """Log-probability with the token."""
     parent_BW: Tensor
-    """The row that each extends,"""
+    """The row that each extends."""
     token_BW: Tensor
-    """and by what."""
 
     @staticmethod
     def from_top_tokens(beams: Beams, tokens: TopTokens, *, beam: int) -> Extensions:
-        """Among the extensions of each hypothesis by its most probable tokens.
+        """The best extensions by the most probable tokens of each hypothesis.
 
         Where ``tokens`` have no normalizer, the log-probabilities of the beams include it.
         """
@@ -103,7 +101,7 @@ class Extensions:
 
     @staticmethod
     def with_penalty(beams: Beams, log_probs_NV: Tensor, penalty_BV: Tensor, *, beam: int) -> Extensions:
-        """Among the extensions by every token, ranked by log-probability less the penalty of the token."""
+        """The best extensions by any token, ranked by log-probability less the penalty of the token."""
         rows, vocabulary = log_probs_NV.shape
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         penalized_BX = (total_NV - penalty_BV.repeat_interleave(beam, dim=0)).view(rows // beam, -1)
@@ -118,38 +116,35 @@ def num_candidates(beam: int) -> int:
 
 
 def _first_rows(rows: int, beam: int, device: torch.device) -> Tensor:
-    """Of each sentence, (B, 1)."""
+    """First row of each sentence, (B, 1)."""
     return torch.arange(0, rows, beam, device=device)[:, None]
 
 
 def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Advance:
-    """Keeps the best extensions: those that end and stand among the first K of a sentence are finished, and the first K
+    """Keeps the best extensions: those that end and rank among the first K of a sentence are finished, and the first K
     that do not end go on."""
     log_prob_BW, parent_BW, token_BW = extensions.log_prob_BW, extensions.parent_BW, extensions.token_BW
     width = token_BW.shape[1]
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
     finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()
-    sentences = finished_BW.nonzero()[:, 0].tolist()
-    parents, log_probs = parent_BW[finished_BW].tolist(), log_prob_BW[finished_BW].tolist()
-    ended = tuple(map(Ended, sentences, parents, log_probs))
+    ended = tuple(map(Ended, parent_BW[finished_BW].tolist(), log_prob_BW[finished_BW].tolist()))
     # The first K that go on, in their order: rank them behind all that end.
     chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
-    chosen = beams.select(parents_N)
-    tokens_NT = torch.cat([chosen.tokens_NT, token_N1], dim=1)
-    return Advance(replace(chosen, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended)
+    parents = beams.select(parents_N)
+    tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
+    return Advance(replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended)
 
 
 def advance_groups(
     beams: Beams, log_probs_NV: Tensor, *, groups: int, beam: int, eos: int, diversity: float
 ) -> Advance:
-    """``advance`` for each group by itself, one after the other; a token's penalty in a group is ``diversity`` times
-    the number of beams of the groups before it that went on with that token in this step (Vijayakumar et al. 2018,
-    "Diverse Beam Search", Hamming diversity). As there, a penalty counts in the step alone: beams keep their own
-    log-probability.
+    """``advance`` for one group after the other; a token's penalty in a group is ``diversity`` times the number of
+    beams of earlier groups that went on with that token in this step (Vijayakumar et al. 2018, "Diverse Beam Search",
+    Hamming diversity). As there, a penalty counts in its step only: beams keep their own log-probability.
     """
     if groups == 1:
         tokens = top_tokens(log_probs_NV, min(num_candidates(beam), log_probs_NV.shape[1]), False)
@@ -157,26 +152,23 @@ def advance_groups(
     rows, vocabulary = log_probs_NV.shape
     batch = rows // (groups * beam)
     row_BGK = torch.arange(rows, device=log_probs_NV.device).view(batch, groups, beam)
-    penalty_BV = log_probs_NV.new_zeros(batch, vocabulary)
-    found: list[Advance] = []
+    diversity_penalty_BV = log_probs_NV.new_zeros(batch, vocabulary)
+    steps: list[Advance] = []
     for group in range(groups):
         row_N = row_BGK[:, group].flatten()
-        its_beams = beams.select(row_N)
-        extensions = Extensions.with_penalty(its_beams, log_probs_NV[row_N], penalty_BV, beam=beam)
-        step = advance(its_beams, extensions, beam=beam, eos=eos)
-        token_BK, is_there_BK = step.beams.tokens_NT[:, -1].view(batch, beam), step.beams.log_prob_N.isfinite()
-        penalty_BV = penalty_BV.scatter_add(1, token_BK, diversity * is_there_BK.view(batch, beam).float())
-        ended = tuple(replace(each, parent=int(row_N[each.parent])) for each in step.ended)
-        found.append(Advance(step.beams, row_N[step.parents_N], ended))
-    # back from group after group to sentence after sentence
-    order_N = row_BGK.transpose(0, 1).flatten().argsort()
-    parents_N = torch.cat([each.parents_N for each in found])[order_N]
-    following = replace(
-        beams.select(parents_N),
-        tokens_NT=torch.cat([each.beams.tokens_NT for each in found])[order_N],
-        log_prob_N=torch.cat([each.beams.log_prob_N for each in found])[order_N],
-    )
-    return Advance(following, parents_N, tuple(one for each in found for one in each.ended))
+        group_beams = beams.select(row_N)
+        extensions = Extensions.with_penalty(group_beams, log_probs_NV[row_N], diversity_penalty_BV, beam=beam)
+        step = advance(group_beams, extensions, beam=beam, eos=eos)
+        token_BK, exists_BK = (
+            x_N.view(batch, beam) for x_N in (step.beams.tokens_NT[:, -1], step.beams.log_prob_N.isfinite())
+        )
+        diversity_penalty_BV = diversity_penalty_BV.scatter_add(1, token_BK, diversity * exists_BK.float())
+        ended = tuple(Ended(int(row_N[hypothesis.parent]), hypothesis.log_prob) for hypothesis in step.ended)
+        steps.append(Advance(step.beams, row_N[step.parents_N], ended))
+    joined = Beams.joined([step.beams for step in steps])
+    order_N = row_BGK.transpose(0, 1).flatten().argsort()  # from group after group to sentence after sentence
+    parents_N = torch.cat([step.parents_N for step in steps])[order_N]
+    return Advance(joined.select(order_N), parents_N, tuple(chain.from_iterable(step.ended for step in steps)))
 
 
 @dataclass(frozen=True)
@@ -184,10 +176,10 @@ class BeamSearch:
     """The best hypotheses found for each source row, ranked by ``ranking``; see ``Search``.
 
     A sentence is done when no unfinished hypothesis can still get among the ``n_best`` (its log-probability can only
-    fall, and its length penalty is at most that of the longest), or when K finished ones rank above every unfinished
-    one as that stands. To stop at any K finished ones, as is common, would be wrong where the model is sure of itself:
-    then the second best extension is an early end at every step, and K of those are there before the right one is.
-    With several groups that holds for each of them.
+    fall, and its length penalty is at most that of the longest), or when K finished ones rank above the present score
+    of every unfinished one. The usual stop at any K finished ones fails where the model is certain: the second best
+    extension is then an early end at every step, and K of those exist before the right hypothesis ends. With several
+    groups the rule holds for each of them.
     """
 
     eos: int
@@ -195,8 +187,8 @@ class BeamSearch:
     beam: int
     """Beams of a sentence, in all groups together."""
     n_best: int = 1
-    """There may be fewer, where the beam or the space is smaller; with several groups each finds that many, if its
-    beams are so many, and equal ones are one."""
+    """Maximum number of hypotheses; each group looks for that many, at most one for each of its beams, and equal
+    hypotheses count once."""
     groups: int = 1
     diversity: float = 0.0
     """See ``advance_groups``."""
@@ -206,76 +198,88 @@ class BeamSearch:
         assert self.beam % self.groups == 0
 
     @torch.no_grad()
-    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+    def __call__(
+        self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
+    ) -> list[tuple[Hypothesis, ...]]:
         """See ``Search``."""
         batch, device, beam = len(source_BS), source_BS.device, self.beam
         memory = model.encode(source_BS)
         state = model.start(memory).repeat(beam)
         is_pad_BS = source_BS == model.pad
-        is_first_N = torch.arange(batch * beam, device=device) % (beam // self.groups) == 0
+        is_first_N = torch.arange(batch * beam, device=device) % self.group_beam == 0
         beams = Beams(
             torch.empty((batch * beam, 0), dtype=torch.int64, device=device),
             torch.zeros(batch * beam, device=device).masked_fill(~is_first_N, -torch.inf),
             torch.zeros(batch * beam, source_BS.shape[1], device=device) if self.ranking.coverage else None,
         )
         token_N = model.first_token(batch * beam, device)
-        limits = rules.max_length_B.tolist()
-        found = [[_Found() for _ in range(self.groups)] for _ in range(batch)]
-        at_work_B = torch.arange(batch, device=device)  # the source row of each sentence in the batch
+        limits = processors.max_length_B.tolist()
+        groups = [[_Group() for _ in range(self.groups)] for _ in range(batch)]
+        active_B = torch.arange(batch, device=device)  # the source row of each sentence in the batch
         for time in range(max(limits)):
             forward = model.step(token_N, memory, state)
             state = forward.state
             if beams.attended_NS is not None:
                 beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
-            rows = at_work_B.tolist()
-            sentence_N = at_work_B.repeat_interleave(beam)
-            if self.needs_all_logits or not rules.leaves_all(time, sentence_N):
-                step = self._over_all(forward, beams, rules, rows, sentence_N, limits)
+            source_rows = active_B.tolist()
+            sentence_N = active_B.repeat_interleave(beam)
+            if self.needs_all_logits or not processors.is_unconstrained(time, sentence_N):
+                step = self._advance_by_logits(forward, beams, processors, source_rows, sentence_N, limits)
             else:
                 tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
                 step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
-            self._finish(step.ended, beams, found, rows, is_pad_BS)
-            beams = step.beams
-            staying = self._staying(beams, found, rows, limits, time + 1)
-            if not staying:
+            self._finish(step.ended, beams, groups, source_rows, is_pad_BS)
+            beams, parents_N = step.beams, step.parents_N
+            active_sentences = self._active_sentences(beams, groups, source_rows, limits, time + 1)
+            if not active_sentences:
                 break
-            parents_N = step.parents_N
-            if len(staying) <= len(rows) - max(batch // LEAVE_TOGETHER, 1):
-                staying_B = torch.tensor(staying, device=device)
-                row_N = (staying_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
+            if len(active_sentences) <= len(source_rows) - max(batch // LEAVE_TOGETHER, 1):
+                kept_B = torch.tensor(active_sentences, device=device)
+                row_N = (kept_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
                 beams, parents_N = beams.select(row_N), parents_N[row_N]
-                memory, at_work_B = memory.select(staying_B), at_work_B[staying_B]
+                memory, active_B = memory.select(kept_B), active_B[kept_B]
             state = state.select(parents_N)
             token_N = beams.tokens_NT[:, -1]
-        return [self._best(groups) for groups in found]
+        return [self._best(of_sentence) for of_sentence in groups]
+
+    @property
+    def group_beam(self) -> int:
+        """Beams of a group."""
+        return self.beam // self.groups
 
     @property
     def needs_all_logits(self) -> bool:
-        """Whether other tokens than the best of each beam may be taken."""
+        """True if a step may take other tokens than the best of each beam."""
         return self.groups > 1
 
-    def _over_all(
-        self, forward: Step[Any], beams: Beams, rules: Rules, rows: list[int], sentence_N: Tensor, limits: list[int]
+    def _advance_by_logits(
+        self,
+        forward: Step[Any],
+        beams: Beams,
+        processors: LogitsProcessors,
+        source_rows: list[int],
+        sentence_N: Tensor,
+        limits: list[int],
     ) -> Advance:
-        """One step by the logits of all tokens, of sentences that stand in ``rows`` of the source."""
+        """One step by the logits of all tokens, some sentences at a time."""
         steps = []
         for part in row_parts(len(sentence_N), forward.vocabulary, multiple_of=self.beam):
             logits_NV = forward.logits(part).float()
-            its_beams = beams.part(part)
-            its_beams = replace(its_beams, log_prob_N=its_beams.log_prob_N - log_normalizer(logits_NV))
-            rules.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
-            its_rows = rows[part.start // self.beam : part.stop // self.beam]
-            steps.append(self.advance(its_beams, logits_NV, its_rows, [limits[row] for row in its_rows]))
-        return Advance.joined(steps, beam=self.beam)
+            part_beams = beams.part(part)
+            part_beams = replace(part_beams, log_prob_N=part_beams.log_prob_N - log_normalizer(logits_NV))
+            processors.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
+            part_rows = source_rows[part.start // self.beam : part.stop // self.beam]
+            steps.append(self.advance(part_beams, logits_NV, part_rows, [limits[row] for row in part_rows]))
+        return Advance.joined(steps)
 
-    def advance(self, beams: Beams, log_probs_NV: Tensor, rows: list[int], limits: list[int]) -> Advance:
-        """One step of sentences that stand in ``rows`` of the source and have ``limits`` of length. What the entries of
-        a row lack to be log-probabilities its beam's ``log_prob_N`` may have already."""
+    def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
+        """One step of the sentences ``source_rows``, whose limits of length are ``limits``. ``log_probs_NV`` may be
+        logits if the log-probabilities of the beams include their normalizers."""
         return advance_groups(
             beams,
             log_probs_NV,
             groups=self.groups,
-            beam=self.beam // self.groups,
+            beam=self.group_beam,
             eos=self.eos,
             diversity=self.diversity,
         )
@@ -284,60 +288,60 @@ class BeamSearch:
         self,
         ended: tuple[Ended, ...],
         beams: Beams,
-        found: list[list[_Found]],
-        rows: list[int],
+        groups: list[list[_Group]],
+        source_rows: list[int],
         is_pad_BS: Tensor,
     ) -> None:
-        """Enters the hypotheses that have ended, each extending its parent among ``beams``."""
+        """Adds hypotheses that have ended, each extending its parent among ``beams``, to their groups."""
         if not ended:
             return
-        parent_N = torch.tensor([each.parent for each in ended], device=is_pad_BS.device)
+        parent_N = torch.tensor([hypothesis.parent for hypothesis in ended], device=is_pad_BS.device)
+        rows = [source_rows[hypothesis.parent // self.beam] for hypothesis in ended]
         covered_N = [0.0] * len(ended)
         if beams.attended_NS is not None:
-            sentence_N = torch.tensor([rows[each.sentence] for each in ended], device=is_pad_BS.device)
-            covered_N = covered(beams.attended_NS[parent_N], is_pad_BS[sentence_N]).tolist()
-        for each, tokens, coverage in zip(ended, beams.tokens_NT[parent_N].tolist(), covered_N, strict=True):
-            group = found[rows[each.sentence]][each.parent % self.beam // (self.beam // self.groups)]
+            covered_N = covered(beams.attended_NS[parent_N], is_pad_BS[rows]).tolist()
+        for hypothesis, row, tokens, coverage in zip(
+            ended, rows, beams.tokens_NT[parent_N].tolist(), covered_N, strict=True
+        ):
+            group = groups[row][hypothesis.parent % self.beam // self.group_beam]
             if not group.is_done:
-                score = self.ranking.score(each.log_prob, len(tokens) + 1, coverage)
-                group.hypotheses.append(Hypothesis(tuple(tokens), each.log_prob, score))
+                score = self.ranking.score(hypothesis.log_prob, len(tokens) + 1, coverage)
+                group.finished.append(Hypothesis(tuple(tokens), hypothesis.log_prob, score))
 
-    def _staying(
-        self, beams: Beams, found: list[list[_Found]], rows: list[int], limits: list[int], length: int
+    def _active_sentences(
+        self, beams: Beams, groups: list[list[_Group]], source_rows: list[int], limits: list[int], length: int
     ) -> list[int]:
-        """The places of the sentences that are not done, after ``length`` steps."""
-        best_BG = beams.log_prob_N.view(-1, self.groups, self.beam // self.groups).amax(dim=2).tolist()
-        staying = []
-        for place, (row, best_G) in enumerate(zip(rows, best_BG, strict=True)):
-            for group, best in zip(found[row], best_G, strict=True):
-                group.is_done = group.is_done or self._is_settled(group.hypotheses, best, length, limits[row])
-            if not all(group.is_done for group in found[row]):
-                staying.append(place)
-        return staying
+        """Indices into the batch of sentences that are not done after ``length`` steps."""
+        best_BG = beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2).tolist()
+        active = []
+        for sentence, (row, best_G) in enumerate(zip(source_rows, best_BG, strict=True)):
+            for group, best in zip(groups[row], best_G, strict=True):
+                group.is_done = group.is_done or self._is_done(group.finished, best, length, limits[row])
+            if not all(group.is_done for group in groups[row]):
+                active.append(sentence)
+        return active
 
-    def _is_settled(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:
-        """Whether a group with such hypotheses stops, the best unfinished one having ``length`` tokens and the
-        log-probability ``best``."""
-        beam = self.beam // self.groups
-        n_best = min(self.n_best, beam)
+    def _is_done(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:
+        """True if a group stops whose best unfinished hypothesis has ``length`` tokens and log-probability ``best``."""
+        n_best = min(self.n_best, self.group_beam)
         if best == -torch.inf:
             return True
         if len(finished) < n_best:
             return False
-        scores = sorted((each.score for each in finished), reverse=True)
-        # what is covered is left out of how an unfinished one stands: that could only lower it
+        scores = sorted((hypothesis.score for hypothesis in finished), reverse=True)
+        # coverage is left out of the score of an unfinished hypothesis: it could only lower that
         return scores[n_best - 1] >= self.ranking.bound(best, limit) or (
-            len(scores) >= beam and scores[beam - 1] >= self.ranking.score(best, length)
+            len(scores) >= self.group_beam and scores[self.group_beam - 1] >= self.ranking.score(best, length)
         )
 
-    def _best(self, groups: list[_Found]) -> tuple[Hypothesis, ...]:
-        by_tokens = {each.tokens: each for group in groups for each in group.hypotheses}
+    def _best(self, groups: list[_Group]) -> tuple[Hypothesis, ...]:
+        by_tokens = {hypothesis.tokens: hypothesis for group in groups for hypothesis in group.finished}
         return tuple(sorted(by_tokens.values(), key=lambda hypothesis: -hypothesis.score)[: self.n_best])
 
 
 @dataclass
-class _Found:
-    """What a group of beams of one sentence has found."""
+class _Group:
+    """Finished hypotheses of a group of beams of one sentence."""
 
-    hypotheses: list[Hypothesis] = field(default_factory=list)
+    finished: list[Hypothesis] = field(default_factory=list)
     is_done: bool = False

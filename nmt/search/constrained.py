@@ -3,10 +3,10 @@ Constrained Decoding with Dynamic Beam Allocation for Neural Machine Translation
 
 The beams of a sentence are shared out among banks: bank c holds hypotheses that have met c tokens of its phrases. So a
 hypothesis that has begun to meet them need not be as probable as one that has not. A hypothesis ends only when it has
-met all. Differences to the paper: phrases may begin alike, overlap themselves or contain each other, so all ways to
-meet them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to
-those that have met most; hypotheses that could not meet all before the limit of length are given up in time, so that
-there always is a translation.
+met all. Differences to the paper: phrases may share first tokens, overlap themselves or contain each other, so all ways
+to meet them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to
+the banks that have met most; hypotheses that could not meet all phrases before the limit of length are dropped in time,
+so every sentence has a translation.
 
 Shapes: N rows, K beams of a sentence, V vocabulary.
 """
@@ -27,17 +27,17 @@ Phrase = tuple[int, ...]
 
 
 MAX_MATCHES = 64
-"""Matches that are kept of a hypothesis, those that miss least: where many phrases overlap in many ways their number
-doubles with each, and the most phrases that fit beside each other are hard to find."""
+"""Maximum number of matches of a hypothesis; those that miss least are kept. Where phrases overlap, the number of
+matches may double with each phrase."""
 
 
 class Match(NamedTuple):
     """Assignment of a hypothesis' tokens to the phrases of its sentence."""
 
     unmet: frozenset[int]
-    """The phrases that are not begun, by their index."""
+    """Indices of the phrases that are not begun."""
     rest: Phrase = ()
-    """The tokens still to come of the one that is begun; none: all that are begun are complete."""
+    """Missing tokens of the phrase that is begun; empty if all that are begun are complete."""
 
     def dominates(self, other: Match) -> bool:
         """True if each continuation that completes the other match completes this one."""
@@ -46,8 +46,8 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """All assignments of a hypothesis' tokens to the phrases of its sentence, without those that another one dominates:
-    the states of an automaton that accepts translations with each phrase in a place of its own."""
+    """All assignments of a hypothesis' tokens to the phrases of its sentence, without dominated ones: the states of an
+    automaton that accepts translations with each phrase at a position of its own."""
 
     phrases: tuple[Phrase, ...]
     matches: frozenset[Match]
@@ -60,49 +60,49 @@ class Progress:
     @cached_property
     def next_tokens(self) -> tuple[int, ...]:
         """Tokens that continue or begin a phrase in some match."""
-        going_on = [match.rest[0] for match in self.matches if match.rest]
-        beginning = [self.phrases[place][0] for match in self.matches if not match.rest for place in match.unmet]
-        return tuple(sorted({*going_on, *beginning}))
+        continuing = [match.rest[0] for match in self.matches if match.rest]
+        beginning = [self.phrases[index][0] for match in self.matches if not match.rest for index in match.unmet]
+        return tuple(sorted({*continuing, *beginning}))
 
     def after(self, token: int) -> Progress:
-        """With one more token. It goes on with the phrase that is begun; where none is, it begins one or belongs to
+        """The progress with one more token, which continues the phrase that is begun, begins another or belongs to
         none."""
         if token not in self.next_tokens:
-            left = frozenset(match for match in self.matches if not match.rest)
-            return self if len(left) == len(self.matches) else Progress(self.phrases, left)
-        found: set[Match] = set()
+            unbroken = frozenset(match for match in self.matches if not match.rest)
+            return self if len(unbroken) == len(self.matches) else Progress(self.phrases, unbroken)
+        matches: set[Match] = set()
         for match in self.matches:
             if match.rest:
                 if match.rest[0] == token:
-                    found.add(match._replace(rest=match.rest[1:]))
+                    matches.add(match._replace(rest=match.rest[1:]))
                 continue
-            found.add(match)
-            # of equal phrases the last: which one is met makes no difference
-            places = {self.phrases[place]: place for place in sorted(match.unmet)}
-            found |= {
-                Match(match.unmet - {place}, phrase[1:]) for phrase, place in places.items() if phrase[0] == token
+            matches.add(match)
+            # of equal phrases the last: it makes no difference which one is met
+            index_of = {self.phrases[index]: index for index in sorted(match.unmet)}
+            matches |= {
+                Match(match.unmet - {index}, phrase[1:]) for phrase, index in index_of.items() if phrase[0] == token
             }
-        best = [match for match in found if not any(one != match and one.dominates(match) for one in found)]
+        best = [match for match in matches if not any(other != match and other.dominates(match) for other in matches)]
         if len(best) > MAX_MATCHES:
             best.sort(key=self._missing)
-            # and one that no phrase is begun of, for the next token may break off all others
+            # and one without a begun phrase, for the next token may break off all others
             best = best[:MAX_MATCHES] + [match for match in best[MAX_MATCHES:] if not match.rest][:1]
         return Progress(self.phrases, frozenset(best))
 
     def _missing(self, match: Match) -> int:
-        return sum(len(self.phrases[place]) for place in match.unmet) + len(match.rest)
+        return sum(len(self.phrases[index]) for index in match.unmet) + len(match.rest)
 
 
 def progress(phrases: Sequence[Phrase], tokens: Sequence[int]) -> Progress:
     """Progress after the tokens of a hypothesis."""
-    found = Progress(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]))
+    after = Progress(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]))
     for token in tokens:
-        found = found.after(token)
-    return found
+        after = after.after(token)
+    return after
 
 
 class Candidate(NamedTuple):
-    """A hypothesis that goes on with a token, or ends."""
+    """A hypothesis extended by a token, which may be end-of-sentence."""
 
     log_prob: float
     row: int
@@ -112,11 +112,11 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class ConstrainedBeamSearch(BeamSearch):
-    """Hypotheses that contain each phrase of their sentence, each as often as it is given and none in the place of
-    another. The limit of length leaves room for the phrases."""
+    """Hypotheses that contain each phrase of their sentence, at positions of its own. The limit of length leaves room
+    for the phrases."""
 
     phrases: tuple[tuple[Phrase, ...], ...] = ()
-    """Of each source row; a phrase has at least one token."""
+    """Phrases of each source row; a phrase has at least one token."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,53 +128,53 @@ class ConstrainedBeamSearch(BeamSearch):
         """See ``BeamSearch``."""
         return True
 
-    def advance(self, beams: Beams, log_probs_NV: Tensor, rows: list[int], limits: list[int]) -> Advance:
+    def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
         """See ``BeamSearch.advance``."""
         log_prob_N, tokens_NT = beams.log_prob_N.tolist(), beams.tokens_NT.tolist()
-        told = [progress(self.phrases[rows[row // self.beam]], tokens) for row, tokens in enumerate(tokens_NT)]
-        parents: list[int] = []
+        progress_N = [
+            progress(self.phrases[source_rows[row // self.beam]], tokens) for row, tokens in enumerate(tokens_NT)
+        ]
         chosen: list[Candidate] = []
         ended: list[Ended] = []
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         best_NW = total_NV.topk(min(2 * self.beam, total_NV.shape[1]), dim=1)
-        for sentence, (source_row, limit) in enumerate(zip(rows, limits, strict=True)):
+        for sentence, (source_row, limit) in enumerate(zip(source_rows, limits, strict=True)):
             first = sentence * self.beam
-            left = limit - len(tokens_NT[first]) - 2  # steps after this one, less the one for end-of-sentence
+            steps_left = limit - len(tokens_NT[first]) - 2  # steps after this one, less the one for end-of-sentence
             total = sum(map(len, self.phrases[source_row]))
             candidates: dict[tuple[int, int], Candidate] = {}
             for row in range(first, first + self.beam):
                 if log_prob_N[row] == -torch.inf:
                     continue
                 tokens = list(zip(best_NW.indices[row].tolist(), best_NW.values[row].tolist(), strict=True))
-                tokens += [(token, float(total_NV[row, token])) for token in told[row].next_tokens]
+                tokens += [(token, float(total_NV[row, token])) for token in progress_N[row].next_tokens]
                 for token, log_prob in tokens:
-                    missing = told[row].missing if token == self.eos else told[row].after(token).missing
-                    if log_prob > -torch.inf and (token == self.eos or missing <= left):
-                        candidates[row, token] = Candidate(log_prob, row, token, missing)
-            ranked = sorted(candidates.values(), key=lambda each: -each.log_prob)
-            complete = [each for each in ranked if each.missing == 0][: self.beam]
-            ended += [Ended(sentence, each.row, each.log_prob) for each in complete if each.token == self.eos]
-            going_on = allocated([each for each in ranked if each.token != self.eos], total=total, beam=self.beam)
-            going_on += [Candidate(-torch.inf, first, self.eos, 0)] * (self.beam - len(going_on))
-            chosen += going_on
-            parents += [each.row for each in going_on]
-        parents_N = torch.tensor(parents, device=log_probs_NV.device)
-        token_N1 = torch.tensor([[each.token] for each in chosen], device=log_probs_NV.device)
+                    after = progress_N[row] if token == self.eos else progress_N[row].after(token)
+                    if log_prob > -torch.inf and (token == self.eos or after.missing <= steps_left):
+                        candidates[row, token] = Candidate(log_prob, row, token, after.missing)
+            ranked = sorted(candidates.values(), key=lambda candidate: -candidate.log_prob)
+            complete = [candidate for candidate in ranked if candidate.missing == 0][: self.beam]
+            ended += [Ended(candidate.row, candidate.log_prob) for candidate in complete if candidate.token == self.eos]
+            continuing = [candidate for candidate in ranked if candidate.token != self.eos]
+            kept = allocated(continuing, total=total, beam=self.beam)
+            chosen += kept + [Candidate(-torch.inf, first, self.eos, 0)] * (self.beam - len(kept))
+        parents_N = torch.tensor([candidate.row for candidate in chosen], device=log_probs_NV.device)
+        token_N1 = torch.tensor([[candidate.token] for candidate in chosen], device=log_probs_NV.device)
         selected = beams.select(parents_N)
         following = replace(
             selected,
             tokens_NT=torch.cat([selected.tokens_NT, token_N1], dim=1),
-            log_prob_N=selected.log_prob_N.new_tensor([each.log_prob for each in chosen]),
+            log_prob_N=selected.log_prob_N.new_tensor([candidate.log_prob for candidate in chosen]),
         )
         return Advance(following, parents_N, tuple(ended))
 
 
 def allocated(ranked: Sequence[Candidate], *, total: int, beam: int) -> list[Candidate]:
-    """Up to ``beam`` of the candidates, best first. Each bank of 0 to ``total`` tokens met gets an equal part of the
-    beams; what is over, or what a bank cannot use, goes to those that have met most."""
+    """Up to ``beam`` of the candidates, best first. Each bank of 0 to ``total`` tokens met gets an equal share of the
+    beams; beams that are left over, or that a bank cannot use, go to the banks that have met most."""
     banks: list[list[Candidate]] = [[] for _ in range(total + 1)]
-    for each in ranked:
-        banks[total - each.missing].append(each)
+    for candidate in ranked:
+        banks[total - candidate.missing].append(candidate)
     share = beam // (total + 1)
     taken: list[Candidate] = []
     for bank in banks:
@@ -182,4 +182,4 @@ def allocated(ranked: Sequence[Candidate], *, total: int, beam: int) -> list[Can
         del bank[:share]
     for bank in reversed(banks):
         taken += bank[: beam - len(taken)]
-    return sorted(taken, key=lambda each: -each.log_prob)
+    return sorted(taken, key=lambda candidate: -candidate.log_prob)

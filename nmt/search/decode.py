@@ -1,4 +1,4 @@
-"""Translates any number of sentences, in batches of like length."""
+"""Translates any number of sentences, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch, Phrase
 from nmt.search.hypothesis import Hypothesis, Search
-from nmt.search.logits_processors import Ban, NoRepeat, Rules, Shortest
+from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
@@ -66,54 +66,61 @@ def decode(
     shortlist: VocabularyReducer | None = None,
     scored: bool = True,
 ) -> list[tuple[Hypothesis, ...]]:
-    """The hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, of
-    a sampling, as they are drawn: ``config.n_best`` of each, or ``config.consensus.samples``, from which to choose.
+    """Hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or, for
+    sampling, in the order of the draws: ``config.n_best`` of each, or ``config.consensus.samples`` to choose from.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
-    for every hypothesis that is looked at together; which others share its batch does not change a sentence's result,
-    but for rounding in bfloat16 on a CPU with AMX.
-    Hypotheses begin with their source's prefix, where there is one, and contain each phrase of its constraints; neither
-    is counted against the limits of length. Constraints are for a beam search in one group without ``no_repeat``. With
-    a ``shortlist`` each sentence has no other tokens than those of its list, its prefix and its constraints. Unless
-    ``scored`` a greedy search leaves out log-probabilities and scores, which are NaN then: that is faster, and finds
-    the same. The model must be in eval mode.
+    once for every hypothesis of its sentence. The result of a sentence does not depend on its batch, except for
+    rounding in bfloat16 on a CPU with AMX.
+    Hypotheses begin with their source's prefix and contain each phrase of its constraints; neither counts against the
+    limits of length. Constraints need a beam search in one group without ``no_repeat``. With a ``shortlist`` a sentence
+    has only the tokens of its list, its prefix and its constraints. Without ``scored`` log-probabilities and scores of
+    a greedy search are NaN: that is faster, and finds the same. The model must be in eval mode.
     """
     assert not model.training
     assert constraints is None or constrains(config) is None
-    found: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-    batch_tokens = max(config.batch_tokens // paths_of(config), 1)
+    hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
+    batch_tokens = max(config.batch_tokens // hypotheses_per_sentence(config), 1)
     for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
         padded, length_B = pad([sources[row] for row in rows])
         max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
-        given: Sequence[Sequence[int]] | None = None if prefixes is None else [prefixes[row] for row in rows]
-        if given is not None:
-            max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in given])
+        batch_prefixes: Sequence[Sequence[int]] | None = None
+        if prefixes is not None:
+            batch_prefixes = [prefixes[row] for row in rows]
+            max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
         phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
         if phrases is not None:
-            max_length_B = max_length_B + torch.tensor([sum(map(len, each)) for each in phrases])
+            max_length_B = max_length_B + torch.tensor([sum(map(len, of_sentence)) for of_sentence in phrases])
         searched, reduced = model, None
         if shortlist is not None:
-            reduced = shortlist.reduce(model, [sources[row] for row in rows], given, phrases, compute.device)
-            searched, given, phrases = reduced.model, reduced.prefixes, reduced.phrases
-        rules = Rules(max_length_B.to(compute.device), eos=EOS, prefixes=given, bans=_bans(config))
+            reduced = shortlist.reduce(model, [sources[row] for row in rows], batch_prefixes, phrases, compute.device)
+            searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
+        processors = LogitsProcessors(
+            max_length_B.to(compute.device), eos=EOS, prefixes=batch_prefixes, processors=_processors(config)
+        )
         with compute.autocast():
-            best = search_of(config, phrases, scored=scored)(
-                searched, torch.from_numpy(padded).to(compute.device), rules
+            batch = search_of(config, phrases, scored=scored)(
+                searched, torch.from_numpy(padded).to(compute.device), processors
             )
-        for place, (row, each) in enumerate(zip(rows, best, strict=True)):
-            found[row] = each if reduced is None else tuple(reduced.restored(place, one) for one in each)
-    return [each for each in found if each is not None]
+        if reduced is not None:
+            batch = [
+                tuple(reduced.restored(index, hypothesis) for hypothesis in of_sentence)
+                for index, of_sentence in enumerate(batch)
+            ]
+        for row, of_sentence in zip(rows, batch, strict=True):
+            hypotheses[row] = of_sentence
+    return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
 
 
-def paths_of(config: SearchConfig) -> int:
-    """How many hypotheses of a sentence are looked at together."""
+def hypotheses_per_sentence(config: SearchConfig) -> int:
+    """Number of hypotheses of a sentence that a search extends together."""
     if config.consensus is not None:
         return config.consensus.samples
     return config.beam if config.sampling is None else config.n_best
 
 
 def constrains(config: SearchConfig) -> str | None:
-    """The key of a configuration with which there can be no constraints; None: there can."""
+    """The configuration key that rules out constraints, or None."""
     if config.sampling is not None or config.consensus is not None:
         return "sampling" if config.sampling is not None else "consensus"
     if config.groups > 1:
@@ -124,15 +131,15 @@ def constrains(config: SearchConfig) -> str | None:
 def search_of(
     config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | None = None, *, scored: bool = True
 ) -> Search:
-    """The search that a configuration describes; with ``phrases`` of each source row, one for what contains them. For
-    ``scored`` see ``decode``."""
+    """The search of a configuration; with ``phrases`` of each source row, one whose hypotheses contain them.
+    ``scored`` as in ``decode``."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         sampling = config.sampling or SamplingConfig()
         return Sampling(
             EOS,
             ranking,
-            count=paths_of(config),
+            count=hypotheses_per_sentence(config),
             seed=sampling.seed,
             temperature=sampling.temperature,
             top_k=sampling.top_k,
@@ -146,14 +153,14 @@ def search_of(
 
 
 def ranking_of(config: SearchConfig) -> Ranking:
-    """What a configuration ranks hypotheses by."""
+    """The ranking of a configuration."""
     return Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
 
 
-def _bans(config: SearchConfig) -> list[Ban]:
-    bans: list[Ban] = []
+def _processors(config: SearchConfig) -> list[LogitsProcessor]:
+    processors: list[LogitsProcessor] = []
     if config.min_length > 0:
-        bans.append(Shortest(config.min_length, eos=EOS))
+        processors.append(MinLength(config.min_length, eos=EOS))
     if config.no_repeat > 0:
-        bans.append(NoRepeat(config.no_repeat))
-    return bans
+        processors.append(NoRepeat(config.no_repeat))
+    return processors

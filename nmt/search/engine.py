@@ -1,4 +1,4 @@
-"""What finds translations: our own search over a model, or an engine that a model was exported to."""
+"""Engines that find translations: our own search over a model, or one that a model was exported to."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Engine(Protocol):
         constraints: Sequence[Sequence[Phrase]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``nmt.search.decode.decode``. Where scores are not wanted (``scored``), an engine to which they are dear
-        may leave them and log-probabilities out: they are NaN then."""
+        """See ``nmt.search.decode.decode``. Without ``scored``, an engine may return NaN for scores and
+        log-probabilities."""
 
 
 @dataclass(frozen=True)

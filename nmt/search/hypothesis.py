@@ -1,4 +1,4 @@
-"""What a search is, and what it finds."""
+"""Interface of searches, and their result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from nmt.models.step_model import StepModel
-from nmt.search.logits_processors import Rules
+from nmt.search.logits_processors import LogitsProcessors
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,13 @@ class Hypothesis:
     log_prob: float
     """Natural logarithm of its probability, end-of-sentence included."""
     score: float
-    """What it was ranked by; see ``Ranking``."""
+    """See ``Ranking``."""
 
 
 class Search(Protocol):
     """Looks for translations of a batch of sentences."""
 
-    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
+    def __call__(
+        self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
+    ) -> list[tuple[Hypothesis, ...]]:
         """The hypotheses of each source row, best first."""

@@ -1,8 +1,7 @@
-"""What a hypothesis may do next.
+"""Restrictions on the next token of a hypothesis.
 
-Rules see the logits or log-probabilities of the next token and set to -inf, in place, those of tokens that are not
-allowed. What is left keeps its value: probabilities are those of the model, not renormalised, so that a score is the
-same however the hypothesis was found.
+Processors set the logits or log-probabilities of tokens that are not allowed to -inf, in place. All others keep their
+value: probabilities are not renormalised, so the score of a hypothesis does not depend on the search that found it.
 
 Shapes: N rows of hypotheses, T tokens so far, V vocabulary, B sentences, P tokens of a prefix.
 """
@@ -18,50 +17,51 @@ from torch import Tensor
 from nmt.data.batching import pad
 
 
-class Ban(Protocol):
+class LogitsProcessor(Protocol):
     """Rules out tokens."""
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
-        """Sets to -inf what may not follow on ``tokens_NT``."""
+        """Sets to -inf the tokens that may not follow ``tokens_NT``."""
 
 
 @final
-class Shortest:
-    """Before ``length`` tokens a hypothesis does not end."""
+class MinLength:
+    """Keeps a hypothesis from ending before ``length`` tokens."""
 
     def __init__(self, length: int, *, eos: int) -> None:
         self._length = length
         self._eos = eos
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
-        """See ``Ban``."""
+        """See ``LogitsProcessor``."""
         if tokens_NT.shape[1] < self._length:
             logits_NV[:, self._eos] = -torch.inf
 
 
 @final
 class NoRepeat:
-    """No n-gram of tokens comes twice (Paulus et al. 2018, "A Deep Reinforced Model for Abstractive Summarization",
-    section 2.5, for any n)."""
+    """Keeps n-grams of tokens from occurring twice (Paulus et al. 2018, "A Deep Reinforced Model for Abstractive
+    Summarization", section 2.5, for any n)."""
 
     def __init__(self, order: int) -> None:
         assert order > 0
         self._order = order
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
-        """See ``Ban``."""
+        """See ``LogitsProcessor``."""
         before = self._order - 1
         if tokens_NT.shape[1] < self._order:
             return
         grams_NWn = tokens_NT.unfold(1, self._order, 1)
         last_N1b = tokens_NT[:, None, tokens_NT.shape[1] - before :]
-        row_M, place_M = (grams_NWn[:, :, :before] == last_N1b).all(dim=2).nonzero(as_tuple=True)
-        logits_NV[row_M, grams_NWn[row_M, place_M, before]] = -torch.inf
+        row_M, index_M = (grams_NWn[:, :, :before] == last_N1b).all(dim=2).nonzero(as_tuple=True)
+        logits_NV[row_M, grams_NWn[row_M, index_M, before]] = -torch.inf
 
 
 @final
-class Rules:
-    """All that holds for a batch of sentences. A limit and a prefix leave one token, which no ban rules out."""
+class LogitsProcessors:
+    """All restrictions on a batch of sentences. A limit of length or a prefix forces a token; other processors never
+    rule that out."""
 
     def __init__(
         self,
@@ -69,15 +69,14 @@ class Rules:
         *,
         eos: int,
         prefixes: Sequence[Sequence[int]] | None = None,
-        bans: Sequence[Ban] = (),
+        processors: Sequence[LogitsProcessor] = (),
     ) -> None:
-        """``max_length_B`` (at least 1) counts end-of-sentence, which a hypothesis of that length takes as its last
-        token. Hypotheses of a sentence begin with its prefix, which may be empty and is shorter than that; None: no
-        sentence has one."""
+        """``max_length_B`` (at least 1) counts end-of-sentence, which is forced as the last token. Hypotheses of a
+        sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``."""
         self.max_length_B = max_length_B
         self._eos = eos
-        self._bans = bans
-        self._shortest = int(max_length_B.min())
+        self._processors = processors
+        self._least_max_length = int(max_length_B.min())
         self._prefix_BP: Tensor | None = None
         self._prefix_length_B: Tensor | None = None
         self._longest_prefix = 0
@@ -90,32 +89,31 @@ class Rules:
             assert bool((self._prefix_length_B < max_length_B).all()), "a prefix is as long as its sentence may get"
 
     def apply(self, logits_NV: Tensor, tokens_NT: Tensor, sentence_N: Tensor) -> None:
-        """``sentence_N`` is the number of the sentence, 0 <= b < B, that each row is a hypothesis of."""
-        only_N = self._only(tokens_NT.shape[1], sentence_N)
-        if only_N is None:
-            for ban in self._bans:
-                ban(logits_NV, tokens_NT)
+        """Processes the logits of rows whose sentences are ``sentence_N``, 0 <= b < B."""
+        forced_N = self._forced_tokens(tokens_NT.shape[1], sentence_N)
+        if forced_N is None:
+            for processor in self._processors:
+                processor(logits_NV, tokens_NT)
             return
-        has_choice_N1, token_N1 = (only_N < 0)[:, None], only_N.clamp(min=0)[:, None]
+        is_free_N1, token_N1 = (forced_N < 0)[:, None], forced_N.clamp(min=0)[:, None]
         kept_N1 = logits_NV.gather(1, token_N1)
-        for ban in self._bans:
-            ban(logits_NV, tokens_NT)
-        logits_NV.masked_fill_(~has_choice_N1, -torch.inf)
-        logits_NV.scatter_(1, token_N1, torch.where(has_choice_N1, logits_NV.gather(1, token_N1), kept_N1))
+        for processor in self._processors:
+            processor(logits_NV, tokens_NT)
+        logits_NV.masked_fill_(~is_free_N1, -torch.inf)
+        logits_NV.scatter_(1, token_N1, torch.where(is_free_N1, logits_NV.gather(1, token_N1), kept_N1))
 
-    def leaves_all(self, time: int, sentence_N: Tensor) -> bool:
-        """Whether all rows have the choice of all tokens after ``time`` others, and that is known without a look."""
-        return not self._bans and self._only(time, sentence_N) is None
+    def is_unconstrained(self, time: int, sentence_N: Tensor) -> bool:
+        """True if certainly no token is ruled out after ``time`` tokens."""
+        return not self._processors and self._forced_tokens(time, sentence_N) is None
 
-    def _only(self, time: int, sentence_N: Tensor) -> Tensor | None:
-        """The one token that each row may take, -1 where there is a choice; None: all have one. To find out what
-        cannot be would cost a pass over the logits at each step."""
-        only_N: Tensor | None = None
+    def _forced_tokens(self, time: int, sentence_N: Tensor) -> Tensor | None:
+        """The forced token of each row, -1 where none is; None if no row has one."""
+        forced_N: Tensor | None = None
         if self._prefix_BP is not None and self._prefix_length_B is not None and time < self._longest_prefix:
-            is_given_N = self._prefix_length_B[sentence_N] > time
-            only_N = self._prefix_BP[sentence_N, time].masked_fill(~is_given_N, -1)
-        if time + 1 >= self._shortest:
+            has_prefix_N = self._prefix_length_B[sentence_N] > time
+            forced_N = self._prefix_BP[sentence_N, time].masked_fill(~has_prefix_N, -1)
+        if time + 1 >= self._least_max_length:
             is_last_N = self.max_length_B[sentence_N] <= time + 1
-            only_N = torch.full_like(sentence_N, -1) if only_N is None else only_N
-            only_N = only_N.masked_fill(is_last_N, self._eos)
-        return only_N
+            forced_N = torch.full_like(sentence_N, -1) if forced_N is None else forced_N
+            forced_N = forced_N.masked_fill(is_last_N, self._eos)
+        return forced_N

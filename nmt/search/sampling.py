@@ -12,17 +12,17 @@ from torch import Tensor
 
 from nmt.models.step_model import StepModel
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.logits_processors import Rules
+from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking
-from nmt.search.sequential import Chooser, paths
+from nmt.search.sequential import greedy_or_sample
 
 
 @dataclass(frozen=True)
 class Sampling:
     """``count`` hypotheses of each source row, drawn independently of each other; see ``Search``.
 
-    What is drawn is a function of ``seed`` and of the sentence's tokens, not of what else is translated: the k-th draw
-    of a sentence is the same whatever its batch, and however many are drawn.
+    A draw is a function of ``seed``, its number and the sentence's tokens: it depends neither on the rest of the batch
+    nor on ``count``.
     """
 
     eos: int
@@ -32,42 +32,40 @@ class Sampling:
     temperature: float = 1.0
     """Tokens are drawn from softmax(logits / temperature)."""
     top_k: int | None = None
-    """Draw from the k most probable tokens alone (Fan et al. 2018, "Hierarchical Neural Story Generation")."""
+    """Draw from the k most probable tokens only (Fan et al. 2018, "Hierarchical Neural Story Generation")."""
     top_p: float = 1.0
     """Draw from the fewest tokens that have this probability together (Holtzman et al. 2020, "The Curious Case of
     Neural Text Degeneration")."""
 
-    def __call__(self, model: StepModel[Any, Any], source_BS: Tensor, rules: Rules) -> list[tuple[Hypothesis, ...]]:
-        """See ``Search``; here in the order in which they are drawn."""
-        chooser = _Draw(self, _uniform(source_BS, model.pad, self.count, int(rules.max_length_B.max()), self.seed))
-        return paths(model, source_BS, rules, chooser, count=self.count, eos=self.eos, ranking=self.ranking)
+    def __call__(
+        self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
+    ) -> list[tuple[Hypothesis, ...]]:
+        """See ``Search``; in the order of the draws."""
+        uniform_NT = _uniform(source_BS, model.pad, self.count, int(processors.max_length_B.max()), self.seed)
 
+        def pick(logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+            logits_NV = truncated(logits_NV.float() / self.temperature, top_k=self.top_k, top_p=self.top_p)
+            # in float64, so that the last token's sum is 1 for any vocabulary
+            cumulative_NV = logits_NV.softmax(dim=1, dtype=torch.float64).cumsum(dim=1)
+            target_N1 = uniform_NT[row_N, time, None] * cumulative_NV[:, -1:]
+            # the first token whose sum is above: never one of probability 0
+            return torch.searchsorted(cumulative_NV, target_N1, right=True)[:, 0].clamp(max=logits_NV.shape[1] - 1)
 
-class _Draw(Chooser):
-    def __init__(self, sampling: Sampling, uniform_NT: Tensor) -> None:
-        self._sampling = sampling
-        self._uniform_NT = uniform_NT
-
-    def choose(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
-        sampling = self._sampling
-        logits_NV = truncated(logits_NV.float() / sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p)
-        # in float64, so that the last token's sum is 1 whatever the vocabulary
-        cumulative_NV = logits_NV.softmax(dim=1, dtype=torch.float64).cumsum(dim=1)
-        target_N1 = self._uniform_NT[row_N, time, None] * cumulative_NV[:, -1:]
-        # the first token whose sum is above: never one of probability 0
-        return torch.searchsorted(cumulative_NV, target_N1, right=True)[:, 0].clamp(max=logits_NV.shape[1] - 1)
+        return greedy_or_sample(
+            model, source_BS, processors, pick=pick, count=self.count, eos=self.eos, ranking=self.ranking
+        )
 
 
 def truncated(logits_NV: Tensor, *, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
-    """Logits with -inf for all but the ``top_k`` most probable tokens and, of these, the fewest most probable ones that
-    have at least the probability ``top_p`` together; tokens as probable as the last one are kept with it."""
+    """Sets to -inf the logits of all but the ``top_k`` most probable tokens and, of these, all but the fewest that have
+    at least the probability ``top_p`` together; tokens as probable as the last one are kept with it."""
     if top_k is not None and top_k < logits_NV.shape[1]:
         least_N1 = logits_NV.topk(top_k, dim=1).values[:, -1:]
         logits_NV = logits_NV.masked_fill(logits_NV < least_N1, -torch.inf)
     if top_p < 1.0:
         probability_NV = logits_NV.softmax(dim=1, dtype=torch.float64)
         sorted_NV = probability_NV.sort(dim=1, descending=True).values
-        is_needed_NV = sorted_NV.cumsum(dim=1) - sorted_NV < top_p  # what stands before has less than that
+        is_needed_NV = sorted_NV.cumsum(dim=1) - sorted_NV < top_p  # the more probable ones have less together
         least_N1 = sorted_NV.gather(1, is_needed_NV.sum(dim=1, keepdim=True) - 1)
         logits_NV = logits_NV.masked_fill(probability_NV < least_N1, -torch.inf)
     return logits_NV

@@ -1,4 +1,4 @@
-"""What hypotheses are ranked by, and how long they may get."""
+"""Scores of hypotheses, and limits of their length."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 LEAST_COVERED = 1e-4
-"""What a source position counts as covered by, at least: the logarithm of 0 would rule out whatever skips a word."""
+"""Least attention of a source position: log 0 would rule out every hypothesis that skips a word."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Ranking:
     System", equation 14)."""
 
     exponent: float = 1.0
-    """Of the length; 0 ranks by log p."""
+    """Exponent of the length; 0 ranks by log p."""
     normalization: Literal["gnmt", "average"] = "gnmt"
     """The length penalty of a hypothesis of n tokens, end-of-sentence included: ((5 + n) / 6) ** exponent, which is Wu
     et al.'s, or n ** exponent, which with exponent 1 ranks by the mean log-probability of a token."""
@@ -26,16 +26,16 @@ class Ranking:
     """beta of the paper; see ``covered``."""
 
     def penalty(self, length: int) -> float:
-        """What the log-probability of a hypothesis of ``length`` tokens is divided by; rises with the length."""
+        """Divisor of the log-probability of a hypothesis of ``length`` tokens; rises with the length."""
         return float(((5 + length) / 6 if self.normalization == "gnmt" else length) ** self.exponent)
 
     def score(self, log_prob: float, length: int, covered: float = 0.0) -> float:
-        """Of a hypothesis of ``length`` tokens."""
+        """The score of a hypothesis of ``length`` tokens."""
         return log_prob / self.penalty(length) + self.coverage * covered
 
     def bound(self, log_prob: float, longest: int) -> float:
-        """The best that a hypothesis can become if it goes on to ``longest`` tokens: it gains no probability, its
-        length penalty grows, and at most all is covered."""
+        """Upper bound of the score of an unfinished hypothesis at up to ``longest`` tokens: probability only falls, the
+        length penalty rises, and ``covered`` is at most 0."""
         return log_prob / self.penalty(longest)
 
 

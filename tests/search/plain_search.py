@@ -8,17 +8,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.logits_processors import Ban, Rules
+from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
+from tests.models.variants import TRANSFORMER, tree
 
 Tokens = tuple[int, ...]
+
+EOS = 3
+SOURCES = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]]
+LIMIT_B = torch.tensor([7, 4, 6])
+MODELS = {"rnn": tree(), "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)}
+
+each_model = pytest.mark.parametrize("name", list(MODELS))
 
 
 def beam_search(
@@ -31,13 +40,18 @@ def beam_search(
     exponent: float,
     n_best: int = 1,
 ) -> list[tuple[Hypothesis, ...]]:
-    return BeamSearch(eos, Ranking(exponent), beam, n_best=n_best)(model, source_BS, Rules(limit_B, eos=eos))
+    return BeamSearch(eos, Ranking(exponent), beam, n_best=n_best)(model, source_BS, LogitsProcessors(limit_B, eos=eos))
 
 
 def greedy(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, limit_B: Tensor, *, eos: int, exponent: float, bans: Sequence[Ban] = ()
+    model: Seq2Seq[Any, Any],
+    source_BS: Tensor,
+    limit_B: Tensor,
+    *,
+    eos: int,
+    exponent: float,
 ) -> list[Hypothesis]:
-    found = greedy_search(eos, Ranking(exponent))(model, source_BS, Rules(limit_B, eos=eos, bans=bans))
+    found = greedy_search(eos, Ranking(exponent))(model, source_BS, LogitsProcessors(limit_B, eos=eos))
     return [hypothesis for (hypothesis,) in found]
 
 
@@ -120,3 +134,45 @@ def plain_beam(
             break
     distinct = {each.tokens: each for group in done for each in group}
     return sorted(distinct.values(), key=lambda each: -each.score)[:n_best]
+
+
+def padded(sources: list[list[int]]) -> Tensor:
+    longest = max(map(len, sources))
+    return torch.tensor([source + [0] * (longest - len(source)) for source in sources])
+
+
+def log_prob(model: Seq2Seq[Any, Any], source: list[int], tokens: Tokens) -> float:
+    return sum(forced(model, source, tokens[:place]).log_prob_V[token] for place, token in enumerate((*tokens, EOS)))
+
+
+def agrees(model: Seq2Seq[Any, Any], search: BeamSearch, processors: list[LogitsProcessor], allowed: Any) -> None:
+    """A batch of sentences against each by itself in plain loops."""
+    found = search(model, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS, processors=processors))
+    ranking = search.ranking
+    for source, limit, hypotheses in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
+        expected = plain_beam(
+            model,
+            source,
+            eos=EOS,
+            limit=limit,
+            beam=search.beam,
+            n_best=search.n_best,
+            groups=search.groups,
+            diversity=search.diversity,
+            score=lambda value, length, covered: value / penalty(ranking, length) + ranking.coverage * covered,
+            allowed=allowed,
+            longest_score=lambda value, limit=limit: value / penalty(ranking, limit),  # type: ignore[misc]
+        )
+        assert [each.tokens for each in hypotheses] == [each.tokens for each in expected]
+        for each, other in zip(hypotheses, expected, strict=True):
+            assert each.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+            assert each.score == pytest.approx(other.score, abs=1e-4)
+
+
+def penalty(ranking: Ranking, length: int) -> float:
+    base = (5 + length) / 6 if ranking.normalization == "gnmt" else length
+    return float(base**ranking.exponent)
+
+
+def anything(tokens: Tokens, token: int) -> bool:
+    return True

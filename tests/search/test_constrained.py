@@ -14,19 +14,14 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search import constrained
 from nmt.search.beam import BeamSearch
 from nmt.search.constrained import MAX_MATCHES, Candidate, ConstrainedBeamSearch, Phrase, allocated, progress
-from nmt.search.logits_processors import Rules, Shortest
+from nmt.search.logits_processors import LogitsProcessors, MinLength
 from nmt.search.scoring import Ranking
-from tests.models.variants import TRANSFORMER, make, tree
-from tests.search.plain_search import Tokens, forced
-from tests.search.test_search import scripted
+from tests.models.variants import make
+from tests.search.plain_search import EOS, MODELS, SOURCES, Tokens, each_model, log_prob
+from tests.search.scripted import scripted
 
-EOS = 3
-SOURCES = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]]
 SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 PHRASES: tuple[tuple[Phrase, ...], ...] = (((4, 5), (1,)), (), ((5, 1),))
-MODELS = {"rnn": tree(), "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)}
-
-each_model = pytest.mark.parametrize("name", list(MODELS))
 
 
 def contains(tokens: Tokens, phrases: tuple[Phrase, ...]) -> bool:
@@ -36,10 +31,6 @@ def contains(tokens: Tokens, phrases: tuple[Phrase, ...]) -> bool:
     first, *others = phrases
     places = [place for place in range(len(tokens)) if tokens[place : place + len(first)] == first]
     return any(contains((*tokens[:place], -1, *tokens[place + len(first) :]), tuple(others)) for place in places)
-
-
-def log_prob(model: Seq2Seq[Any, Any], source: list[int], tokens: Tokens) -> float:
-    return sum(forced(model, source, tokens[:place]).log_prob_V[token] for place, token in enumerate((*tokens, EOS)))
 
 
 WORDS = (0, 1, 2, 4, 5)
@@ -83,7 +74,9 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
     model = make(MODELS["rnn"], seed=3)
     log_probs = all_log_probs(model, source, limit)
     search = ConstrainedBeamSearch(EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows))
-    found = search(model, torch.tensor([source] * len(rows)), Rules(torch.full((len(rows),), limit), eos=EOS))
+    found = search(
+        model, torch.tensor([source] * len(rows)), LogitsProcessors(torch.full((len(rows),), limit), eos=EOS)
+    )
     for phrases, hypotheses in zip(rows, found, strict=True):
         scored = sorted(
             (
@@ -104,7 +97,7 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(name: str, bea
     for seed in range(2):
         model = make(MODELS[name], seed=seed)
         search = ConstrainedBeamSearch(EOS, Ranking(1.0), beam, n_best=beam, phrases=PHRASES)
-        found = search(model, SOURCE_BS, Rules(limits, eos=EOS, bans=[Shortest(2, eos=EOS)]))
+        found = search(model, SOURCE_BS, LogitsProcessors(limits, eos=EOS, processors=[MinLength(2, eos=EOS)]))
         for source, phrases, limit, hypotheses in zip(SOURCES, PHRASES, limits.tolist(), found, strict=True):
             assert hypotheses
             for each in hypotheses:
@@ -117,7 +110,7 @@ def test_no_beam_is_spent_on_what_cannot_meet_its_phrase_in_time() -> None:
     """Of two tokens the second is the last chance: both beams go on with translations that hold the phrase."""
     table = [[0.01, 0.06, 0.01, 0.02, 0.3, 0.6], [0.01, 0.1, 0.01, 0.03, 0.35, 0.5], [0.1, 0.1, 0.1, 0.5, 0.1, 0.1]]
     search = ConstrainedBeamSearch(EOS, Ranking(0.0), 2, n_best=2, phrases=(((4,),),))
-    (found,) = search(scripted(table), SOURCE_BS[:1], Rules(torch.tensor([3]), eos=EOS))
+    (found,) = search(scripted(table), SOURCE_BS[:1], LogitsProcessors(torch.tensor([3]), eos=EOS))
     assert [each.tokens for each in found] == [(5, 4), (4, 5)]
 
 
@@ -125,8 +118,10 @@ def test_no_beam_is_spent_on_what_cannot_meet_its_phrase_in_time() -> None:
 def test_a_prefix_comes_first(name: str) -> None:
     model = make(MODELS[name])
     search = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, n_best=2, phrases=PHRASES)
-    rules = Rules(torch.tensor([8, 8, 8]), eos=EOS, prefixes=[[5, 5], [4], [5]])
-    for prefix, phrases, hypotheses in zip([(5, 5), (4,), (5,)], PHRASES, search(model, SOURCE_BS, rules), strict=True):
+    processors = LogitsProcessors(torch.tensor([8, 8, 8]), eos=EOS, prefixes=[[5, 5], [4], [5]])
+    for prefix, phrases, hypotheses in zip(
+        [(5, 5), (4,), (5,)], PHRASES, search(model, SOURCE_BS, processors), strict=True
+    ):
         for each in hypotheses:
             assert each.tokens[: len(prefix)] == prefix
             assert contains(each.tokens, phrases)
@@ -136,11 +131,11 @@ def test_a_prefix_comes_first(name: str) -> None:
 def test_a_sentence_does_not_depend_on_its_company(name: str) -> None:
     model = make(MODELS[name])
     together = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=PHRASES)
-    found = together(model, SOURCE_BS, Rules(torch.tensor([8, 8, 8]), eos=EOS))
+    found = together(model, SOURCE_BS, LogitsProcessors(torch.tensor([8, 8, 8]), eos=EOS))
     for row, phrases in enumerate(PHRASES):
         alone = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=(phrases,))
         source_1S = SOURCE_BS[row : row + 1, : len(SOURCES[row])]
-        ((best, *_),) = alone(model, source_1S, Rules(torch.tensor([8]), eos=EOS))
+        ((best, *_),) = alone(model, source_1S, LogitsProcessors(torch.tensor([8]), eos=EOS))
         assert best.tokens == found[row][0].tokens
 
 
@@ -148,10 +143,10 @@ def test_a_sentence_does_not_depend_on_its_company(name: str) -> None:
 def test_what_appears_anyway_costs_nothing(name: str) -> None:
     """Phrases taken from the best translation leave it the best, with a beam that loses nothing."""
     for seed in range(4):
-        model, rules = make(MODELS[name], seed=seed), Rules(torch.tensor([5, 5, 5]), eos=EOS)
-        free = BeamSearch(EOS, Ranking(1.0), 800)(model, SOURCE_BS, rules)
+        model, processors = make(MODELS[name], seed=seed), LogitsProcessors(torch.tensor([5, 5, 5]), eos=EOS)
+        free = BeamSearch(EOS, Ranking(1.0), 800)(model, SOURCE_BS, processors)
         phrases = tuple((best.tokens[:2],) if best.tokens else () for (best,) in free)
-        told = ConstrainedBeamSearch(EOS, Ranking(1.0), 800, phrases=phrases)(model, SOURCE_BS, rules)
+        told = ConstrainedBeamSearch(EOS, Ranking(1.0), 800, phrases=phrases)(model, SOURCE_BS, processors)
         assert [best.tokens for (best,) in told] == [best.tokens for (best,) in free]
 
 

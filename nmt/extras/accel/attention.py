@@ -24,7 +24,7 @@ from nmt.ops import attend
 
 @dataclass(frozen=True)
 class ExpKeyMemory(AttentionMemory):
-    """A memory with e^2k in the place of each key k, from which tanh(q + k) takes one exponential and a division."""
+    """A memory with e^2k instead of each key k, from which tanh(q + k) takes one exponential and a division."""
 
 
 class FusedAdditiveAttention(Attention):
@@ -63,7 +63,7 @@ class FusedAdditiveAttention(Attention):
         assert self.query_weight_AQ is not None
         query_NTA = F.linear(query_NTQ, self.query_weight_AQ).contiguous()
         rows, time, width = query_NTA.shape
-        context_XV, weights_XS = native.expected(query_NTA).additive_attention(
+        context_XV, weights_XS = native.required_kernels(query_NTA).additive_attention(
             query_NTA.view(-1, width),
             memory.keys_BHSA[:, 0].contiguous(),
             self.score_parameters["v_A"].to(query_NTA.dtype).contiguous(),

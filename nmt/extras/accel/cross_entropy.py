@@ -166,6 +166,6 @@ def _with_one(readout_ND: Tensor) -> Tensor:
 
 
 def _is_in_range(z_N1: Tensor) -> bool:
-    """Whether sums of exponentials are far from where they, or the terms that count, would be infinite or 0."""
-    smallest, largest = (float(each) for each in z_N1.aminmax())
+    """True if sums of exponentials are far from overflow, and from underflow of the terms that count."""
+    smallest, largest = (float(bound) for bound in z_N1.aminmax())
     return smallest > 1e-18 and largest < 1e30

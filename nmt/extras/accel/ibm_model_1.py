@@ -47,21 +47,21 @@ def learn(sources: Sequence[Tokens], targets: Sequence[Tokens], *, iterations: i
     empty = np.full(1, -1)
     source_X = np.concatenate([part for source in sources for part in (empty, source)] or [empty[:0]]).astype(np.int64)
     target_Y = np.concatenate([*targets, empty[:0]]).astype(np.int64)
-    # A cell for each pair of positions: those of a target position side by side.
-    cells_Y = np.repeat(length_B, [len(target) for target in targets])
+    # C pairs of positions; the pairs of a target position side by side
+    pairs_Y = np.repeat(length_B, [len(target) for target in targets])
     first_X_Y = np.repeat(np.cumsum(length_B) - length_B, [len(target) for target in targets])
-    first_cell_Y = np.cumsum(cells_Y) - cells_Y
-    place_C = np.arange(cells_Y.sum()) + np.repeat(first_X_Y - first_cell_Y, cells_Y)
+    first_pair_Y = np.cumsum(pairs_Y) - pairs_Y
+    position_C = np.arange(pairs_Y.sum()) + np.repeat(first_X_Y - first_pair_Y, pairs_Y)
     width = int(target_Y.max(initial=0)) + 1
-    entry_E, entry_C = np.unique((source_X[place_C] + 1) * width + np.repeat(target_Y, cells_Y), return_inverse=True)
-    del place_C
+    entry_E, entry_C = np.unique((source_X[position_C] + 1) * width + np.repeat(target_Y, pairs_Y), return_inverse=True)
+    del position_C
     source_E, target_E = entry_E // width - 1, entry_E % width
     p_E = np.ones(len(entry_E))
     for _ in range(iterations):
         if not len(p_E):
             break
         p_C = p_E[entry_C]
-        p_C /= np.repeat(np.add.reduceat(p_C, first_cell_Y), cells_Y)
+        p_C /= np.repeat(np.add.reduceat(p_C, first_pair_Y), pairs_Y)
         count_E = np.bincount(entry_C, p_C, len(p_E))
         p_E = count_E / np.bincount(source_E + 1, count_E)[source_E + 1]
     return Lexicon(source_E, target_E, p_E)

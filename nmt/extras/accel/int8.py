@@ -20,14 +20,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.extras.accel import native
-from nmt.ops import TopTokens
 
 LARGEST = 127
 
 
 class Int8Weight(Tensor):
-    """A weight (O, I) that ``F.linear`` multiplies in integers, and that can be cut and joined as models do it. It says
-    of itself that it has the type of the tensors that it is multiplied with."""
+    """A weight (O, I) that ``F.linear`` multiplies in integers, and that models can concatenate and index by rows. Its
+    ``dtype`` is that of the tensors that it is multiplied with."""
 
     values_OI: Tensor
     scale_O: Tensor
@@ -36,26 +35,26 @@ class Int8Weight(Tensor):
 
     @staticmethod
     def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
-        made: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
-        made.values_OI, made.scale_O = values_OI, scale_O
-        made._packed = made._shift_O = None
-        return made
+        weight: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
+        weight.values_OI, weight.scale_O = values_OI, scale_O
+        weight._packed = weight._shift_O = None
+        return weight
 
     def shift(self) -> Tensor:
-        """As kernels read it that look outputs up, (O,), made once."""
+        """See ``native.shift``; computed once."""
         if self._shift_O is None:
             self._shift_O = native.shift(self.values_OI)
         return self._shift_O
 
     def packed(self) -> native.Packed:
-        """As a kernel reads it, made once."""
+        """The layout that ``Kernels.product`` reads; computed once."""
         if self._packed is None:
             self._packed = native.Packed.of(self.values_OI)
         return self._packed
 
     @classmethod
     def of(cls, weight_OI: Tensor, dtype: torch.dtype) -> Int8Weight:
-        """A weight, rounded; ``dtype`` is that of the tensors that it is multiplied with."""
+        """Rounds a weight; ``dtype`` is that of the tensors that it is multiplied with."""
         wide_OI = weight_OI.detach().float()
         scale_O1 = _scale(wide_OI)
         return cls((wide_OI / scale_O1).round_().to(torch.int8), scale_O1[:, 0], dtype)
@@ -79,38 +78,11 @@ class Int8Weight(Tensor):
 
 
 def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None) -> Tensor:
-    """``sum_NO``, with the product and the bias added to it in place."""
+    """Adds the product and the bias to ``sum_NO`` in place, and returns it."""
     kernels = native.kernels(x_NI)
     if kernels is None or not sum_NO.is_contiguous() or sum_NO.dtype != x_NI.dtype:
         return sum_NO.add_(_linear(x_NI, weight_OI, bias_O))
     return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
-
-
-def best_outputs(
-    x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, count: int, *, normalized: bool
-) -> TopTokens | None:
-    """Of each row, by a kernel that keeps no others; None where there is none."""
-    kernels = native.kernels(x_NI)
-    if kernels is None or not kernels.has_product():
-        return None
-    x_NI, bias_O = x_NI.contiguous(), bias_O.to(x_NI.dtype)
-    return kernels.best_outputs(x_NI, weight_OI.packed(), weight_OI.scale_O, bias_O, count, normalized=normalized)
-
-
-def lstm_weights(weights: Sequence[Tensor], bias_G: Tensor) -> native.LstmWeights:
-    """Of such weights."""
-    given = []
-    for weight_GI in weights:
-        assert isinstance(weight_GI, Int8Weight)
-        given.append((weight_GI.values_OI, weight_GI.scale_O))
-    return native.LstmWeights(given, bias_G)
-
-
-def listed(
-    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor, wanted: native.Wanted
-) -> Tensor:
-    """See ``Kernels.listed_bytes``."""
-    return kernels.listed_bytes(x_NI, weight_OI.values_OI, weight_OI.shift(), weight_OI.scale_O, bias_O, wanted)
 
 
 def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
@@ -134,45 +106,39 @@ def _by_kernels(
     x_NI = x_NI.contiguous()
     bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
     scale_O, onto = weight_OI.scale_O, sum_NO is not None
-    # added without a bias, PyTorch's way may round otherwise: the number of rows must not decide
-    is_left = kernels.leaves(x_NI) and not (onto and bias_O is None)
-    if kernels.has_product() and not is_left:
+    # without a bias, PyTorch's sum may round differently: the number of rows must not decide
+    has_tiles = kernels.prefers_tiles(x_NI) and not (onto and bias_O is None)
+    if kernels.has_product() and not has_tiles:
         out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
         return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
     values_NI, scale_N = kernels.quantized(x_NI)
     product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
-    if sum_NO is None:  # in the place of the integers where numbers are as long: that is in the cache
-        is_as_long = x_NI.dtype == torch.float32
-        sum_NO = product_NO.view(torch.float32) if is_as_long else x_NI.new_empty(product_NO.shape)
+    if sum_NO is None:  # in float32 in place of the integers, which are in the cache
+        is_float32 = x_NI.dtype == torch.float32
+        sum_NO = product_NO.view(torch.float32) if is_float32 else x_NI.new_empty(product_NO.shape)
     return kernels.dequantized(product_NO, scale_N, scale_O, bias_O, sum_NO, onto=onto)
 
 
 def _scale(x_NI: Tensor) -> Tensor:
-    """What each row is divided by, (N, 1); a row of zeros by a small number."""
+    """Divisor of each row, (N, 1); a small number for a row of zeros."""
     return (x_NI.abs().amax(dim=1, keepdim=True) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
 
 
-def _joined(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
+def _concatenated(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
     assert dim == 0
     return Int8Weight(
-        torch.cat([each.values_OI for each in weights]), torch.cat([each.scale_O for each in weights]), weights[0].dtype
+        torch.cat([weight.values_OI for weight in weights]),
+        torch.cat([weight.scale_O for weight in weights]),
+        weights[0].dtype,
     )
 
 
-def _cut(weight_OI: Int8Weight, index: Tensor | tuple[slice, slice]) -> Int8Weight:
-    """Some of its outputs, or a part of it."""
-    rows, columns = (index, slice(None)) if isinstance(index, Tensor) else index
-    return Int8Weight(weight_OI.values_OI[rows, columns], weight_OI.scale_O[rows], weight_OI.dtype)
-
-
-def _itself(weight_OI: Int8Weight, *_: Any) -> Int8Weight:
-    return weight_OI
+def _rows(weight_OI: Int8Weight, row_X: Tensor) -> Int8Weight:
+    return Int8Weight(weight_OI.values_OI[row_X], weight_OI.scale_O[row_X], weight_OI.dtype)
 
 
 _OPERATIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _linear,
-    torch.cat: _joined,
-    Tensor.__getitem__: _cut,
-    Tensor.to: _itself,
-    Tensor.detach: _itself,
+    torch.cat: _concatenated,
+    Tensor.__getitem__: _rows,
 }

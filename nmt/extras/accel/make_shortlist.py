@@ -1,4 +1,4 @@
-"""A lexical shortlist for a trained model: which target subwords its source subwords need."""
+"""Lexical shortlist of a trained model: the target subwords that its source subwords need."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from nmt.translator.find_run import SHORTLIST, run_of
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.prepare import opened
 
-CELLS = 1 << 24
-"""Pairs of a source and a target position that the lexicon is learnt from, 0.6 GB of memory; of a larger corpus every
-n-th sentence pair."""
+MAX_POSITION_PAIRS = 1 << 24
+"""Pairs of a source and a target position to learn from, in 0.6 GB of memory; of a larger corpus every n-th sentence
+pair is taken."""
 
 COMPARED = 2000
-"""Sentences of the validation corpus that are translated without the list and with it."""
+"""Maximum number of sentences of the validation corpus that are translated without the list and with it."""
 
 
 def shortlist(
@@ -40,21 +40,21 @@ def shortlist(
     data = opened(trained.experiment.data, run=run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
-    found = learnt(data.train, trained, size=size, frequent=frequent)
+    learned = learn_shortlist(data.train, trained, size=size, frequent=frequent)
     if data.valid is not None:
-        _compare(trained, found, [data.valid.source(row).tolist() for row in range(min(len(data.valid), COMPARED))])
+        _compare(trained, learned, [data.valid.source(row).tolist() for row in range(min(len(data.valid), COMPARED))])
     path = run / SHORTLIST
-    tensors = {"always": found.always_A, "offsets": found.offsets_X1, "targets": found.targets_T}
+    tensors = {"always": learned.always_A, "offsets": learned.offsets_X1, "targets": learned.targets_T}
     with whole_file(path) as partial:
         safetensors.numpy.save_file(tensors, partial, {"vocabulary": trained.tokenizers.fingerprint})
     log.info(f"wrote {path}; use it with nmt translate --shortlist")
     return path
 
 
-def learnt(store: Store, trained: TrainedModel, *, size: int, frequent: int) -> Shortlist:
-    """The shortlist that the pairs of a corpus suggest."""
-    cells = int(((store.source_lengths.astype(np.int64) + 1) * store.target_lengths).sum())
-    rows = range(0, len(store), -(-cells // CELLS))
+def learn_shortlist(store: Store, trained: TrainedModel, *, size: int, frequent: int) -> Shortlist:
+    """Learns the shortlist from the pairs of a corpus."""
+    position_pairs = int(((store.source_lengths.astype(np.int64) + 1) * store.target_lengths).sum())
+    rows = range(0, len(store), -(-position_pairs // MAX_POSITION_PAIRS))
     log.info(f"shortlist  learning from {len(rows):,} pairs")
     targets = [store.target(row) for row in rows]
     lexicon = learn([store.source(row) for row in rows], targets).best(size)
@@ -72,15 +72,15 @@ def learnt(store: Store, trained: TrainedModel, *, size: int, frequent: int) -> 
     )
 
 
-def _compare(trained: TrainedModel, found: Shortlist, sources: Sequence[Sequence[int]]) -> None:
+def _compare(trained: TrainedModel, learned: Shortlist, sources: Sequence[Sequence[int]]) -> None:
     search = trained.experiment.search
     sources = [source[: search.max_source_tokens] for source in sources]
     without, narrowed = (
-        decode(trained.model, sources, search, trained.compute, shortlist=one) for one in (None, found)
+        decode(trained.model, sources, search, trained.compute, shortlist=reducer) for reducer in (None, learned)
     )
     same = sum(one[0].tokens == other[0].tokens for one, other in zip(without, narrowed, strict=True))
-    mean = float(np.mean([found.size(source) for source in islice(sources, 500)]))
+    mean = float(np.mean([learned.size(source) for source in islice(sources, 500)]))
     log.info(
-        f"shortlist  {mean:,.0f} of {found.vocabulary:,} target subwords for a sentence on average; "
+        f"shortlist  {mean:,.0f} of {learned.vocabulary:,} target subwords for a sentence on average; "
         f"{same:,} of {len(sources):,} validation sentences are translated alike ({100 * same / len(sources):.1f} %)"
     )

@@ -27,7 +27,7 @@ from nmt.translator.loading import for_inference
 
 
 def register() -> None:
-    """Puts the implementations of this package in the place of the bodies of ``nmt.ops``."""
+    """Replaces the bodies of ``nmt.ops`` by the implementations of this package."""
     ops.additive_energy.register(_additive_energy)
     ops.lstm_cell.register(_lstm_cell)
     ops.attend.register(fused_attend)
@@ -73,8 +73,8 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
                     _replace(module, name, dtype)
         elif isinstance(module, RNNDecoder):
             stack = module.stack
-            known = module.embedding.weight_VD.shape[1] + module.handover.input_size
-            parts = [part for part in (known, stack.input_size - known) if part]
+            embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size
+            parts = [part for part in (embedded, stack.input_size - embedded) if part]
             module.stack = Int8RecurrentStack(stack, parts, dtype)
         elif isinstance(module, RNNEncoder):
             for stacks in filter(None, (module.forwards, module.backwards)):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.extras.accel import native
-from nmt.extras.accel.int8 import Int8Weight, best_outputs
+from nmt.extras.accel.int8 import Int8Weight
 from nmt.nn.output import OutputLayer
 from nmt.ops import TopTokens, log_normalizer, top_tokens
 
@@ -22,8 +22,13 @@ class Int8OutputLayer(OutputLayer):
 
     def top_tokens(self, readout_ND: Tensor, count: int, normalized: bool) -> TopTokens:
         """See ``OutputLayer.top_tokens``."""
-        best = best_outputs(readout_ND, self.int8_VD, self.bias_V, count, normalized=normalized)
-        return super().top_tokens(readout_ND, count, normalized) if best is None else best
+        kernels = native.kernels(readout_ND)
+        if kernels is None or not kernels.has_product():
+            return super().top_tokens(readout_ND, count, normalized)
+        weight, bias_V = self.int8_VD, self.bias_V.to(readout_ND.dtype)
+        return kernels.top_outputs(
+            readout_ND.contiguous(), weight.packed(), weight.scale_O, bias_V, count, normalized=normalized
+        )
 
 
 def kernel_log_normalizer(logits_NV: Tensor) -> Tensor:

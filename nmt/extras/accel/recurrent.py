@@ -12,17 +12,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.extras.accel import native
-from nmt.extras.accel.int8 import Int8Weight, lstm_weights
+from nmt.extras.accel.int8 import Int8Weight
 from nmt.nn.dropout import Dropout
 from nmt.nn.precision import compute_dtype
 from nmt.nn.recurrent import CellState, RecurrentStack, StackState
 
 
 class Int8RecurrentStack(RecurrentStack):
-    """A stack for inference. The input of the bottom layer is cut into parts, each with scales of its own: those that
-    come from embeddings are far smaller than those that come from states.
+    """A stack for inference. The input of the bottom layer is split into parts with scales of their own: numbers from
+    embeddings are far smaller than numbers from states.
 
-    Kernels make a step of an LSTM of the sums of its products while these are in the cache.
+    A kernel computes an LSTM step from the sums of its products while these are in the cache.
     """
 
     def __init__(self, stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> None:
@@ -73,5 +73,6 @@ class Int8RecurrentStack(RecurrentStack):
     def _packed_weights(self, layer: int) -> native.LstmWeights:
         if layer not in self._packed:
             bias_G = self.parameter("bias_ih", layer) + self.parameter("bias_hh", layer)
-            self._packed[layer] = lstm_weights([*self._input_weights[layer], self._state_weights[layer]], bias_G)
+            weights = (*self._input_weights[layer], self._state_weights[layer])
+            self._packed[layer] = native.LstmWeights([(weight.values_OI, weight.scale_O) for weight in weights], bias_G)
         return self._packed[layer]

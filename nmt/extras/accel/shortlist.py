@@ -1,9 +1,8 @@
 """The target tokens that a source sentence is likely to need: a lexical shortlist.
 
-Of each source token the targets that it is most often translated by, and for every sentence the most frequent ones
-(Jean et al. 2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3). The output
-layer then computes hundreds of logits instead of the whole vocabulary's. Probabilities are those among the tokens of
-the list.
+It has the most probable translations of each source token of the sentence, and the most frequent target tokens (Jean
+et al. 2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3). The output layer then
+computes hundreds of logits instead of the whole vocabulary's. Probabilities are those among the tokens of the list.
 """
 
 from __future__ import annotations
@@ -36,32 +35,32 @@ class Shortlist:
     vocabulary: int
     """The number of target tokens that there are."""
     always_A: npt.NDArray[np.int64]
-    """For every sentence; the special tokens are among them."""
+    """Tokens of every sentence; the special tokens are among them."""
     offsets_X1: npt.NDArray[np.int64]
     """Source token s has ``targets_T[offsets[s] : offsets[s + 1]]``."""
     targets_T: npt.NDArray[np.int64]
 
-    def choices(
+    def subset(
         self, sources: Sequence[Sequence[int]], further: Sequence[Sequence[int]], device: torch.device
     ) -> VocabularySubset:
-        """What a batch of sentences chooses among, with ``further`` tokens of each."""
+        """The tokens of a batch of sentences, with ``further`` tokens of each."""
         is_own_BV = np.zeros((len(sources), self.vocabulary), dtype=bool)
-        for is_own_V, more in zip(is_own_BV, further, strict=True):
-            is_own_V[list(more)] = True
-        # the targets of all source tokens in a row, and whose each is
+        for is_own_V, tokens in zip(is_own_BV, further, strict=True):
+            is_own_V[list(tokens)] = True
+        # the targets of all source tokens, one after the other, and the sentence of each
         source_Y = np.fromiter(chain.from_iterable(sources), dtype=np.int64)
         row_Y = np.repeat(np.arange(len(sources)), [len(source) for source in sources])
         first_Y = self.offsets_X1[source_Y]
         count_Y = self.offsets_X1[source_Y + 1] - first_Y
-        place_E = np.arange(count_Y.sum()) + np.repeat(first_Y - (np.cumsum(count_Y) - count_Y), count_Y)
-        is_own_BV[np.repeat(row_Y, count_Y), self.targets_T[place_E]] = True
+        index_E = np.arange(count_Y.sum()) + np.repeat(first_Y - (np.cumsum(count_Y) - count_Y), count_Y)
+        is_own_BV[np.repeat(row_Y, count_Y), self.targets_T[index_E]] = True
         is_own_BV[:, self.always_A] = False
         return VocabularySubset.of(np.unique(self.always_A), is_own_BV, device)
 
     def fits(self, source_tokens: int) -> bool:
-        """Whether it is a shortlist for that many source tokens."""
+        """True for a valid shortlist of that many source tokens."""
         offsets_X1 = self.offsets_X1
-        if any(each.ndim != 1 or each.dtype != np.int64 for each in (self.always_A, offsets_X1, self.targets_T)):
+        if any(array.ndim != 1 or array.dtype != np.int64 for array in (self.always_A, offsets_X1, self.targets_T)):
             return False
         tokens_T = np.concatenate([self.always_A, self.targets_T])
         return (
@@ -74,8 +73,8 @@ class Shortlist:
         )
 
     def size(self, source: Sequence[int]) -> int:
-        """How many tokens a sentence chooses among."""
-        return self.choices([source], [()], torch.device("cpu")).token_BX.shape[1]
+        """Number of tokens of a sentence."""
+        return self.subset([source], [()], torch.device("cpu")).token_BX.shape[1]
 
     def reduce(
         self,
@@ -89,14 +88,14 @@ class Shortlist:
         further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
         for tokens, of_sentence in zip(further, phrases or (), strict=False):
             tokens += chain.from_iterable(of_sentence)
-        choices = self.choices(sources, further, device)
-        token_BX = choices.token_BX.tolist()
+        subset = self.subset(sources, further, device)
+        token_BX = subset.token_BX.tolist()
         # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
-        assert choices.common_C[: EOS + 1].tolist() == list(range(EOS + 1))
-        searched = with_shortlist(model, choices)
+        assert subset.common_C[: EOS + 1].tolist() == list(range(EOS + 1))
+        searched = with_shortlist(model, subset)
         if prefixes is None and phrases is None:
             return ShortlistBatch(searched, token_BX, None, None)
-        # the first of equal tokens counts: the fill of a list repeats one
+        # the first of equal tokens counts: padding repeats token 0
         number_of = [{row[number]: number for number in reversed(range(len(row)))} for row in token_BX]
         return ShortlistBatch(
             searched,

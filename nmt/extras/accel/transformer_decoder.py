@@ -157,7 +157,7 @@ class _LayerStep:
     def __call__(
         self, x_ND: Tensor, angles: Angles | None, memory: HeadsMemory, past: tuple[Tensor, ...], backpointer_NT: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
-        """The next states in the place of ``x_ND``, the ``past`` with this step, and the weights on demand."""
+        """The next states, written over ``x_ND``, the ``past`` with this step, and the weights on demand."""
         norm_self, norm_source, norm_inside = self._norms
         is_first = self._is_first
         x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_first else x_ND, angles, past, backpointer_NT)
@@ -180,14 +180,14 @@ class _LayerStep:
             present_NX = torch.cat([both_N2H1A[:, 1:], parts_N3H1A[:, 2:]], dim=1).flatten(1)
         kept = (*past, present_NX)
         query_NHA = query_NH1A[:, :, 0]
-        kernels = native.expected(query_NHA)
-        return self._out_self.onto(x_ND, kernels.attend_behind(query_NHA, kept, backpointer_NT, self._scale)), kept
+        kernels = native.required_kernels(query_NHA)
+        return self._out_self.onto(x_ND, kernels.attend_to_steps(query_NHA, kept, backpointer_NT, self._scale)), kept
 
     def _attend_to_source(
         self, x_ND: Tensor, read_ND: Tensor, memory: HeadsMemory
     ) -> tuple[Tensor, Callable[[], Tensor]]:
         query_NHA = self._project_source(read_ND).view(len(x_ND), self._heads, -1)
-        context_NQ = native.expected(query_NHA).attend(
+        context_NQ = native.required_kernels(query_NHA).attend(
             query_NHA, memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, self._source.scale
         )
         query_NH1A = query_NHA[:, :, None]

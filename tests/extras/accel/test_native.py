@@ -15,8 +15,8 @@ from torch import Tensor
 
 from nmt.core import log
 from nmt.extras.accel import native
-from nmt.extras.accel.int8 import Int8Weight, add_product, listed, lstm_weights
-from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, Wanted
+from nmt.extras.accel.int8 import Int8Weight, add_product
+from nmt.extras.accel.native import FEW_THREADS, MAX_KEY_MAGNITUDE, Kernels, LstmWeights, ShortlistRows
 from nmt.extras.accel.native.compiled import compiled
 
 making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
@@ -33,6 +33,14 @@ def kernels(dtype: torch.dtype = torch.float32) -> Kernels:
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 1, scale: float = 1.0) -> Tensor:
     return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * scale).to(dtype)
+
+
+def lstm_weights(weights: list[Int8Weight], bias_G: Tensor) -> LstmWeights:
+    return LstmWeights([(weight.values_OI, weight.scale_O) for weight in weights], bias_G)
+
+
+def listed_int8(of: Kernels, x_NI: Tensor, weight: Int8Weight, bias_O: Tensor, rows: ShortlistRows) -> Tensor:
+    return of.shortlist_int8(x_NI, weight.values_OI, weight.shift(), weight.scale_O, bias_O, rows)
 
 
 def close(dtype: torch.dtype) -> dict[str, float]:
@@ -72,7 +80,7 @@ def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.
     # earlier steps have had more rows; before keys and values there is a query, or there is none
     for parts in (2, 3):
         steps = [drawn(rows + positions - s, parts * heads * width, dtype=dtype, seed=s) for s in range(positions)]
-        trail_NT = torch.stack(
+        backpointer_NT = torch.stack(
             [
                 torch.randint(len(step), (rows,), generator=torch.Generator().manual_seed(s))
                 for s, step in enumerate(steps)
@@ -80,8 +88,8 @@ def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.
             dim=1,
         )
         query_NHA = drawn(rows, 3, heads, width, dtype=dtype)[:, 1]
-        found_NQ = kernels(dtype).attend_behind(query_NHA, steps, trail_NT, 0.3)
-        past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, trail_NT.T, strict=True)], dim=1)
+        found_NQ = kernels(dtype).attend_to_steps(query_NHA, steps, backpointer_NT, 0.3)
+        past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, backpointer_NT.T, strict=True)], dim=1)
         keys, values = past_NTX.double().view(rows, positions, parts, heads, width)[:, :, -2:].unbind(dim=2)
         weights_NHS = (0.3 * torch.einsum("nha,nsha->nhs", query_NHA.double(), keys)).softmax(dim=-1)
         expected = torch.einsum("nhs,nsha->nha", weights_NHS, values).flatten(1)
@@ -121,7 +129,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     lists, no_pad_MS = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(3, 5, dtype=torch.bool)
 
     def best(x_NI: torch.Tensor, bias_O: torch.Tensor, count: int) -> object:
-        return kernels().best_outputs(x_NI, weight.packed(), weight.scale_O, bias_O, count, normalized=False)
+        return kernels().top_outputs(x_NI, weight.packed(), weight.scale_O, bias_O, count, normalized=False)
 
     calls: list[Callable[[], object]] = [
         lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
@@ -130,10 +138,10 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend(drawn(4, 2, 8), memory, memory, None, 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(3, 1, dtype=torch.int64), 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
-        lambda: kernels().attend_behind(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(3, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
         lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
         lambda: lstm_weights([Int8Weight.of(drawn(8, 8), torch.float32)], drawn(6)),
         lambda: kernels().lstm_step([drawn(3, 8)], of_lstm, drawn(3, 3)),
@@ -153,10 +161,12 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: best(drawn(2, 9), drawn(6), 1),
         lambda: best(drawn(2, 8), drawn(5), 1),
         lambda: best(drawn(2, 8), drawn(6), 7),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 9), drawn(6), Wanted(lists, lists[:, 0], 0, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[:, 0], 1, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists, lists[0], 0, 2)),
-        lambda: kernels().listed(drawn(4, 8), drawn(6, 8), drawn(6), Wanted(lists.int(), lists[:, 0].int(), 0, 2)),
+        lambda: kernels().shortlist(drawn(4, 8), drawn(6, 9), drawn(6), ShortlistRows(lists, lists[:, 0], 0, 2)),
+        lambda: kernels().shortlist(drawn(4, 8), drawn(6, 8), drawn(6), ShortlistRows(lists, lists[:, 0], 1, 2)),
+        lambda: kernels().shortlist(drawn(4, 8), drawn(6, 8), drawn(6), ShortlistRows(lists, lists[0], 0, 2)),
+        lambda: kernels().shortlist(
+            drawn(4, 8), drawn(6, 8), drawn(6), ShortlistRows(lists.int(), lists[:, 0].int(), 0, 2)
+        ),
     ]
     for call in calls:
         with pytest.raises((AssertionError, ValueError)):
@@ -232,7 +242,7 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
     long_NA, weight_GA = drawn(300, width, dtype=dtype, seed=10), Int8Weight.of(drawn(80, width, seed=11), dtype)
     output_BL = torch.arange(12 * 300).view(12, 300) % 900
-    wanted = Wanted(output_BL, torch.arange(289, 301), 0, beams)
+    listed_rows = ShortlistRows(output_BL, torch.arange(289, 301), 0, beams)
 
     def all_of_them() -> list[Tensor]:
         of = kernels(dtype)
@@ -242,8 +252,8 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
                 *given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)
             ),
             *of.lstm(gates_NG, query_NA),
-            of.listed(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, wanted),
-            *([listed(of, query_NA, weight, bias_O, wanted)] if of._has_product else []),
+            of.shortlist(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, listed_rows),
+            *([listed_int8(of, query_NA, weight, bias_O, listed_rows)] if of._has_product else []),
             *(
                 of.lstm_step([long_NA], lstm_weights([weight_GA], bias_O[:80]), long_NA[:, :20].contiguous())
                 if of._has_product
@@ -287,7 +297,7 @@ def test_the_additive_score(width: int, dtype: torch.dtype) -> None:
     )
 
 
-def plainly_glanced(
+def plain_additive_attention(
     query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
 ) -> tuple[Tensor, Tensor]:
     """In float64, row by row."""
@@ -305,7 +315,7 @@ def plainly_glanced(
 @each_type
 @pytest.mark.parametrize("beams", [1, 2, 5, 12])
 @pytest.mark.parametrize(("positions", "width", "value_width"), [(1, 1, 1), (5, 50, 37), (20, 64, 130), (17, 32, 16)])
-def test_attention_at_one_glance(beams: int, positions: int, width: int, value_width: int, dtype: torch.dtype) -> None:
+def test_additive_attention(beams: int, positions: int, width: int, value_width: int, dtype: torch.dtype) -> None:
     memories, sharp = 3, 3.0 / math.sqrt(width)
     query_NA, v_A = drawn(memories * beams, width, dtype=dtype), drawn(width, dtype=dtype, seed=2, scale=sharp)
     keys_MSA = drawn(memories, positions, width, seed=3)
@@ -314,10 +324,12 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
     is_pad_MS[1, (positions + 1) // 2 :] = True
     for narrow in {dtype, torch.bfloat16}:
         keys, values = keys_MSA.to(dtype), values_MSV.to(narrow)
-        raised = native.exp_keys(keys).to(narrow)
-        context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, raised, v_A, values, is_pad_MS)
-        # of what was rounded: the memory's own precision is not a fault of the kernel
-        expected_NV, expected_NS = plainly_glanced(query_NA, raised.double().log() / 2, v_A, values, is_pad_MS)
+        exp_keys = native.exp_keys(keys).to(narrow)
+        context_NV, weights_NS = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, values, is_pad_MS)
+        # of what was rounded: the memory's own precision is no fault of the kernel
+        expected_NV, expected_NS = plain_additive_attention(
+            query_NA, exp_keys.double().log() / 2, v_A, values, is_pad_MS
+        )
         assert (weights_NS.dtype, context_NV.dtype) == (torch.float32, dtype)
         torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-5)
         torch.testing.assert_close(context_NV.double(), expected_NV, **close(dtype))
@@ -325,14 +337,14 @@ def test_attention_at_one_glance(beams: int, positions: int, width: int, value_w
 
 
 @needs_kernels
-def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
+def test_additive_attention_is_as_exact_where_tanh_is_flat_or_steep() -> None:
     """Sums of query and key far beyond where tanh is 1, near 0 from large parts, and next to nothing."""
     query_NA = torch.tensor([[-90.0], [-44.0], [-34.0], [-9.0], [-1e-3], [0.0], [1e-6], [34.0], [50.0]])
     keys_MSA = query_NA.flatten().clamp(-MAX_KEY_MAGNITUDE, MAX_KEY_MAGNITUDE).expand(9, 9)[:, :, None].contiguous()
     for v in (1.0, -30.0):
         given = torch.tensor([v]), keys_MSA, torch.zeros(9, 9, dtype=torch.bool)
         _, weights_NS = kernels().additive_attention(query_NA, native.exp_keys(keys_MSA), *given)
-        _, expected_NS = plainly_glanced(query_NA, keys_MSA, *given)
+        _, expected_NS = plain_additive_attention(query_NA, keys_MSA, *given)
         torch.testing.assert_close(weights_NS.double(), expected_NS, atol=2e-6, rtol=1e-4)
 
 
@@ -341,10 +353,10 @@ def test_a_glance_is_as_exact_where_tanh_is_flat_or_steep() -> None:
 def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
     query_NA, v_A, memory_MSA = drawn(6, 40, dtype=dtype), drawn(40, dtype=dtype), drawn(2, 3, 40, dtype=dtype)
     no_pad_MS = torch.zeros(2, 3, dtype=torch.bool)
-    raised = native.exp_keys(memory_MSA)
-    before, _ = kernels(dtype).additive_attention(query_NA, raised, v_A, memory_MSA, no_pad_MS)
+    exp_keys = native.exp_keys(memory_MSA)
+    before, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
     query_NA[4, 17] = math.nan
-    after, _ = kernels(dtype).additive_attention(query_NA, raised, v_A, memory_MSA, no_pad_MS)
+    after, _ = kernels(dtype).additive_attention(query_NA, exp_keys, v_A, memory_MSA, no_pad_MS)
     assert after[4].isnan().all()
     assert torch.equal(after[[0, 1, 2, 3, 5]], before[[0, 1, 2, 3, 5]])
 
@@ -353,7 +365,7 @@ def test_a_row_without_numbers_is_alone_in_it(dtype: torch.dtype) -> None:
 @each_type
 @pytest.mark.parametrize(("inputs", "outputs"), [(8, 6), (50, 64), (256, 1000), (33, 130)])
 @pytest.mark.parametrize("count", [1, 4])
-def test_the_best_outputs_are_those_of_the_product(inputs: int, outputs: int, count: int, dtype: torch.dtype) -> None:
+def test_the_top_outputs_are_those_of_the_product(inputs: int, outputs: int, count: int, dtype: torch.dtype) -> None:
     of = kernels(dtype)
     if not of._has_product:
         pytest.skip("the CPU has no products of bytes")
@@ -370,8 +382,8 @@ def test_the_best_outputs_are_those_of_the_product(inputs: int, outputs: int, co
         bias_O.clone().index_fill_(0, torch.tensor([3]), math.nan),
     ):
         out_NO = of.product(x_NI, weight.packed(), weight.scale_O, bias, x_NI.new_empty(23, outputs), onto=False)
-        plain = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=False)
-        best = of.best_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=True)
+        plain = of.top_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=False)
+        best = of.top_outputs(x_NI, weight.packed(), weight.scale_O, bias, count, normalized=True)
         assert plain.log_normalizer_N is None
         assert best.log_normalizer_N is not None
         assert torch.equal(plain.token_NK, best.token_NK)
@@ -454,7 +466,7 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
     bias_O = drawn(3000, dtype=dtype, seed=2) if has_bias else None
     found = []
     for is_left in (True, False):
-        monkeypatch.setattr(Kernels, "leaves", lambda *_, is_left=is_left: is_left)
+        monkeypatch.setattr(Kernels, "prefers_tiles", lambda *_, is_left=is_left: is_left)
         with torch.no_grad():
             found.append(torch.nn.functional.linear(x_NI, weight, bias_O))
             found.append(add_product(drawn(1000, 3000, dtype=dtype, seed=4), x_NI, weight, bias_O))
@@ -465,10 +477,10 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
 @pytest.mark.parametrize("has_tiles", [True, False])
 def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "multiplies_tiles", lambda: has_tiles)
-    assert Kernels.leaves(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
+    assert Kernels.prefers_tiles(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
     for shape in ((127, 512), (128, 511)):
-        assert not Kernels.leaves(torch.zeros(shape, dtype=torch.bfloat16))
-    assert not Kernels.leaves(torch.zeros(128, 512))
+        assert not Kernels.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
+    assert not Kernels.prefers_tiles(torch.zeros(128, 512))
 
 
 @needs_kernels
@@ -490,11 +502,11 @@ def test_outputs_on_a_list_are_those_of_the_whole_product(
     weight = Int8Weight.of(weight_OI, dtype) if in_bytes else weight_OI
     expected = torch.nn.functional.linear(x_NI, weight, bias_O).tolist()
     for first, last in ((0, len(x_NI)), (1, len(x_NI) - 1), (beams, 3 * beams)):
-        wanted = Wanted(output_BL, length_B, first, beams)
+        listed_rows = ShortlistRows(output_BL, length_B, first, beams)
         if isinstance(weight, Int8Weight):
-            found_NL = listed(kernels(dtype), x_NI[first:last], weight, bias_O, wanted)
+            found_NL = listed_int8(kernels(dtype), x_NI[first:last], weight, bias_O, listed_rows)
         else:
-            found_NL = kernels(dtype).listed(x_NI[first:last], weight, bias_O, wanted)
+            found_NL = kernels(dtype).shortlist(x_NI[first:last], weight, bias_O, listed_rows)
         for row, found in enumerate(found_NL.tolist(), first):
             sentence = row // beams
             names = output_BL[sentence, : lengths[sentence]].tolist()

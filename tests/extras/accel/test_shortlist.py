@@ -12,7 +12,6 @@ from torch import nn
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel import native
-from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.native.compiled import compiled
 from nmt.extras.accel.optimize import quantize
 from nmt.extras.accel.shortlist import Shortlist
@@ -133,15 +132,6 @@ def test_where_nothing_is_allowed_a_short_list_has_an_answer_too() -> None:
     found = decode(MODELS["rnn"](), SOURCES, search, COMPUTE, shortlist=shortlist({4: [4], 5: [5], 6: [6, 7, 8]}))
     assert [len(each) for each in found] == [2] * len(SOURCES)
     assert all(0 <= token < TOKENS for each in found for one in each for token in one.tokens)
-
-
-def test_weights_of_eight_bits_have_rows() -> None:
-    weight_OI = torch.randn(7, 5, generator=torch.Generator().manual_seed(2))
-    chosen = torch.tensor([0, 3, 6])
-    cut = Int8Weight.of(weight_OI, torch.float32)[chosen]
-    x_NI = torch.randn(4, 5)
-    expected = torch.nn.functional.linear(x_NI, Int8Weight.of(weight_OI, torch.float32))[:, chosen]
-    torch.testing.assert_close(torch.nn.functional.linear(x_NI, cut), expected)
 
 
 def test_what_is_no_shortlist_does_not_fit() -> None:

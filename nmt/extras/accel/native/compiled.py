@@ -22,13 +22,13 @@ FLAGS = (
     *("-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"),
 )
 SECONDS = 120
-"""That a compiler may take; ten are usual."""
+"""Limit of the time of a compiler; ten are usual."""
 
 
 @cache
 def compiled() -> ctypes.CDLL | None:
-    """The library; None where it is turned off, or no compiler can make it, or no place can keep it. Then
-    the same is computed by PyTorch's operations, and ``--verbose`` says why."""
+    """The library; None where it is turned off, or cannot be compiled or stored. PyTorch's operations then compute the
+    same, and ``--verbose`` gives the reason."""
     if os.environ.get(SWITCH) == "off":
         log.detail(f"kernels: turned off by {SWITCH}=off")
         return None
@@ -53,24 +53,24 @@ def compiled() -> ctypes.CDLL | None:
 
 @cache
 def multiplies_tiles() -> bool:
-    """Whether the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
+    """True if the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
     return " amx_int8 " in f"{_cpu()} "
 
 
 def _compiler() -> str | None:
     names = [os.environ["CXX"]] if os.environ.get("CXX") else ["c++", "g++", "clang++"]
-    return next((found for name in names if (found := shutil.which(name))), None)
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 def _folder() -> Path:
-    """Where programs keep what they can make anew (the XDG base directory specification)."""
+    """Folder for files that can be made again (the XDG base directory specification)."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nmt"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _fingerprint(compiler: str) -> str:
-    """Of all that the library depends on: a home folder may be shared by machines."""
+    """Hash of all that the library depends on; machines may share a home folder."""
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=SECONDS).stdout
     parts = [SOURCE.read_bytes(), version, " ".join(_flags()).encode(), platform.machine().encode(), _cpu().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
@@ -78,7 +78,7 @@ def _fingerprint(compiler: str) -> str:
 
 @cache
 def _cpu() -> str:
-    """What the CPU can do."""
+    """Features of the CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -87,21 +87,21 @@ def _cpu() -> str:
 
 
 def _flags() -> tuple[str, ...]:
-    # tanh and exp take two thirds of the time in the wide vectors, which compilers do not use of themselves
+    # tanh and exp take two thirds of the time with the wide vectors, which compilers do not use by default
     return (*FLAGS, "-mprefer-vector-width=512") if " avx512f " in f"{_cpu()} " else FLAGS
 
 
 def _compile(compiler: str, path: Path) -> None:
-    """In a file of its own, for several processes may do so at once."""
+    """Compiles to a temporary file, for several processes may do so at once."""
     log.detail(f"kernels: compiling them for this CPU, once ({compiler})")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder) / path.name
+        library = Path(folder) / path.name
         subprocess.run(
-            [compiler, *_flags(), "-shared", "-fPIC", str(SOURCE), "-o", str(made)],
+            [compiler, *_flags(), "-shared", "-fPIC", str(SOURCE), "-o", str(library)],
             capture_output=True,
             text=True,
             errors="replace",
             check=True,
             timeout=SECONDS,
         )
-        made.replace(path)
+        library.replace(path)

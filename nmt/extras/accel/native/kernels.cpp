@@ -1,7 +1,7 @@
-// What a search and training do between their matrix products, each in one pass over memory.
+// Operations of a search between its matrix products, each in one pass over memory.
 //
-// Every row of a result is computed from its own row of the input alone and in the same order whatever the others are,
-// so a sentence depends neither on its batch nor on how many threads there are. Shapes are as in Python: N rows, H heads,
+// A row of a result is computed only from its own row of the input, and in an order that does not depend on other rows:
+// a sentence depends neither on its batch nor on the number of threads. Shapes are as in Python: N rows, H heads,
 // S positions, A width of a head, I inputs, O outputs, D width of a state. Loops are written for the compiler to
 // vectorise.
 
@@ -23,8 +23,8 @@
 #define HAS_PRODUCT 0
 #endif
 
-// PyTorch's threads, which are OpenMP's: asked for by name because they are there already if PyTorch uses them, while to
-// link OpenMP might bring a second set that waits in the first one's way.
+// PyTorch's threads, which are OpenMP's. The functions are weak symbols: they exist if PyTorch uses them, while linking
+// OpenMP might start a second set of threads that competes with the first.
 #if defined(__linux__)
 extern "C" {
 void GOMP_parallel(void (*)(void*), void*, unsigned, unsigned) __attribute__((weak));
@@ -40,14 +40,14 @@ int omp_get_thread_num() __attribute__((weak));
 
 namespace {
 
-// Of numbers that tanh or exp is taken of, or as much work: fewer are done before other threads have been woken.
+// Least number of evaluations of tanh or exp, or as much work, that takes longer than waking other threads.
 constexpr int64_t WORTH_SHARING = 1 << 14;
 
 struct Rows {
     int64_t start, end;
 };
 
-// f(rows) for each thread's share of `count` rows, of so many numbers each.
+// f(rows) for each thread's share of `count` rows with `numbers` entries each.
 template <typename F>
 void shared_out(int64_t count, int64_t numbers, const F& f) {
 #if defined(__linux__)
@@ -56,8 +56,8 @@ void shared_out(int64_t count, int64_t numbers, const F& f) {
             const F& f;
             int64_t count;
         } work = {f, count};
-        const auto share = [](void* given) {
-            const Work& all = *static_cast<const Work*>(given);
+        const auto share = [](void* argument) {
+            const Work& all = *static_cast<const Work*>(argument);
             const int64_t threads = omp_get_num_threads(), own = omp_get_thread_num();
             all.f({all.count * own / threads, all.count * (own + 1) / threads});
         };
@@ -137,7 +137,7 @@ inline float tanh_of(float x) {
     return t < -1.0f ? -1.0f : t > 1.0f ? 1.0f : t;
 }
 
-// Sums stay in registers only if nothing refers to them by a number that is not known.
+// Sums stay in registers only if all their indices are constants.
 #define UNROLLED _Pragma("GCC unroll 8")
 #define INLINED __attribute__((always_inline))
 #define ALWAYS_INLINE INLINED inline
@@ -181,8 +181,7 @@ inline Lanes some_lanes(const T* from, int64_t count) {
     return lanes(some);
 }
 
-// x, or 1e15 where it is more: of two of them the product, and of that the inverse, is a number that is not denormal. NaN
-// stays what it is.
+// min(x, 1e15), NaN for NaN: the product of two results, and its inverse, are normal numbers.
 ALWAYS_INLINE Lanes bounded(Lanes x) {
 #if defined(__AVX512F__)
     __m512 wide;
@@ -203,7 +202,7 @@ ALWAYS_INLINE Lanes bounded(Lanes x) {
 #endif
 }
 
-// 1 / x, but for rounding, of what is not too large: a division takes five times as long.
+// 1 / x up to rounding, for x that is not too large: a division takes five times as long.
 ALWAYS_INLINE Lanes reciprocal(Lanes x) {
 #if defined(__AVX512F__)
     __m512 wide;
@@ -217,7 +216,7 @@ ALWAYS_INLINE Lanes reciprocal(Lanes x) {
 #endif
 }
 
-inline float sum_of(Lanes x) {  // by halves: one after the other each would wait for the last
+inline float sum_of(Lanes x) {  // by halves: in sequence each sum would wait for the one before
     typedef float Half __attribute__((vector_size(LANES * sizeof(float) / 2)));
     typedef float Quarter __attribute__((vector_size(LANES * sizeof(float) / 4)));
     Half halves[2];
@@ -229,7 +228,7 @@ inline float sum_of(Lanes x) {  // by halves: one after the other each would wai
     return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
 }
 
-// In place, over a multiple of LANES; seen is 1 or, for what shall get a weight of exactly 0, 0.
+// In place, over a multiple of LANES; a position whose `seen` is 0 gets a weight of exactly 0, others have 1.
 inline void softmax(float* scores, const float* seen, int64_t positions) {
     float most = -INFINITY, sum = 0.0f;
 #pragma omp simd reduction(max : most)
@@ -247,10 +246,10 @@ inline void softmax(float* scores, const float* seen, int64_t positions) {
     for (int64_t s = 0; s < positions; ++s) scores[s] = seen[s] > 0.0f ? scores[s] * scale : 0.0f;
 }
 
-// What one head of one query gets; key(s) and value(s) point to those of a position. WIDTH is the width where the
-// compiler shall know it, or 0.
+// Context of one head of one query; key(s) and value(s) point to those of a position. WIDTH is the width as a constant
+// for the compiler, or 0.
 template <int64_t WIDTH, typename T, typename Key, typename Value>
-inline void look(const T* q, const Key& key, const Value& value, const float* seen, float* scores, float* sums,
+inline void attend_head(const T* q, const Key& key, const Value& value, const float* seen, float* scores, float* sums,
                  T* context, int64_t positions, int64_t any_width, float scale) {
     const int64_t width = WIDTH ? WIDTH : any_width;
     for (int64_t s = 0; s < positions; ++s) {
@@ -287,7 +286,7 @@ void attend_with(const T* query, int64_t query_row, int64_t query_head, const T*
         }
         for (int64_t h = 0; h < heads; ++h) {
             const int64_t start = sentence * memory_row + h * memory_head;
-            look<WIDTH>(
+            attend_head<WIDTH>(
                 query + n * query_row + h * query_head, [=](int64_t s) { return keys + start + s * memory_position; },
                 [=](int64_t s) { return values + start + s * memory_position; }, seen, scores, sums,
                 context + (n * heads + h) * width, positions, width, scale);
@@ -295,26 +294,26 @@ void attend_with(const T* query, int64_t query_row, int64_t query_head, const T*
     }
 }
 
-// The positions are the steps that are behind each row, which was row `trail` of each of them. A row of a step holds
-// keys and then values at its end, those of each head side by side.
+// The positions are earlier steps; a row comes from row `backpointers` of each. A row of a step has keys and then
+// values at its end, those of each head side by side.
 template <int64_t WIDTH, typename T>
-void attend_behind_with(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
-                        const int64_t* trail, T* context, int64_t rows, int64_t heads, int64_t positions,
+void attend_to_steps_with(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
+                        const int64_t* backpointers, T* context, int64_t rows, int64_t heads, int64_t positions,
                         int64_t any_width, float scale) {
     const int64_t width = WIDTH ? WIDTH : any_width;
     const int64_t padded = (positions + LANES - 1) / LANES * LANES, of_values = step_row - heads * width;
     const int64_t of_keys = of_values - heads * width;
     std::vector<float> buffer(2 * padded + width);
-    std::vector<const T*> places(positions);
+    std::vector<const T*> row_buffer(positions);
     float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
-    const T** const place = places.data();
+    const T** const row_of = row_buffer.data();
     for (int64_t s = 0; s < positions; ++s) seen[s] = 1.0f;
     for (int64_t n = 0; n < rows; ++n) {
-        for (int64_t s = 0; s < positions; ++s) place[s] = steps[s] + trail[n * positions + s] * step_row;
+        for (int64_t s = 0; s < positions; ++s) row_of[s] = steps[s] + backpointers[n * positions + s] * step_row;
         for (int64_t h = 0; h < heads; ++h) {
-            look<WIDTH>(
-                query + n * query_row + h * width, [=](int64_t s) { return place[s] + of_keys + h * width; },
-                [=](int64_t s) { return place[s] + of_values + h * width; }, seen, scores, sums,
+            attend_head<WIDTH>(
+                query + n * query_row + h * width, [=](int64_t s) { return row_of[s] + of_keys + h * width; },
+                [=](int64_t s) { return row_of[s] + of_values + h * width; }, seen, scores, sums,
                 context + (n * heads + h) * width, positions, width, scale);
         }
     }
@@ -330,15 +329,15 @@ void attend(int64_t width, const T* query, Others... others) {
 }
 
 template <typename T, typename... Others>
-void attend_behind(int64_t width, const T* query, Others... others) {
+void attend_to_steps(int64_t width, const T* query, Others... others) {
     switch (width) {
-        case 32: return attend_behind_with<32>(query, others...);
-        case 64: return attend_behind_with<64>(query, others...);
-        default: return attend_behind_with<0>(query, others...);
+        case 32: return attend_to_steps_with<32>(query, others...);
+        case 64: return attend_to_steps_with<64>(query, others...);
+        default: return attend_to_steps_with<0>(query, others...);
     }
 }
 
-// What a row of numbers is divided by to be integers from -127 to 127; NaN if one of them is.
+// Divisor of a row that gives integers from -127 to 127; NaN if the row has one.
 template <typename T>
 inline float step(const T* row, int64_t inputs) {
     float most = 0.0f;
@@ -366,9 +365,9 @@ void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t in
     }
 }
 
-// Products of bytes are of an unsigned and a signed one, as CPUs add up four of them at once: rows are raised by 128, and
-// sums start at `shift`, which takes that off again.
-struct Raised {
+// CPUs multiply unsigned by signed bytes and add four products at once: rows are raised by 128, and sums start at
+// `shift`, which takes that off again.
+struct UnsignedRows {
     int64_t stride;
     std::vector<uint8_t> values;
     std::vector<float> scale;
@@ -392,7 +391,7 @@ struct Raised {
     }
 };
 
-// The product of integers with the scaling of its outcome.
+// The product of integers, scaled.
 //
 // A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the
 // quad of every output; missing inputs and outputs are 0, in shift too.
@@ -401,7 +400,7 @@ constexpr int64_t BLOCK = 64, QUAD = 4;
 #if HAS_PRODUCT
 constexpr int64_t VECTORS = BLOCK / LANES;
 
-// What outputs are made of but for the sums.
+// Scales and bias of outputs.
 template <typename T>
 struct Outputs {
     const float* scale;
@@ -429,14 +428,14 @@ ALWAYS_INLINE void store(__mmask16 there, bfloat16* to, __m512 value) {
     _mm256_mask_storeu_epi16(to, there, _mm512_cvtepi32_epi16(upper_bits(value)));
 }
 
-// As it would be read again.
+// The value after rounding to the type of storage.
 ALWAYS_INLINE __m512 stored(const float*, __m512 value) { return value; }
 
 ALWAYS_INLINE __m512 stored(const bfloat16*, __m512 value) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(upper_bits(value), 16));
 }
 
-// Which of LANES outputs there are, from number o on.
+// Mask of the outputs that exist among LANES from number o on.
 ALWAYS_INLINE __mmask16 there_are(int64_t o, int64_t count) {
     return count - o >= LANES ? 0xffff : count <= o ? 0 : static_cast<__mmask16>((1u << (count - o)) - 1);
 }
@@ -477,16 +476,16 @@ __attribute__((noinline)) void tile(const uint8_t* x, int64_t stride, const int8
 }
 
 constexpr int64_t TILE = 6;  // rows; with four vectors of sums for each: 24 of the 32 registers
-constexpr int64_t TOGETHER = 16 * TILE;  // rows whose outcome stays in the cache until all their blocks are done
+constexpr int64_t TOGETHER = 16 * TILE;  // rows whose results stay in the cache until all their blocks are done
 
-// done(sums, n, first) for each row n and each block of outputs, the `first` of which it is told; `together` rows go
-// through all blocks before the next ones do.
+// done(sums, n, first) for each row n and each block of outputs from number `first` on; `together` rows go through all
+// blocks before the next ones do.
 template <typename Done>
-ALWAYS_INLINE void multiplied(const Raised& raised, const int8_t* weight, const int32_t* shift, int64_t rows,
+ALWAYS_INLINE void multiplied(const UnsignedRows& integers, const int8_t* weight, const int32_t* shift, int64_t rows,
                               int64_t outputs, int64_t together, const Done& done) {
     constexpr decltype(&tile<1>) TILES[TILE] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<TILE>};
-    const int64_t stride = raised.stride, quads = stride / QUAD;
-    const uint8_t* const values = raised.values.data();
+    const int64_t stride = integers.stride, quads = stride / QUAD;
+    const uint8_t* const values = integers.values.data();
     int32_t sums[TILE][BLOCK];
     for (int64_t start = 0; start < rows; start += together) {
         const int64_t end = rows < start + together ? rows : start + together;
@@ -505,11 +504,12 @@ ALWAYS_INLINE __m512i sums_of(const int32_t* block, int64_t v) { return _mm512_l
 template <typename T>
 void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
              bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
-    static thread_local Raised raised;
-    raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
-    const float* const scale = raised.scale.data();
+    static thread_local UnsignedRows integers;
+    integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
+    const float* const scale = integers.scale.data();
     const Outputs<T> of = {output_scale, bias, outputs};
-    multiplied(raised, weight, shift, rows, outputs, TOGETHER, [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
+    multiplied(integers, weight, shift, rows, outputs, TOGETHER,
+               [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
         const __m512 row_scale = _mm512_set1_ps(scale[n]);
         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
             const int64_t o = first + v * LANES;
@@ -522,9 +522,9 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     });
 }
 
-// exp(x) of LANES numbers that are not positive, 2e-38 where it is less.
+// exp(x) of LANES numbers that are not positive, at least 2e-38.
 ALWAYS_INLINE __m512 falling_exp(__m512 x) {
-    x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);  // NaN stays what it is
+    x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);  // NaN stays NaN
     const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0);
     __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);  // log 2 in two parts
     r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
@@ -538,12 +538,12 @@ ALWAYS_INLINE __m512 falling_exp(__m512 x) {
     return _mm512_scalef_ps(p, n);
 }
 
-// log sum exp of a row's numbers, a block of them after the other. However it comes by a row it does the same with it.
+// log sum exp of a row, block by block; the result does not depend on the kernel that feeds it.
 struct Normalizer {
     float most = -std::numeric_limits<float>::max();
     float sums[LANES] = {};  // of exp(number - most)
 
-    // `may_rise` false: none is above `most`.
+    // Without `may_rise` no number is above `most`.
     ALWAYS_INLINE void add(const __m512 (&values)[VECTORS], const __mmask16 (&there)[VECTORS], bool may_rise) {
         __m512 sum = _mm512_loadu_ps(sums);
         if (may_rise) {
@@ -572,79 +572,79 @@ struct Normalizer {
     }
 };
 
-// As in PyTorch nothing is larger than what is no number.
+// As in PyTorch, NaN is larger than any number.
 inline bool stands_before(float one, float other) { return one > other || (one != one && other == other); }
 
-// Puts a number that stands before the one at place `at` of falling ones where it belongs, behind its equals.
-inline void put(float each, int64_t where, float* value, int64_t* place, int64_t at) {
-    for (; at > 0 && stands_before(each, value[at - 1]); --at) {
+// Inserts a number that stands before entry `at` of a falling list, behind its equals.
+inline void put(float entry, int64_t where, float* value, int64_t* index_of, int64_t at) {
+    for (; at > 0 && stands_before(entry, value[at - 1]); --at) {
         value[at] = value[at - 1];
-        place[at] = place[at - 1];
+        index_of[at] = index_of[at - 1];
     }
-    value[at] = each;
-    place[at] = where;
+    value[at] = entry;
+    index_of[at] = where;
 }
 
-// The `count` largest of each row's outputs, largest first, and where they are; with `normalizers`, log sum exp of all.
-// What there is not so much of is -inf at 0. The same as log_normalizer and argmax find in what product writes.
+// The `count` largest outputs of each row, largest first, and their indices; with `normalizers`, log sum exp of all.
+// Missing entries are -inf at 0. Equal to the results of log_normalizer and argmax for the output of product.
 template <bool NORMALIZED, typename T>
-void best_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
-                       float* values, int64_t* places, float* normalizers, int64_t rows, int64_t inputs,
+void top_outputs_with(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
+                       float* values, int64_t* indices, float* normalizers, int64_t rows, int64_t inputs,
                        int64_t outputs, int64_t count) {
-    static thread_local Raised raised;
+    static thread_local UnsignedRows integers;
     static thread_local std::vector<Normalizer> normalizing;
-    raised.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
+    integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
     normalizing.assign(NORMALIZED ? rows : 0, Normalizer());
     std::fill(values, values + rows * count, -INFINITY);
-    std::fill(places, places + rows * count, 0);
+    std::fill(indices, indices + rows * count, 0);
     Normalizer* const normalizer = normalizing.data();
-    const float* const scale = raised.scale.data();
+    const float* const scale = integers.scale.data();
     const Outputs<T> of = {output_scale, bias, outputs};
-    // all rows together: little is written that could leave the cache
-    multiplied(raised, weight, shift, rows, outputs, rows, [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
+    // all rows together: the results are few and stay in the cache
+    multiplied(integers, weight, shift, rows, outputs, rows, [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
         const __m512 row_scale = _mm512_set1_ps(scale[n]);
         float* const value = values + n * count;
         const __m512 least = _mm512_set1_ps(value[count - 1]);
-        __m512 found[VECTORS];
+        __m512 results[VECTORS];
         __mmask16 there[VECTORS];
-        uint64_t is_above = 0;  // a bit for each output, also for what is no number
+        uint64_t is_above = 0;  // a bit for each output; NaN counts as above
         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
             const int64_t o = first + v * LANES;
             there[v] = there_are(o, of.count);
-            found[v] = stored(x, outputs_of(sums_of(sums, v), there[v], row_scale, of, o));
-            const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], found[v], least, _CMP_NLE_UQ);
+            results[v] = stored(x, outputs_of(sums_of(sums, v), there[v], row_scale, of, o));
+            const uint64_t is_there_above = _mm512_mask_cmp_ps_mask(there[v], results[v], least, _CMP_NLE_UQ);
             is_above |= is_there_above << (v * LANES);
         }
-        if (NORMALIZED) normalizer[n].add(found, there, is_above != 0);
+        if (NORMALIZED) normalizer[n].add(results, there, is_above != 0);
         if (!is_above) return;
-        float each[BLOCK];
-        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(each + v * LANES, found[v]);
+        float entry[BLOCK];
+        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) _mm512_storeu_ps(entry + v * LANES, results[v]);
         for (; is_above; is_above &= is_above - 1) {
             const int64_t o = __builtin_ctzll(is_above);
-            if (stands_before(each[o], value[count - 1])) put(each[o], first + o, value, places + n * count, count - 1);
+            if (stands_before(entry[o], value[count - 1])) put(entry[o], first + o, value, indices + n * count, count - 1);
         }
     });
     for (int64_t n = 0; NORMALIZED && n < rows; ++n) normalizers[n] = normalizer[n].result();
 }
 
 template <typename T, typename... Others>
-void best_outputs(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
-                  float* values, int64_t* places, float* normalizers, Others... others) {
-    const auto run = normalizers ? best_outputs_with<true, T> : best_outputs_with<false, T>;
-    run(x, weight, shift, output_scale, bias, values, places, normalizers, others...);
+void top_outputs(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,
+                  float* values, int64_t* indices, float* normalizers, Others... others) {
+    const auto run = normalizers ? top_outputs_with<true, T> : top_outputs_with<false, T>;
+    run(x, weight, shift, output_scale, bias, values, indices, normalizers, others...);
 }
 #else
 template <typename T>
 void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
 
 template <typename T>
-void best_outputs(const T*, const int8_t*, const int32_t*, const float*, const T*, float*, int64_t*, float*, int64_t,
+void top_outputs(const T*, const int8_t*, const int32_t*, const float*, const T*, float*, int64_t*, float*, int64_t,
                   int64_t, int64_t, int64_t) {}
 #endif
 
-// Products with rows of a weight that each sentence has a list of, -inf beyond the end of that. The first row is the
-// `first` of a batch in which each sentence has `beams`. dots(rows, tokens, found) fills in those of so many rows and
-// TOKENS tokens, given by their numbers: together, since a sum by itself waits for each of its terms.
+// Products with the rows of a weight that are on the list of a sentence, -inf behind its end. The first row is the
+// `first` of a batch with `beams` rows of each sentence. dots(rows, tokens, results) computes several rows and TOKENS
+// tokens at a time: a single sum would wait for each of its terms.
 constexpr int TOKENS = 4, MOST_ROWS = 5;
 
 struct Lists {
@@ -666,11 +666,11 @@ void of_lists(Rows own, const Lists of, T* out, const F& dots) {
             const auto run = [&](auto together, int64_t n, int64_t rows_left) {
                 constexpr int ROWS = decltype(together)::value;
                 int64_t rows[ROWS];
-                float found[ROWS][TOKENS];
+                float results[ROWS][TOKENS];
                 for (int64_t r = 0; r < ROWS; ++r) rows[r] = r < rows_left ? n + r : n;
-                dots(rows, tokens, found);
+                dots(rows, tokens, results);
                 for (int64_t r = 0; r < rows_left && r < ROWS; ++r) {
-                    for (int64_t t = 0; t < tokens_left; ++t) narrow(found[r][t], out[rows[r] * of.columns + l + t]);
+                    for (int64_t t = 0; t < tokens_left; ++t) narrow(results[r][t], out[rows[r] * of.columns + l + t]);
                 }
             };
             int64_t n = start;
@@ -684,9 +684,9 @@ void of_lists(Rows own, const Lists of, T* out, const F& dots) {
 }
 
 template <typename T>
-void listed(const Lists of, const T* x, const T* weight, const T* bias, T* out, int64_t inputs) {
+void shortlist(const Lists of, const T* x, const T* weight, const T* bias, T* out, int64_t inputs) {
     const int64_t whole = inputs / LANES * LANES;
-    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*results)[TOKENS]) {
         constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
         Lanes sums[ROWS][TOKENS] = {};
         for (int64_t i = 0; i < whole; i += LANES) {
@@ -703,7 +703,7 @@ void listed(const Lists of, const T* x, const T* weight, const T* bias, T* out, 
                 for (int64_t i = whole; i < inputs; ++i) {
                     sum += wide(x[rows[r] * inputs + i]) * wide(weight[tokens[t] * inputs + i]);
                 }
-                found[r][t] = sum + wide(bias[tokens[t]]);
+                results[r][t] = sum + wide(bias[tokens[t]]);
             }
         }
     };
@@ -712,13 +712,13 @@ void listed(const Lists of, const T* x, const T* weight, const T* bias, T* out, 
 
 #if HAS_PRODUCT
 template <typename T>
-void listed_bytes(const Lists of, const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale,
+void shortlist_int8(const Lists of, const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale,
                   const T* bias, T* out, int64_t inputs) {
-    static thread_local Raised raised;
-    raised.read(x, of.rows, inputs, inputs);
-    const uint8_t* const values = raised.values.data();
-    const float* const scale = raised.scale.data();
-    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*found)[TOKENS]) {
+    static thread_local UnsignedRows integers;
+    integers.read(x, of.rows, inputs, inputs);
+    const uint8_t* const values = integers.values.data();
+    const float* const scale = integers.scale.data();
+    const auto dots = [=](const auto& rows, const int64_t* tokens, float(*results)[TOKENS]) {
         constexpr int ROWS = sizeof(rows) / sizeof(rows[0]);
         __m512i sums[ROWS][TOKENS] = {};
         for (int64_t i = 0; i < inputs; i += 64) {
@@ -738,7 +738,7 @@ void listed_bytes(const Lists of, const T* x, const int8_t* weight, const int32_
             UNROLLED for (int t = 0; t < TOKENS; ++t) {
                 const int32_t sum = _mm512_reduce_add_epi32(sums[r][t]) + shift[tokens[t]];
                 const float by = scale[rows[r]] * output_scale[tokens[t]];
-                found[r][t] = static_cast<float>(sum) * by + wide(bias[tokens[t]]);
+                results[r][t] = static_cast<float>(sum) * by + wide(bias[tokens[t]]);
             }
         }
     };
@@ -746,7 +746,7 @@ void listed_bytes(const Lists of, const T* x, const int8_t* weight, const int32_
 }
 #else
 template <typename T>
-void listed_bytes(const Lists, const T*, const int8_t*, const int32_t*, const float*, const T*, T*, int64_t) {}
+void shortlist_int8(const Lists, const T*, const int8_t*, const int32_t*, const float*, const T*, T*, int64_t) {}
 #endif
 
 template <typename T>
@@ -789,38 +789,38 @@ void lstm(Rows rows, const T* gates, const T* cell, T* hidden, T* new_cell, int6
 #if HAS_PRODUCT
 constexpr int64_t GATES = 4 * BLOCK;
 
-// An LSTM's step from the parts of its input and its state, each with a weight of bytes. Outputs stand BLOCK of a gate
-// beside BLOCK of the next, so that the gates of BLOCK units are made, and used, before those of the next: they stay in
-// the cache with the weights of those units, for as many rows as there is room for.
+// An LSTM step from the parts of its input and its state, each with a weight of bytes. BLOCK outputs of a gate stand
+// beside BLOCK of the next: the gates of BLOCK units are computed and used before those of the next units, so they stay
+// in the cache with the weights of those units, for up to MOST rows.
 template <typename T>
 void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* weights, const int32_t* const* shifts,
                const float* const* scales, int64_t parts, const float* bias, const T* cell, T* hidden, T* new_cell,
                int64_t rows, int64_t width) {
     constexpr int64_t MOST = 64 * TILE;
     shared_out((rows + TILE - 1) / TILE, TILE * width, [=](Rows tiles) {
-        static thread_local std::vector<Raised> raised;
+        static thread_local std::vector<UnsignedRows> integers;
         static thread_local std::vector<float> gates;
-        raised.resize(raised.size() < static_cast<size_t>(parts) ? parts : raised.size());
+        integers.resize(integers.size() < static_cast<size_t>(parts) ? parts : integers.size());
         gates.resize(MOST * GATES);
-        float* const found = gates.data();
+        float* const results = gates.data();
         const int64_t last = tiles.end * TILE < rows ? tiles.end * TILE : rows;
         for (int64_t start = tiles.start * TILE; start < last; start += MOST) {
             const int64_t count = last - start < MOST ? last - start : MOST;
             for (int64_t p = 0; p < parts; ++p) {
-                raised[p].read(x[p] + start * inputs[p], count, inputs[p], (inputs[p] + QUAD - 1) / QUAD * QUAD);
+                integers[p].read(x[p] + start * inputs[p], count, inputs[p], (inputs[p] + QUAD - 1) / QUAD * QUAD);
             }
             for (int64_t unit = 0; unit < width; unit += BLOCK) {
                 const int64_t own = unit * 4;
                 for (int64_t p = 0; p < parts; ++p) {
-                    const int8_t* const weight = weights[p] + own * raised[p].stride;
+                    const int8_t* const weight = weights[p] + own * integers[p].stride;
                     const float* const of_bias = p ? nullptr : bias + own;
-                    const float *const row_scale = raised[p].scale.data(), *const scale = scales[p] + own;
-                    multiplied(raised[p], weight, shifts[p] + own, count, GATES, count,
+                    const float *const row_scale = integers[p].scale.data(), *const scale = scales[p] + own;
+                    multiplied(integers[p], weight, shifts[p] + own, count, GATES, count,
                                [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
                         const __m512 by_row = _mm512_set1_ps(row_scale[n]);
                         UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
                             const int64_t o = first + v * LANES;
-                            float* const to = found + n * GATES + o;
+                            float* const to = results + n * GATES + o;
                             const __m512 by = _mm512_mul_ps(by_row, _mm512_loadu_ps(scale + o));
                             const __m512 before = _mm512_loadu_ps(of_bias ? of_bias + o : to);
                             _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums_of(sums, v)), by, before));
@@ -829,7 +829,7 @@ void lstm_step(const T* const* x, const int64_t* inputs, const int8_t* const* we
                 }
                 const int64_t units = width - unit < BLOCK ? width - unit : BLOCK;
                 for (int64_t n = 0; n < count; ++n) {
-                    const float *const i = found + n * GATES, *const f = i + BLOCK, *const g = f + BLOCK;
+                    const float *const i = results + n * GATES, *const f = i + BLOCK, *const g = f + BLOCK;
                     const int64_t at = (start + n) * width + unit;
                     lstm_units(i, f, g, g + BLOCK, cell + at, hidden + at, new_cell + at, units);
                 }
@@ -858,24 +858,24 @@ void additive(Rows rows, const T* query, const T* keys, const T* v, T* scores, i
     }
 }
 
-// Attention by v . tanh(q + k), from raised keys e^2k: with e^2q of a query, once, tanh(q + k) is 1 - 2 / (1 + e^2q e^2k).
-// The rows of a sentence read its memory together.
-constexpr int GLANCES = 5;
+// Attention by v . tanh(q + k), from keys e^2k: with e^2q, computed once for a query, tanh(q + k) is
+// 1 - 2 / (1 + e^2q e^2k). Up to QUERIES rows of a sentence read its memory together.
+constexpr int QUERIES = 5;
 
-struct Glance {
+struct AdditiveSizes {
     int64_t beams, positions, width, value_width;
 };
 
-// How many times a sentence's memory is read.
-inline int64_t parts_of(const Glance of) { return (of.beams + GLANCES - 1) / GLANCES; }
+// Number of times that a sentence's memory is read.
+inline int64_t parts_of(const AdditiveSizes of) { return (of.beams + QUERIES - 1) / QUERIES; }
 
-// Adds v / (1 + e^2q e^2k) of some columns.
+// Adds v / (1 + e^2q e^2k) of LANES columns.
 template <int ROWS>
 ALWAYS_INLINE void add_columns(Lanes (&sums)[ROWS], Lanes key, Lanes v, const float* queries, int64_t row) {
     UNROLLED for (int r = 0; r < ROWS; ++r) sums[r] += v * reciprocal(bounded(1.0f + lanes(queries + r * row) * key));
 }
 
-// The same of twice as many, v / x + w / y being (v y + w x) / (x y).
+// The same of twice as many columns, v / x + w / y being (v y + w x) / (x y).
 template <int ROWS>
 ALWAYS_INLINE void add_columns(Lanes (&sums)[ROWS], const Lanes (&keys)[2], const float* v, const float* queries,
                                int64_t row) {
@@ -887,10 +887,10 @@ ALWAYS_INLINE void add_columns(Lanes (&sums)[ROWS], const Lanes (&keys)[2], cons
     }
 }
 
-// The scores of ROWS queries, rows of `padded` numbers; those of positions that are not seen are left as they are.
+// The scores of ROWS queries, rows of `padded` numbers; hidden positions are not written.
 template <int ROWS, typename K>
-__attribute__((noinline)) void score_raised(const float* queries, const K* keys, const float* v, float sum_of_v,
-                                            const float* seen, float* scores, int64_t padded, const Glance of) {
+__attribute__((noinline)) void score_exp_keys(const float* queries, const K* keys, const float* v, float sum_of_v,
+                                            const float* seen, float* scores, int64_t padded, const AdditiveSizes of) {
     const int64_t whole = of.width / LANES * LANES, rest = of.width - whole, row = whole + (rest ? LANES : 0);
     for (int64_t s = 0; s < of.positions; ++s) {
         if (!(seen[s] > 0.0f)) continue;
@@ -906,10 +906,10 @@ __attribute__((noinline)) void score_raised(const float* queries, const K* keys,
     }
 }
 
-// The mixtures of values of ROWS rows of weights.
+// The weighted means of values for ROWS rows of weights.
 template <int ROWS, typename T, typename K>
 __attribute__((noinline)) void mix(const float* weights, const K* values, const float* seen, T* contexts,
-                                   int64_t padded, const Glance of) {
+                                   int64_t padded, const AdditiveSizes of) {
     constexpr int VECTORS = 4;
     const auto of_columns = [=](int64_t start, auto vectors, const auto& read, const auto& write) {
         constexpr int COUNT = decltype(vectors)::value;
@@ -931,9 +931,9 @@ __attribute__((noinline)) void mix(const float* weights, const K* values, const 
         of_columns(
             start, std::integral_constant<int, 1>(), [=](const K* from) { return some_lanes(from, count); },
             [=](Lanes x, T* to) {
-                float each[LANES];
-                std::memcpy(each, &x, sizeof each);
-                for (int64_t i = 0; i < count; ++i) narrow(each[i], to[i]);
+                float entry[LANES];
+                std::memcpy(entry, &x, sizeof entry);
+                for (int64_t i = 0; i < count; ++i) narrow(entry[i], to[i]);
             });
     };
     int64_t start = 0;
@@ -941,9 +941,9 @@ __attribute__((noinline)) void mix(const float* weights, const K* values, const 
         of_columns(
             start, std::integral_constant<int, VECTORS>(), [](const K* from) { return lanes(from); },
             [](Lanes x, T* to) {
-                float each[LANES];
-                std::memcpy(each, &x, sizeof each);
-                for (int64_t i = 0; i < LANES; ++i) narrow(each[i], to[i]);
+                float entry[LANES];
+                std::memcpy(entry, &x, sizeof entry);
+                for (int64_t i = 0; i < LANES; ++i) narrow(entry[i], to[i]);
             });
     }
     for (; start < of.value_width; start += LANES) {
@@ -952,17 +952,17 @@ __attribute__((noinline)) void mix(const float* weights, const K* values, const 
 }
 
 template <typename T, typename K>
-void glance(Rows parts, const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden,
-            T* contexts, float* weights, const Glance of) {
+void additive_attention(Rows parts, const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden,
+            T* contexts, float* weights, const AdditiveSizes of) {
     const int64_t padded = (of.positions + LANES - 1) / LANES * LANES, row = (of.width + LANES - 1) / LANES * LANES;
-    std::vector<float> buffer((GLANCES + 1) * (row + padded));
-    float *const wide_v = buffer.data(), *const queries = wide_v + row, *const seen = queries + GLANCES * row;
+    std::vector<float> buffer((QUERIES + 1) * (row + padded));
+    float *const wide_v = buffer.data(), *const queries = wide_v + row, *const seen = queries + QUERIES * row;
     float* const scores = seen + padded;
     float sum_of_v = 0.0f;
     for (int64_t a = 0; a < of.width; ++a) sum_of_v += wide_v[a] = wide(v[a]);
     const int64_t of_memory = parts_of(of);
     for (int64_t part = parts.start; part < parts.end; ++part) {
-        const int64_t m = part / of_memory, end = (m + 1) * of.beams, n = m * of.beams + part % of_memory * GLANCES;
+        const int64_t m = part / of_memory, end = (m + 1) * of.beams, n = m * of.beams + part % of_memory * QUERIES;
         for (int64_t s = 0; s < of.positions; ++s) seen[s] = hidden[m * of.positions + s] ? 0.0f : 1.0f;
         const K* const key = keys + m * of.positions * of.width;
         const K* const value = values + m * of.positions * of.value_width;
@@ -970,11 +970,11 @@ void glance(Rows parts, const T* query, const K* keys, const T* v, const K* valu
             constexpr int ROWS = decltype(of_rows)::value;
             for (int64_t r = 0; r < ROWS; ++r) {
                 const T* const q = query + (n + r) * of.width;
-                float* const raised = queries + r * row;
+                float* const exp_query = queries + r * row;
 #pragma omp simd
-                for (int64_t a = 0; a < of.width; ++a) raised[a] = exp_of(2.0f * wide(q[a]));
+                for (int64_t a = 0; a < of.width; ++a) exp_query[a] = exp_of(2.0f * wide(q[a]));
             }
-            score_raised<ROWS>(queries, key, wide_v, sum_of_v, seen, scores, padded, of);
+            score_exp_keys<ROWS>(queries, key, wide_v, sum_of_v, seen, scores, padded, of);
             for (int64_t r = 0; r < ROWS; ++r) {
                 softmax(scores + r * padded, seen, padded);
                 std::memcpy(weights + (n + r) * of.positions, scores + r * padded, of.positions * sizeof(float));
@@ -986,15 +986,15 @@ void glance(Rows parts, const T* query, const K* keys, const T* v, const K* valu
             case 2: run(std::integral_constant<int, 2>()); break;
             case 3: run(std::integral_constant<int, 3>()); break;
             case 4: run(std::integral_constant<int, 4>()); break;
-            default: run(std::integral_constant<int, GLANCES>());
+            default: run(std::integral_constant<int, QUERIES>());
         }
     }
 }
 
-// The same with a memory in half the precision.
+// The same with a memory in bfloat16.
 template <typename... Others>
-void glance_narrow(Rows parts, Others... others) {
-    glance(parts, others...);
+void additive_attention_narrow(Rows parts, Others... others) {
+    additive_attention(parts, others...);
 }
 
 template <typename T>
@@ -1008,9 +1008,9 @@ inline float row_maximum(const T* row, int64_t tokens) {
     return most;
 }
 
-// The first of those that are largest; as in PyTorch nothing is larger than what is no number.
+// The first of the largest entries; as in PyTorch, NaN is larger than any number.
 template <typename T>
-void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
+void argmax(const T* logits, int64_t* index_of, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
         const float most = row_maximum(row, tokens);
@@ -1018,32 +1018,32 @@ void argmax(const T* logits, int64_t* place, int64_t rows, int64_t tokens) {
 #pragma omp simd reduction(| : is_lost)
         for (int64_t v = 0; v < tokens; ++v) is_lost |= wide(row[v]) != wide(row[v]);
         const auto is_it = [&](int64_t v) { return is_lost ? wide(row[v]) != wide(row[v]) : wide(row[v]) == most; };
-        place[n] = 0;
+        index_of[n] = 0;
         for (int64_t start = 0; start < tokens; start += 8 * LANES) {
             const int64_t end = start + 8 * LANES < tokens ? start + 8 * LANES : tokens;
-            int64_t found = end;
-            for (int64_t v = end; v-- > start;) found = is_it(v) ? v : found;
-            if (found < end) {
-                place[n] = found;
+            int64_t index = end;
+            for (int64_t v = end; v-- > start;) index = is_it(v) ? v : index;
+            if (index < end) {
+                index_of[n] = index;
                 break;
             }
         }
     }
 }
 
-// The largest of each row; values fall, of equal ones the first comes first. Blocks of entries that are all below the
-// least one found so far are passed over.
+// The largest entries of each row, largest first, equal ones in their order. Blocks of entries below the least one so
+// far are skipped.
 template <typename T>
-void largest(const T* x, float* values, int64_t* places, int64_t rows, int64_t tokens, int64_t count) {
+void largest(const T* x, float* values, int64_t* indices, int64_t rows, int64_t tokens, int64_t count) {
     constexpr int64_t LENGTH = 4 * LANES;
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = x + n * tokens;
         float* const value = values + n * count;
-        int64_t* const place = places + n * count;
-        int64_t found = 0;
+        int64_t* const index_of = indices + n * count;
+        int64_t size = 0;
         for (int64_t start = 0; start < tokens; start += LENGTH) {
             const int64_t end = start + LENGTH < tokens ? start + LENGTH : tokens;
-            if (found == count) {
+            if (size == count) {
                 const float least = std::max(value[count - 1], -std::numeric_limits<float>::max());  // not -inf
                 int32_t is_any = 0;
 #pragma omp simd reduction(| : is_any)
@@ -1051,15 +1051,15 @@ void largest(const T* x, float* values, int64_t* places, int64_t rows, int64_t t
                 if (!is_any) continue;
             }
             for (int64_t v = start; v < end; ++v) {
-                const float each = wide(row[v]);
-                if (found == count && !(each > value[count - 1])) continue;
-                int64_t at = found < count ? found++ : count - 1;
-                for (; at > 0 && each > value[at - 1]; --at) {
+                const float entry = wide(row[v]);
+                if (size == count && !(entry > value[count - 1])) continue;
+                int64_t at = size < count ? size++ : count - 1;
+                for (; at > 0 && entry > value[at - 1]; --at) {
                     value[at] = value[at - 1];
-                    place[at] = place[at - 1];
+                    index_of[at] = index_of[at - 1];
                 }
-                value[at] = each;
-                place[at] = v;
+                value[at] = entry;
+                index_of[at] = v;
             }
         }
     }
@@ -1097,12 +1097,12 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
 
 }  // namespace
 
-// Each for both types of numbers, as Python calls them.
+// Each function for both types of numbers, as Python calls them.
 #define FOR_BOTH(NAME, PARAMETERS, ...)                                     \
     extern "C" void NAME##_float32 PARAMETERS(float) { NAME(__VA_ARGS__); } \
     extern "C" void NAME##_bfloat16 PARAMETERS(bfloat16) { NAME(__VA_ARGS__); }
 
-// The same with COUNT rows, each of so many NUMBERS, shared out among threads.
+// The same with COUNT rows of NUMBERS entries each, shared out among threads.
 #define SHARED_FOR_BOTH(NAME, PARAMETERS, COUNT, NUMBERS, ...)                            \
     extern "C" void NAME##_float32 PARAMETERS(float) {                                    \
         shared_out(COUNT, NUMBERS, [=](Rows part) { NAME(part, __VA_ARGS__); });          \
@@ -1118,11 +1118,11 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
 FOR_BOTH(attend, ATTEND, width, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position,
          hidden, context, rows, beams, heads, positions, width, scale)
 
-#define ATTEND_BEHIND(T)                                                                                              \
-    (const T* query, int64_t query_row, const T* const* steps, int64_t step_row, const int64_t* trail, T* context,    \
-     int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale)
-FOR_BOTH(attend_behind, ATTEND_BEHIND, width, query, query_row, steps, step_row, trail, context, rows, heads, positions,
-         width, scale)
+#define ATTEND_TO_STEPS(T)                                                                                       \
+    (const T* query, int64_t query_row, const T* const* steps, int64_t step_row, const int64_t* backpointers,    \
+     T* context, int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale)
+FOR_BOTH(attend_to_steps, ATTEND_TO_STEPS, width, query, query_row, steps, step_row, backpointers, context, rows, heads,
+         positions, width, scale)
 
 #define QUANTIZE(T) (const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs)
 FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
@@ -1132,11 +1132,11 @@ FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
      int onto, int64_t rows, int64_t inputs, int64_t outputs)
 FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
 
-#define BEST_OUTPUTS(T)                                                                                   \
+#define TOP_OUTPUTS(T)                                                                                   \
     (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,      \
-     float* values, int64_t* places, float* normalizers, int64_t rows, int64_t inputs, int64_t outputs,     \
+     float* values, int64_t* indices, float* normalizers, int64_t rows, int64_t inputs, int64_t outputs,     \
      int64_t count)
-FOR_BOTH(best_outputs, BEST_OUTPUTS, x, weight, shift, output_scale, bias, values, places, normalizers, rows, inputs,
+FOR_BOTH(top_outputs, TOP_OUTPUTS, x, weight, shift, output_scale, bias, values, indices, normalizers, rows, inputs,
          outputs, count)
 
 #define DEQUANTIZE(T)                                                                                            \
@@ -1158,37 +1158,37 @@ FOR_BOTH(lstm_step, LSTM_STEP, x, inputs, weights, shifts, scales, parts, bias, 
      int64_t width)
 SHARED_FOR_BOTH(additive, ADDITIVE, rows, positions * width, query, keys, v, scores, beams, positions, width)
 
-#define GLANCE(T, K)                                                                                                 \
+#define ADDITIVE_ATTENTION(T, K)                                                                                     \
     (const T* query, const K* keys, const T* v, const K* values, const uint8_t* hidden, T* contexts, float* weights, \
      int64_t memories, int64_t beams, int64_t positions, int64_t width, int64_t value_width)
-#define OF_GLANCE \
-    Glance { beams, positions, width, value_width }
-#define GLANCE_SAME(T) GLANCE(T, T)
-#define GLANCE_NARROW(T) GLANCE(T, bfloat16)
-SHARED_FOR_BOTH(glance, GLANCE_SAME, memories* parts_of(OF_GLANCE), GLANCES* positions* width, query, keys, v, values, hidden, contexts,
-                weights, OF_GLANCE)
-SHARED_FOR_BOTH(glance_narrow, GLANCE_NARROW, memories* parts_of(OF_GLANCE), GLANCES* positions* width, query, keys, v, values, hidden,
-                contexts, weights, OF_GLANCE)
+#define ADDITIVE_SIZES \
+    AdditiveSizes { beams, positions, width, value_width }
+#define ADDITIVE_ATTENTION_SAME(T) ADDITIVE_ATTENTION(T, T)
+#define ADDITIVE_ATTENTION_NARROW(T) ADDITIVE_ATTENTION(T, bfloat16)
+SHARED_FOR_BOTH(additive_attention, ADDITIVE_ATTENTION_SAME, memories* parts_of(ADDITIVE_SIZES),
+                QUERIES* positions* width, query, keys, v, values, hidden, contexts, weights, ADDITIVE_SIZES)
+SHARED_FOR_BOTH(additive_attention_narrow, ADDITIVE_ATTENTION_NARROW, memories* parts_of(ADDITIVE_SIZES),
+                QUERIES* positions* width, query, keys, v, values, hidden, contexts, weights, ADDITIVE_SIZES)
 
-#define LISTED(T)                                                                                                  \
+#define SHORTLIST(T)                                                                                                  \
     (const T* x, const T* weight, const T* bias, const int64_t* lists, const int64_t* lengths, T* out, int64_t first, \
      int64_t rows, int64_t beams, int64_t columns, int64_t inputs)
 #define LISTS Lists{lists, lengths, first, rows, beams, columns}
-FOR_BOTH(listed, LISTED, LISTS, x, weight, bias, out, inputs)
+FOR_BOTH(shortlist, SHORTLIST, LISTS, x, weight, bias, out, inputs)
 
-#define LISTED_BYTES(T)                                                                                         \
+#define SHORTLIST_INT8(T)                                                                                         \
     (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias,          \
      const int64_t* lists, const int64_t* lengths, T* out, int64_t first, int64_t rows, int64_t beams,          \
      int64_t columns, int64_t inputs)
-FOR_BOTH(listed_bytes, LISTED_BYTES, LISTS, x, weight, shift, output_scale, bias, out, inputs)
+FOR_BOTH(shortlist_int8, SHORTLIST_INT8, LISTS, x, weight, shift, output_scale, bias, out, inputs)
 
 #define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
 FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
 
-#define ARGMAX(T) (const T* logits, int64_t* place, int64_t rows, int64_t tokens)
-FOR_BOTH(argmax, ARGMAX, logits, place, rows, tokens)
+#define ARGMAX(T) (const T* logits, int64_t* index_of, int64_t rows, int64_t tokens)
+FOR_BOTH(argmax, ARGMAX, logits, index_of, rows, tokens)
 
-#define LARGEST(T) (const T* x, float* values, int64_t* places, int64_t rows, int64_t tokens, int64_t count)
-FOR_BOTH(largest, LARGEST, x, values, places, rows, tokens, count)
+#define LARGEST(T) (const T* x, float* values, int64_t* indices, int64_t rows, int64_t tokens, int64_t count)
+FOR_BOTH(largest, LARGEST, x, values, indices, rows, tokens, count)
 
 extern "C" int has_product() { return HAS_PRODUCT; }

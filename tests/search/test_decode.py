@@ -1,0 +1,59 @@
+"""Batches, which change no result."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nmt.core.device import Compute
+from nmt.nn import output
+from nmt.search import sequential
+from nmt.search.beam import BeamSearch
+from nmt.search.config import SearchConfig
+from nmt.search.constrained import ConstrainedBeamSearch
+from nmt.search.decode import decode
+from nmt.search.hypothesis import Hypothesis, Search
+from nmt.search.logits_processors import LogitsProcessors, MinLength
+from nmt.search.sampling import Sampling
+from nmt.search.scoring import Ranking
+from nmt.search.sequential import greedy_search
+from tests.models.variants import make
+from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, padded
+from tests.search.scripted import scripted
+
+SEARCHES: dict[str, Search] = {
+    "greedy": greedy_search(EOS, Ranking(1.0)),
+    "draws": Sampling(EOS, Ranking(1.0), count=3, seed=4),
+    "beam": BeamSearch(EOS, Ranking(1.0, "gnmt", 0.3), 3, n_best=3),
+    "groups": BeamSearch(EOS, Ranking(1.0), 4, n_best=2, groups=2),
+    "constrained": ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=(((4,),), (), ((5, 4), (4,)))),
+}
+
+
+def test_decode_keeps_the_order_whatever_the_batches() -> None:
+    model = scripted([[0.01, 0.01, 0.01, 0.01, 0.95, 0.01]])
+    sources = [[4] * length for length in (3, 1, 7, 2, 9, 1)]
+    for tokens in (1, 8, 1000):
+        config = SearchConfig(beam=2, max_length_ratio=1.0, batch_tokens=tokens, length_penalty=9.0)
+        found = decode(model, sources, config, Compute(torch.device("cpu"), "float32"))
+        # the limit is the source's length, end included, and ten more; the end is the last
+        assert [len(best.tokens) for best, *_ in found] == [len(source) + 1 + 10 - 1 for source in sources]
+
+
+@pytest.mark.parametrize("kind", list(SEARCHES))
+def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(MODELS["transformer"])
+
+    def search() -> list[tuple[Hypothesis, ...]]:
+        processors = LogitsProcessors(LIMIT_B, eos=EOS, prefixes=[(4,), (), (5,)], processors=[MinLength(3, eos=EOS)])
+        return SEARCHES[kind](model, padded(SOURCES), processors)
+
+    expected = search()
+    monkeypatch.setitem(sequential.CHECK_EVERY, "cpu", 3)  # fewer checks, as on a GPU
+    monkeypatch.setattr(output, "MAX_LOGITS", 8)
+    assert len(output.row_parts(3, 6)) == 3  # one row, or one sentence, at a time
+    for hypotheses, others in zip(search(), expected, strict=True):
+        assert [each.tokens for each in hypotheses] == [each.tokens for each in others]
+        assert [each.score for each in hypotheses] == pytest.approx([each.score for each in others], abs=1e-5)
