@@ -184,7 +184,7 @@ def _own(
             size = -(-len(lines) // (workers * max(round(len(lines) / (workers * SHARED_LINES)), 1)))
         numbered = [Line(number, text, None) for number, text in enumerate(lines, 1)]
         windows = (Window(numbered[start : start + size]) for start in range(0, len(lines), size))
-        answers = [answer for _, answer in shared.translate(windows)]
+        answers = [result() for _, result in shared.translate(windows)]
         return "".join(each.text for each in answers).splitlines(), sum(each.subwords for each in answers)
 
     return translate

@@ -91,9 +91,11 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
             result = super().invoke(ctx)
+            if callable(result):  # see with_options
+                result()
             if sys.stdout is not None:
                 sys.stdout.flush()  # so that a full disk or a closed pipe is met here, not at interpreter exit
-            return result
+            return None
         except BrokenPipeError as error:
             # Caught before Typer does, which would exit with 1 and say nothing, whatever pipe it was.
             gone = [descriptor for descriptor in (1, 2) if _reader_is_gone(descriptor)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
@@ -108,21 +108,22 @@ Options = TypeVar("Options")
 
 def with_options(
     options: type[Options], conflicts: Sequence[Rule]
-) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Makes a command of a function of one dataclass, whose fields are the parameters that Typer sees. The function
-    gets options that keep all rules of ``conflicts``; the first broken one is an InputError."""
+) -> Callable[[Callable[[Options], None]], Callable[..., Callable[[], None]]]:
+    """Makes a command of a function of one dataclass, whose fields are the parameters that Typer sees. The command
+    returns the function with its options, ready for a call; options that break a rule of ``conflicts`` are an
+    InputError."""
 
-    def command(function: Callable[[Options], None]) -> Callable[..., None]:
+    def command(function: Callable[[Options], None]) -> Callable[..., Callable[[], None]]:
         @wraps(function)
-        def run(**values: Any) -> None:
+        def parse(**values: Any) -> Callable[[], None]:
             set_verbosity(quiet=values["quiet"], verbose=values["verbose"])
-            found = options(**values)
+            parsed = options(**values)
             for rule in conflicts:
-                rule.check(found)
-            function(found)
+                rule.check(parsed)
+            return partial(function, parsed)
 
-        cast(Any, run).__signature__ = signature(options, eval_str=True)
-        return run
+        cast(Any, parse).__signature__ = signature(options, eval_str=True)
+        return parse
 
     return command
 

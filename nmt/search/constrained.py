@@ -22,9 +22,7 @@ import torch
 from torch import Tensor
 
 from nmt.search.beam import Advance, Beams, BeamSearch, Ended
-
-Phrase = tuple[int, ...]
-
+from nmt.search.hypothesis import Phrase
 
 MAX_MATCHES = 64
 """Maximum number of matches of a hypothesis; those that miss least are kept. Where phrases overlap, the number of

@@ -6,12 +6,50 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
+
 from nmt.core.device import Compute
+from nmt.data.batching import length_batches, pad
+from nmt.data.vocabulary import EOS
 from nmt.models.step_model import StepModel
-from nmt.search.config import SearchConfig
-from nmt.search.constrained import Phrase
-from nmt.search.decode import VocabularyReducer, decode
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.hypothesis import Hypothesis, Phrase, Search
+from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
+from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.sequential import greedy_search
+
+
+class ReducedBatch(Protocol):
+    """A batch in which each sentence chooses among some tokens only, which have numbers of their own."""
+
+    @property
+    def model(self) -> StepModel[Any, Any]:
+        """The model over these tokens."""
+
+    @property
+    def prefixes(self) -> Sequence[Sequence[int]] | None:
+        """The prefixes of the batch in these tokens."""
+
+    @property
+    def phrases(self) -> tuple[tuple[Phrase, ...], ...] | None:
+        """The constraints of the batch in these tokens."""
+
+    def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
+        """A hypothesis of a row of the batch, in tokens of the whole vocabulary."""
+
+
+class VocabularyReducer(Protocol):
+    """Chooses the target tokens that the sentences of a batch may need."""
+
+    def reduce(
+        self,
+        model: StepModel[Any, Any],
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]] | None,
+        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        device: torch.device,
+    ) -> ReducedBatch:
+        """The batch reduced; prefixes and phrases stay possible."""
 
 
 class Engine(Protocol):
@@ -26,18 +64,27 @@ class Engine(Protocol):
         constraints: Sequence[Sequence[Phrase]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``nmt.search.decode.decode``. Without ``scored``, an engine may return NaN for scores and
-        log-probabilities."""
+        """Hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or,
+        for sampling, in the order of the draws: ``config.n_best`` of each, or ``config.consensus.samples`` to choose
+        from. Hypotheses begin with their source's prefix and contain each phrase of its constraints; neither counts
+        against the limits of length. Without ``scored``, scores and log-probabilities may be NaN."""
 
 
 @dataclass(frozen=True)
 class OwnEngine:
-    """Our own search."""
+    """Our own search over a model in eval mode.
+
+    Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
+    once for every hypothesis of its sentence. The result of a sentence does not depend on its batch, except for
+    rounding in bfloat16 on a CPU with AMX.
+    """
 
     model: StepModel[Any, Any]
     compute: Compute
     shortlist: VocabularyReducer | None = None
+    """A sentence has only the tokens of its list, its prefix and its constraints."""
 
+    @torch.inference_mode()
     def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
@@ -47,14 +94,100 @@ class OwnEngine:
         constraints: Sequence[Sequence[Phrase]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``Engine``."""
-        return decode(
-            self.model,
-            sources,
-            config,
-            self.compute,
-            prefixes=prefixes,
-            constraints=constraints,
-            shortlist=self.shortlist,
-            scored=scored,
+        """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
+        greedy search is faster and finds the same."""
+        assert not self.model.training
+        assert constraints is None or constrains(config) is None
+        hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
+        batch_tokens = max(config.batch_tokens // hypotheses_per_sentence(config), 1)
+        for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
+            padded, length_B = pad([sources[row] for row in rows])
+            max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
+            batch_prefixes: Sequence[Sequence[int]] | None = None
+            if prefixes is not None:
+                batch_prefixes = [prefixes[row] for row in rows]
+                max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
+            phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
+            if phrases is not None:
+                max_length_B = max_length_B + torch.tensor([sum(map(len, of_sentence)) for of_sentence in phrases])
+            searched, reduced = self.model, None
+            if self.shortlist is not None:
+                reduced = self.shortlist.reduce(
+                    self.model, [sources[row] for row in rows], batch_prefixes, phrases, self.compute.device
+                )
+                searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
+            processors = LogitsProcessors(
+                max_length_B.to(self.compute.device), eos=EOS, prefixes=batch_prefixes, processors=_processors(config)
+            )
+            with self.compute.autocast():
+                batch = search_of(config, phrases, scored=scored)(
+                    searched, torch.from_numpy(padded).to(self.compute.device), processors
+                )
+            if reduced is not None:
+                batch = [
+                    tuple(reduced.restored(index, hypothesis) for hypothesis in of_sentence)
+                    for index, of_sentence in enumerate(batch)
+                ]
+            for row, of_sentence in zip(rows, batch, strict=True):
+                hypotheses[row] = of_sentence
+        return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
+
+
+def hypotheses_per_sentence(config: SearchConfig) -> int:
+    """Number of hypotheses of a sentence that a search extends together."""
+    if config.consensus is not None:
+        return config.consensus.samples
+    return config.beam if config.sampling is None else config.n_best
+
+
+def constrains(config: SearchConfig) -> str | None:
+    """The configuration key that rules out constraints, or None."""
+    if config.sampling is not None or config.consensus is not None:
+        return "sampling" if config.sampling is not None else "consensus"
+    if config.groups > 1:
+        return "groups"
+    return "no_repeat" if config.no_repeat else None
+
+
+def search_of(
+    config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | None = None, *, scored: bool = True
+) -> Search:
+    """The search of a configuration; with ``phrases`` of each source row, one whose hypotheses contain them.
+    ``scored`` as in ``decode``."""
+    ranking = ranking_of(config)
+    if config.sampling is not None or config.consensus is not None:
+        from nmt.search.sampling import Sampling
+
+        sampling = config.sampling or SamplingConfig()
+        return Sampling(
+            EOS,
+            ranking,
+            count=hypotheses_per_sentence(config),
+            seed=sampling.seed,
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
         )
+    if phrases is not None:
+        from nmt.search.constrained import ConstrainedBeamSearch
+
+        return ConstrainedBeamSearch(EOS, ranking, config.beam, n_best=config.n_best, phrases=phrases)
+    if config.beam == 1:
+        return greedy_search(EOS, ranking, scored)
+    from nmt.search.beam import BeamSearch
+
+    return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
+
+
+def ranking_of(config: SearchConfig) -> Ranking:
+    """The ranking of a configuration."""
+    return Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
+
+
+def _processors(config: SearchConfig) -> list[LogitsProcessor]:
+    processors: list[LogitsProcessor] = []
+    if config.min_length > 0:
+        processors.append(MinLength(config.min_length, eos=EOS))
+    if config.no_repeat > 0:
+        processors.append(NoRepeat(config.no_repeat))
+    return processors

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from torch import Tensor
 
 from nmt.models.step_model import StepModel
 from nmt.search.logits_processors import LogitsProcessors
+
+Phrase: TypeAlias = tuple[int, ...]
+"""Tokens that a translation is to contain side by side."""
 
 
 @dataclass(frozen=True)

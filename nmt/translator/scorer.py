@@ -14,7 +14,7 @@ from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.search.decode import ranking_of
+from nmt.search.engine import ranking_of
 from nmt.translator.loading import TrainedModel
 
 

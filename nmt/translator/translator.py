@@ -29,10 +29,8 @@ from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
-from nmt.search.constrained import Phrase
-from nmt.search.decode import VocabularyReducer, constrains
-from nmt.search.engine import Engine, OwnEngine
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.engine import Engine, OwnEngine, VocabularyReducer, constrains
+from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.aligner import Aligner
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
@@ -119,19 +117,35 @@ class Translator:
 
         segmentation = Segmentation(self.search, lengths, count, markup, texts, whole)
         subwords |= self._subwords([text for text in segmentation.texts if text not in subwords])
-        translations = self._translate_sentences(
-            segmentation.texts,
-            [subwords[text] for text in segmentation.texts],
-            prefixes=None if prefixes is None else segmentation.per_piece(prefixes),
-            phrases=None if phrases is None else segmentation.per_piece(phrases),
+        sentences = segmentation.texts
+        limit = self.search.max_source_tokens
+        rows = [row for row, text in enumerate(sentences) if subwords[text] and not text.isspace()]
+        prefix_ids = None
+        if prefixes is not None:
+            prefix_of = segmentation.per_piece(prefixes)
+            prefix_ids = [self.trained.tokenizers.target.encode(prefix_of[row]) for row in rows]
+        phrases_of = None if phrases is None else segmentation.per_piece(phrases)
+        hypotheses = self.engine.translate_ids(
+            [subwords[sentences[row]][:limit] for row in rows],
+            self.search,
+            prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
+            constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
             scored=scored,
         )
+        translations: list[tuple[Translation, ...]] = [
+            (Translation("", 0.0, 0.0, parts=((text, ""),)),) for text in sentences
+        ]
+        texts_of = self._texts([sentences[row] for row in rows], hypotheses)
+        for row, ranked in zip(rows, hypotheses, strict=True):
+            source = sentences[row]
+            cut = max(0, len(subwords[source]) - limit)
+            translations[row] = self._translations(source, cut, [(next(texts_of), one) for one in ranked])
         return segmentation.join(translations, self.aligner)
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
         """Translations as ``candidates`` gives them, of texts that are not cut into pieces."""
-        subwords = self._subwords(texts)
-        return self._translate_sentences(texts, [subwords[text] for text in texts])
+        uncut = {"split_longer_than": None, "markup": False, "document": False}
+        return replace(self, search=self.search.model_copy(update=uncut)).candidates(texts)
 
     def align(
         self,
@@ -172,49 +186,27 @@ class Translator:
         """The source subwords of each text."""
         return dict(zip(texts, self.trained.tokenizers.source.encode_batch(texts, threads=self.threads), strict=True))
 
-    def _translate_sentences(
-        self,
-        texts: Sequence[str],
-        encoded: Sequence[Sequence[int]],
-        *,
-        prefixes: Sequence[str] | None = None,
-        phrases: Sequence[Sequence[Phrase]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Translation, ...]]:
-        tokenizers, limit = self.trained.tokenizers, self.search.max_source_tokens
-        rows = [row for row, tokens in enumerate(encoded) if tokens and not texts[row].isspace()]
-        prefix_ids = None if prefixes is None else [tokenizers.target.encode(prefixes[row]) for row in rows]
-        hypotheses = self.engine.translate_ids(
-            [encoded[row][:limit] for row in rows],
-            self.search,
-            prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
-            constraints=None if phrases is None else [phrases[row] for row in rows],
-            scored=scored,
-        )
-        target_texts = self._texts([texts[row] for row in rows], hypotheses)
-        blank = [Translation("", 0.0, 0.0, parts=((text, ""),)) for text in texts]
-        translations: list[tuple[Translation, ...]] = [(translation,) for translation in blank]
-        for row, ranked in zip(rows, hypotheses, strict=True):
-            candidates = [
-                Translation(
-                    text := next(target_texts),
-                    hypothesis.score,
-                    hypothesis.log_prob,
-                    max(0, len(encoded[row]) - limit),
-                    tuple(tokenizers.target.pieces(hypothesis.tokens)),
-                    ((texts[row], text),),
-                    len(hypothesis.tokens),
-                )
-                for hypothesis in ranked
-            ]
-            if self.search.consensus is not None:
-                from nmt.evaluation.consensus import consensus
+    def _translations(self, source: str, cut: int, ranked: Sequence[tuple[str, Hypothesis]]) -> tuple[Translation, ...]:
+        """The translations of a sentence, of which ``cut`` subwords were left out, from texts and hypotheses."""
+        candidates = [
+            Translation(
+                text,
+                hypothesis.score,
+                hypothesis.log_prob,
+                cut,
+                tuple(self.trained.tokenizers.target.pieces(hypothesis.tokens)),
+                ((source, text),),
+                len(hypothesis.tokens),
+            )
+            for text, hypothesis in ranked
+        ]
+        if self.search.consensus is not None:
+            from nmt.evaluation.consensus import consensus
 
-                utilities = consensus([one.text for one in candidates], self.search.consensus.utility)
-                best = utilities[: self.search.n_best]
-                candidates = [replace(candidates[rank], score=utility) for rank, utility in best]
-            translations[row] = tuple(candidates)
-        return translations
+            utilities = consensus([one.text for one in candidates], self.search.consensus.utility)
+            best = utilities[: self.search.n_best]
+            candidates = [replace(candidates[rank], score=utility) for rank, utility in best]
+        return tuple(candidates)
 
     def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Phrase]]:
         """The subwords of each phrase that is not blank."""

@@ -72,7 +72,14 @@ class OutputOptions:
 
     def translate(self, translator: Translator, window: Window) -> WindowTranslation:
         """Translates a window of lines."""
-        candidates, warnings, subwords = _candidates(translator, window, scored=self.format != "text")
+        malloc_trim()
+        candidates = translator.candidates(
+            [line.text for line in window.lines],
+            prefixes=window.prefixes,
+            constraints=window.constraints,
+            first_line=window.lines[0].number,
+            scored=self.format != "text",
+        )
         if self.format == "jsonl":
             from nmt.alignment.formats import json_line
 
@@ -93,37 +100,35 @@ class OutputOptions:
             ]
         else:
             texts = [f"{best.text}\n" for best, *_ in candidates]
-        return WindowTranslation("".join(texts), warnings, subwords)
+        return WindowTranslation("".join(texts), _warnings(translator, window.lines, candidates), _subwords(candidates))
 
     def translate_records(self, translator: Translator, lines: Sequence[Line]) -> RecordTranslations:
         """Translates texts of records."""
-        candidates, warnings, subwords = _candidates(translator, Window(lines), scored=self.format == "jsonl")
-        if self.format != "jsonl":
-            return RecordTranslations(tuple(best.text for best, *_ in candidates), warnings, subwords)
-        alignments = aligned(translator, candidates) if self.alignment else [None] * len(candidates)
-        results = (
-            json_result(line.text, of_line, their_alignments)
-            for line, of_line, their_alignments in zip(lines, candidates, alignments, strict=True)
+        malloc_trim()
+        candidates = translator.candidates(
+            [line.text for line in lines], first_line=lines[0].number, scored=self.format == "jsonl"
         )
-        return RecordTranslations(tuple(result["translations"] for result in results), warnings, subwords)
+        values: list[Any] = [best.text for best, *_ in candidates]
+        if self.format == "jsonl":
+            alignments = aligned(translator, candidates) if self.alignment else [None] * len(candidates)
+            values = [
+                json_result(line.text, of_line, their_alignments)["translations"]
+                for line, of_line, their_alignments in zip(lines, candidates, alignments, strict=True)
+            ]
+        return RecordTranslations(tuple(values), _warnings(translator, lines, candidates), _subwords(candidates))
 
 
-def _candidates(
-    translator: Translator, window: Window, *, scored: bool
-) -> tuple[list[tuple[Translation, ...]], tuple[str, ...], int]:
-    """The translations of each line of a window, warnings about its lines, and the number of their subwords."""
-    malloc_trim()
-    first_line = window.lines[0].number
-    candidates = translator.candidates(
-        [line.text for line in window.lines],
-        prefixes=window.prefixes,
-        constraints=window.constraints,
-        first_line=first_line,
-        scored=scored,
-    )
-    warnings = [line.warning for line in window.lines if line.warning is not None]
-    warnings += translator.cut_warnings([best for best, *_ in candidates], first_line=first_line)
-    return candidates, tuple(warnings), sum(len(one.tokens) for of_line in candidates for one in of_line)
+def _warnings(
+    translator: Translator, lines: Sequence[Line], candidates: Sequence[Sequence[Translation]]
+) -> tuple[str, ...]:
+    """Warnings about lines and their translations."""
+    of_lines = [line.warning for line in lines if line.warning is not None]
+    return (*of_lines, *translator.cut_warnings([best for best, *_ in candidates], first_line=lines[0].number))
+
+
+def _subwords(candidates: Sequence[Sequence[Translation]]) -> int:
+    """The number of subwords in all translations."""
+    return sum(len(one.tokens) for of_line in candidates for one in of_line)
 
 
 def json_result(

@@ -11,11 +11,12 @@ import gc
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 
 from nmt.core import log
@@ -74,8 +75,9 @@ class Workers:
         if self._executor is not None:
             self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
-    def translate(self, windows: Iterable[Window]) -> Iterator[tuple[Window, WindowTranslation]]:
-        """Each window with its translation, in order. Raises InputError where a process was ended from outside."""
+    def translate(self, windows: Iterable[Window]) -> Iterator[tuple[Window, Callable[[], WindowTranslation]]]:
+        """Each window, in order, with the function that translates it here, or waits for its translation. Call it
+        before the next. Raises InputError where a process was ended from outside, and so does the function."""
         waiting: deque[tuple[Window, Future[WindowTranslation]]] = deque()
         in_a_row = 0
         for window in windows:
@@ -84,7 +86,7 @@ class Workers:
             if self._executor is None and self._count > 1 and in_a_row >= self._after:
                 self._executor = self._started()
             if self._executor is None:
-                yield window, self._options.translate(self._translator, window)
+                yield window, partial(self._options.translate, self._translator, window)
                 continue
             with self._reporting():
                 submitted = (
@@ -95,9 +97,10 @@ class Workers:
                 waiting.append((window, submitted))
             # a writer of less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
-                yield self._next(waiting)
-        while waiting:
-            yield self._next(waiting)
+                window, future = waiting.popleft()
+                yield window, partial(self._result, future)
+        for window, future in waiting:
+            yield window, partial(self._result, future)
 
     def _started(self) -> Executor:
         if self._loading is None:
@@ -110,10 +113,9 @@ class Workers:
             initargs=(self._loading, self._options),
         )
 
-    def _next(self, waiting: deque[tuple[Window, Future[WindowTranslation]]]) -> tuple[Window, WindowTranslation]:
-        window, future = waiting.popleft()
+    def _result(self, future: Future[WindowTranslation]) -> WindowTranslation:
         with self._reporting():
-            return window, future.result()
+            return future.result()
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

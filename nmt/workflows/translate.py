@@ -98,7 +98,8 @@ def translate(
             for window in windows(source, size, interactive=interactive)
         )
         started, lines, tokens = time.monotonic(), 0, 0
-        for window, translation in shared.translate(read):
+        for window, result in shared.translate(read):
+            translation = result()
             for warning in translation.warnings:
                 log.warning(warning)
             sink.write(translation.text.encode())

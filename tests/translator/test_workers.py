@@ -37,13 +37,13 @@ def workers(trained: Path, *, count: int, full: int, after: int, threads: bool =
 def test_answers_come_in_order_and_are_the_same(trained: Path) -> None:
     given = [*windows(6, 4), Window([Line(25, "Hund", None)])]
     with workers(trained, count=1, full=4, after=1) as alone:
-        expected = [answer for _, answer in alone.translate(given)]
+        expected = [result() for _, result in alone.translate(given)]
     with workers(trained, count=2, full=4, after=3) as shared:
         found = []
-        for number, (window, answer) in enumerate(shared.translate(iter(given))):
+        for number, (window, result) in enumerate(shared.translate(iter(given))):
             assert window is given[number]
             assert bool(multiprocessing.active_children()) == (number >= 2)
-            found.append(answer)
+            found.append(result())
     assert found == expected
     assert multiprocessing.active_children() == []
 
@@ -58,14 +58,14 @@ def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> Non
             yield window
 
     with workers(trained, count=2, full=2, after=1) as shared:
-        seen = [taken for _ in shared.translate(read())]
+        seen = [(result(), taken)[1] for _, result in shared.translate(read())]
     assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
 
 
 def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = windows(6, 4)
     with workers(trained, count=1, full=4, after=1) as alone:
-        expected = [answer for _, answer in alone.translate(given)]
+        expected = [result() for _, result in alone.translate(given)]
     meeting = threading.Barrier(2)
     translate = OutputOptions.translate
 
@@ -75,7 +75,7 @@ def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: py
 
     monkeypatch.setattr(OutputOptions, "translate", with_another)
     with workers(trained, count=2, full=4, after=1, threads=True) as shared:
-        found = list(shared.translate(given))
+        found = [(window, result()) for window, result in shared.translate(given)]
     assert [answer for _, answer in found] == expected
     assert all(window is one for (window, _), one in zip(found, given, strict=True))
     assert multiprocessing.active_children() == []
@@ -84,7 +84,8 @@ def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: py
 def test_a_process_that_is_ended_is_told(trained: Path) -> None:
     def translate_and_kill() -> None:
         with workers(trained, count=2, full=2, after=1) as shared:
-            for _ in shared.translate(windows(40, 2)):
+            for _, result in shared.translate(windows(40, 2)):
+                result()
                 for child in multiprocessing.active_children():
                     assert child.pid is not None
                     os.kill(child.pid, signal.SIGKILL)
@@ -100,7 +101,7 @@ def test_a_mistake_in_another_process_is_told_with_its_line(trained: Path) -> No
         workers(trained, count=2, full=2, after=1) as shared,
         pytest.raises(InputError, match="^line 2: 'xyz' cannot be spelt"),
     ):
-        list(shared.translate(given))
+        next(shared.translate(given))[1]()
 
 
 def test_the_command_says_the_same(trained: Path) -> None:

@@ -22,8 +22,7 @@ from nmt.core.files import refuse_special
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel.shortlist_model import VocabularySubset, with_shortlist
 from nmt.models.step_model import StepModel
-from nmt.search.constrained import Phrase
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.find_run import SHORTLIST, run_of
 from nmt.translator.loading import TrainedModel
 
@@ -84,7 +83,7 @@ class Shortlist:
         phrases: tuple[tuple[Phrase, ...], ...] | None,
         device: torch.device,
     ) -> ShortlistBatch:
-        """See ``nmt.search.decode.VocabularyReducer``."""
+        """See ``nmt.search.engine.VocabularyReducer``."""
         further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
         for tokens, of_sentence in zip(further, phrases or (), strict=False):
             tokens += chain.from_iterable(of_sentence)
@@ -123,7 +122,7 @@ class ShortlistBatch:
     phrases: tuple[tuple[Phrase, ...], ...] | None
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
-        """See ``nmt.search.decode.ReducedBatch``."""
+        """See ``nmt.search.engine.ReducedBatch``."""
         return replace(hypothesis, tokens=tuple(self.token_BX[row][number] for number in hypothesis.tokens))
 
 

@@ -16,9 +16,8 @@ from nmt.data.batching import length_batches
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS
 from nmt.search.config import SearchConfig
-from nmt.search.constrained import Phrase
-from nmt.search.decode import ranking_of
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.engine import ranking_of
+from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.search.scoring import max_lengths
 
 BATCH_TOKENS = 1024

@@ -17,7 +17,7 @@ from nmt.extras.accel.optimize import quantize
 from nmt.extras.accel.shortlist import Shortlist
 from nmt.models.ensemble import Ensemble
 from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.decode import decode
+from nmt.search.engine import OwnEngine
 from tests.models.variants import TRANSFORMER, make, tree
 
 COMPUTE = Compute(torch.device("cpu"), "float32")
@@ -76,18 +76,18 @@ ALLOWED = [{6, 4, 11, 9, 5, 8}, {11, 9, 8}, {4, 9, 10, 11, 8}, {6, 4, 8}]
 @each_case
 def test_a_list_of_all_changes_nothing(name: str, search: str) -> None:
     model, everything = MODELS[name](), shortlist({}, always=tuple(range(EOS + 1, TOKENS)))
-    expected = decode(model, SOURCES, SEARCHES[search], COMPUTE)
-    found = decode(model, SOURCES, SEARCHES[search], COMPUTE, shortlist=everything)
+    expected = OwnEngine(model, COMPUTE).translate_ids(SOURCES, SEARCHES[search])
+    found = OwnEngine(model, COMPUTE, everything).translate_ids(SOURCES, SEARCHES[search])
     same(found, expected)
 
 
 @each_case
 def test_a_sentence_has_the_tokens_of_its_own_list(name: str, search: str) -> None:
     model = MODELS[name]()
-    together = decode(model, SOURCES, SEARCHES[search], COMPUTE, shortlist=NARROW)
+    together = OwnEngine(model, COMPUTE, NARROW).translate_ids(SOURCES, SEARCHES[search])
     for source, allowed, hypotheses in zip(SOURCES, ALLOWED, together, strict=True):
         assert {token for each in hypotheses for token in each.tokens} <= allowed | set(range(EOS + 1))
-        (alone,) = decode(model, [source], SEARCHES[search], COMPUTE, shortlist=NARROW)
+        (alone,) = OwnEngine(model, COMPUTE, NARROW).translate_ids([source], SEARCHES[search])
         same([hypotheses], [alone])
 
 
@@ -96,7 +96,7 @@ def test_greedy_choice_and_probability_are_those_among_the_list() -> None:
     changed = 0
     for seed in range(4):
         model = make(tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER), seed=seed, tokens=TOKENS)
-        found = decode(model, SOURCES, SearchConfig(beam=1), COMPUTE, shortlist=NARROW)
+        found = OwnEngine(model, COMPUTE, NARROW).translate_ids(SOURCES, SearchConfig(beam=1))
         for source, allowed, (hypothesis,) in zip(SOURCES, ALLOWED, found, strict=True):
             memory = model.encode(torch.tensor([[*source, EOS]]))
             state, token, total = model.start(memory), model.first_token(1, COMPUTE.device), 0.0
@@ -117,11 +117,11 @@ def test_greedy_choice_and_probability_are_those_among_the_list() -> None:
 def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
     model, search = MODELS[name](), SearchConfig(beam=4)
     prefixes = [[10, 5], [], [7], []]
-    found = decode(model, SOURCES, search, COMPUTE, prefixes=prefixes, shortlist=NARROW)
+    found = OwnEngine(model, COMPUTE, NARROW).translate_ids(SOURCES, search, prefixes=prefixes)
     for prefix, (first, *_) in zip(prefixes, found, strict=True):
         assert list(first.tokens[: len(prefix)]) == prefix
     phrases = [((10, 7),), (), ((5,), (7,)), ()]
-    found = decode(model, SOURCES, search, COMPUTE, constraints=phrases, shortlist=NARROW)
+    found = OwnEngine(model, COMPUTE, NARROW).translate_ids(SOURCES, search, constraints=phrases)
     assert (10, 7) in list(zip(found[0][0].tokens, found[0][0].tokens[1:], strict=False))
     assert {5, 7} <= set(found[2][0].tokens)
 
@@ -129,7 +129,9 @@ def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
 def test_where_nothing_is_allowed_a_short_list_has_an_answer_too() -> None:
     """Two subwords, none of them twice, and no end before nine: of a draw among nothing some number comes out."""
     search = SearchConfig(n_best=2, sampling=SamplingConfig(seed=3), min_length=9, no_repeat=1)
-    found = decode(MODELS["rnn"](), SOURCES, search, COMPUTE, shortlist=shortlist({4: [4], 5: [5], 6: [6, 7, 8]}))
+    found = OwnEngine(MODELS["rnn"](), COMPUTE, shortlist({4: [4], 5: [5], 6: [6, 7, 8]})).translate_ids(
+        SOURCES, search
+    )
     assert [len(each) for each in found] == [2] * len(SOURCES)
     assert all(0 <= token < TOKENS for each in found for one in each for token in one.tokens)
 

@@ -11,7 +11,7 @@ from nmt.search import sequential
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch
-from nmt.search.decode import decode
+from nmt.search.engine import OwnEngine
 from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessors, MinLength
 from nmt.search.sampling import Sampling
@@ -35,7 +35,7 @@ def test_decode_keeps_the_order_whatever_the_batches() -> None:
     sources = [[4] * length for length in (3, 1, 7, 2, 9, 1)]
     for tokens in (1, 8, 1000):
         config = SearchConfig(beam=2, max_length_ratio=1.0, batch_tokens=tokens, length_penalty=9.0)
-        found = decode(model, sources, config, Compute(torch.device("cpu"), "float32"))
+        found = OwnEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(sources, config)
         # the limit is the source's length, end included, and ten more; the end is the last
         assert [len(best.tokens) for best, *_ in found] == [len(source) + 1 + 10 - 1 for source in sources]
 
