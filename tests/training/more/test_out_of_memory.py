@@ -237,7 +237,7 @@ def test_a_process_that_gets_no_more_memory_goes_on(tmp_path: Path) -> None:
     )
     (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", _LITTLE_MEMORY, "300"],
+        [sys.executable, "-c", _LITTLE_MEMORY, "400"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
