@@ -23,6 +23,7 @@ from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
 from nmt.data.pieces import Lengths
+from nmt.data.prepared import PreparedData
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
@@ -35,7 +36,7 @@ from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
 from nmt.translator.validation import Validation
-from nmt.workflows.prepare import PreparedData, prepare
+from nmt.workflows.prepare import prepare
 
 if TYPE_CHECKING:
     from nmt.training.more.table import Table

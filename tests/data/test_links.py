@@ -21,7 +21,7 @@ from nmt.data.batching import SubwordSampling, TokenLinks, collate, collate_link
 from nmt.data.config import DataConfig
 from nmt.data.store import WORDS, Store
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
-from nmt.workflows import prepare as workflow
+from nmt.workflows import build_corpus
 from nmt.workflows.prepare import prepare
 
 Pair = tuple[str, str]
@@ -98,7 +98,7 @@ def test_links_follow_their_pairs_through_all_filters(
     sampling: float, tmp_path: Path, corpora: Any, pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trees, expected = corpora
-    monkeypatch.setattr(workflow, "read_linked_blocks", in_blocks_of(workflow.read_linked_blocks, 37))
+    monkeypatch.setattr(build_corpus, "read_linked_blocks", in_blocks_of(build_corpus.read_linked_blocks, 37))
     valid = {"pairs": write(tmp_path / "valid.tsv", ["\t".join(pairs[399])])}
     made = prepare(
         config_of(trees, valid=valid, subwords={"size": 120, "sampling": sampling}), run=tmp_path / "run", seed=1

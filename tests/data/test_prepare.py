@@ -18,11 +18,12 @@ from nmt.core.errors import InputError
 from nmt.data import whole_folder
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks
+from nmt.data.prepared import PreparedData
 from nmt.data.report import Report
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
-from nmt.workflows import prepare as workflow
-from nmt.workflows.prepare import PreparedData, prepare
+from nmt.workflows import build_corpus
+from nmt.workflows.prepare import prepare
 
 CODE = (
     "import sys, pathlib; from nmt.data.config import DataConfig; from nmt.workflows.prepare import prepare\n"
@@ -178,7 +179,7 @@ def test_blocks_and_threads_do_not_matter(
 ) -> None:
     train = write_pairs(tmp_path / "train.tsv", (pairs + pairs[:50] + [("", "x")]) * 2)
     whole = prepare(config_of(train, workers=1), run=tmp_path / "whole", seed=1)
-    monkeypatch.setattr(workflow, "read_blocks", functools.partial(read_blocks, size=7))
+    monkeypatch.setattr(build_corpus, "read_blocks", functools.partial(read_blocks, size=7))
     blocks = prepare(config_of(train, workers=3), run=tmp_path / "blocks", seed=1)
     assert content(whole.folder) == content(blocks.folder)
 
@@ -305,6 +306,7 @@ def start(config: DataConfig, run: Path, code: str = CODE) -> subprocess.Popen[s
 # Makes prepare stop for good at a chosen point, and says so.
 STOP_AT = """
 import time
+import nmt.workflows.build_corpus as builder
 import nmt.workflows.prepare as workflow
 import nmt.data.whole_folder as whole_folder
 def stop(*arguments):
@@ -316,7 +318,7 @@ def stop(*arguments):
 @pytest.mark.parametrize(
     "at",
     [
-        "workflow._store_train = stop",
+        "builder._store_train = stop",
         "whole_folder._sync = stop",
         "whole_folder._remove_leftovers = stop",
         "swap",
@@ -383,12 +385,12 @@ def test_a_second_process_opens_what_was_made(tmp_path: Path, train: Path) -> No
 def test_a_corpus_that_changes_meanwhile_is_noticed(
     tmp_path: Path, train: Path, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    learn = workflow.train_tokenizers
+    learn = build_corpus.train_tokenizers
 
     def grow(*arguments: Any) -> TokenizerPair:
         write_pairs(train, (pairs + pairs)[:count])
         return learn(*arguments)
 
-    monkeypatch.setattr(workflow, "train_tokenizers", grow)
+    monkeypatch.setattr(build_corpus, "train_tokenizers", grow)
     with pytest.raises(InputError, match="changed while it was read"):
         prepare(config_of(train), run=tmp_path, seed=1)

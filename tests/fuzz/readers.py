@@ -36,6 +36,7 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.lines import Line
 from nmt.data.config import CorpusConfig, SubwordsConfig
 from nmt.data.corpus import read_blocks, read_lines
+from nmt.data.prepared import opened
 from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
@@ -56,7 +57,7 @@ from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.info import inspect
 from nmt.workflows.info import text as info_text
-from nmt.workflows.prepare import opened, prepare
+from nmt.workflows.prepare import prepare
 from tests.extras.serve.fakes import Gated, batching
 from tests.fuzz.judging import Opened, Reader
 from tests.fuzz.mutations import mutated

@@ -12,14 +12,14 @@ import safetensors.numpy
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
+from nmt.data.prepared import opened
 from nmt.data.store import Store
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel.ibm_model_1 import learn
 from nmt.extras.accel.shortlist import Shortlist
-from nmt.search.decode import decode
+from nmt.search.engine import OwnEngine
 from nmt.translator.find_run import SHORTLIST, run_of
 from nmt.translator.loading import TrainedModel, load_trained
-from nmt.workflows.prepare import opened
 
 MAX_POSITION_PAIRS = 1 << 24
 """Pairs of a source and a target position to learn from, in 0.6 GB of memory; of a larger corpus every n-th sentence
@@ -76,7 +76,7 @@ def _compare(trained: TrainedModel, learned: Shortlist, sources: Sequence[Sequen
     search = trained.experiment.search
     sources = [source[: search.max_source_tokens] for source in sources]
     without, narrowed = (
-        decode(trained.model, sources, search, trained.compute, shortlist=reducer) for reducer in (None, learned)
+        OwnEngine(trained.model, trained.compute, reducer).translate_ids(sources, search) for reducer in (None, learned)
     )
     same = sum(one[0].tokens == other[0].tokens for one, other in zip(without, narrowed, strict=True))
     mean = float(np.mean([learned.size(source) for source in islice(sources, 500)]))

@@ -12,6 +12,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
+from nmt.data.prepared import opened
 from nmt.data.words import text_words
 from nmt.extras.word_aligner.aligner import WordAligner, learn_aligner, save_aligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, LinkedPair, train_layer
@@ -19,7 +20,6 @@ from nmt.extras.word_aligner.model_aligner import save_model_aligner
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.align import pairs
-from nmt.workflows.prepare import opened
 
 UPDATES = 600
 BATCH_TOKENS = 2048

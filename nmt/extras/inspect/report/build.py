@@ -13,6 +13,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable, whole_file
+from nmt.data.prepared import PreparedData, opened
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.by_length import by_length
 from nmt.evaluation.translation import scores
@@ -26,7 +27,6 @@ from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots, Tra
 from nmt.extras.inspect.score_plot import draw_by_length
 from nmt.training import folders, metrics
 from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, run_of
-from nmt.workflows.prepare import PreparedData, opened
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment

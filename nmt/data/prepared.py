@@ -1,0 +1,125 @@
+"""A prepared corpus: a folder with subword models, memory-mapped stores of train and valid, and a report.
+
+    <prepared>/subwords.model           or subwords.source.model and subwords.target.model
+               train/  valid/           see nmt.data.store
+               report.json              see nmt.data.report
+               state.json               the key of what all this was made from
+
+``nmt.workflows.prepare`` makes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import sentencepiece
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import MAX_JSON_BYTES, content_hash, read_json, read_whole
+from nmt.data.config import DataConfig
+from nmt.data.report import Report
+from nmt.data.store import Store
+from nmt.data.tokenizer import TokenizerPair, load_tokenizers
+
+# Raise it when the same input and config would give other files than before.
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A prepared corpus, open.
+
+    Attributes:
+        folder: Where it is.
+        tokenizers: Of source and target.
+        train, valid: The pairs; valid None where the config names none. `valid.text` is there always, `train.text`
+            where subwords are sampled.
+        report: What was read, dropped and kept.
+        reused: Whether it was there already.
+        key: Changes with the corpora's bytes, the seed, and every setting that shapes the folder.
+    """
+
+    folder: Path
+    tokenizers: TokenizerPair
+    train: Store
+    valid: Store | None
+    report: Report
+    reused: bool
+    key: str
+
+
+def opened(config: DataConfig, *, run: Path) -> PreparedData:
+    """Opens the prepared folder, without a check of the corpora that it was made from.
+
+    Raises:
+        InputError: It is not there or damaged.
+    """
+    folder = config.prepared or run / "prepared"
+    try:
+        key = read_json(folder / "state.json")["key"]
+        return open_folder(folder, key, reused=True)
+    except FileNotFoundError:
+        raise InputError(f"{folder}: no prepared corpus; make it with: nmt prepare {run / 'config.yaml'}") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{folder}: damaged; make it again with: nmt prepare {run / 'config.yaml'} --force") from None
+
+
+def find(folder: Path, key: str) -> PreparedData | None:
+    """Opens the folder, if it has this key and is whole."""
+    try:
+        if read_json(folder / "state.json")["key"] != key:
+            log.info(f"{folder}: input or config has changed since it was made; preparing again")
+            return None
+        return open_folder(folder, key, reused=True)
+    except FileNotFoundError:
+        return None
+    except (InputError, OSError, ValueError, KeyError, TypeError):
+        log.info(f"{folder}: damaged; preparing again")
+        return None
+
+
+def open_folder(folder: Path, key: str, *, reused: bool) -> PreparedData:
+    report = Report.model_validate_json(read_whole(folder / "report.json", most=MAX_JSON_BYTES))
+    tokenizers = TokenizerPair.load(folder)
+    train, valid = Store.open(folder / "train"), None if report.valid is None else Store.open(folder / "valid")
+    for store in (train, valid):
+        if store is not None:
+            store.check(tokenizers.source.size, tokenizers.target.size)
+    return PreparedData(folder, tokenizers, train, valid, report, reused, key)
+
+
+def corpus_key(config: DataConfig, seed: int) -> str:
+    """Hashes all that the prepared folder depends on: format, config, seed, and the bytes of every file. The path of a
+    subword model does not count."""
+    tree = config.model_dump(mode="json", exclude={"prepared": True, "workers": True, "subwords": {"model"}})
+    for corpus in tree["train"] if isinstance(tree["train"], list) else [tree["train"]]:
+        if corpus["links"] is None:  # what is made without links is what was made before there were any
+            del corpus["links"]
+    made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
+    digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
+    if config.subwords.model is not None:
+        digest.update(load_tokenizers(config.subwords.model, config.subwords).fingerprint.encode())
+    valid = [] if config.valid is None else [config.valid]
+    for corpus in [*config.train_corpora, *valid, *config.test_corpora]:
+        for path in corpus.files:
+            digest.update(_content_hash(path))
+    for linked in config.train_corpora:
+        if linked.links is not None:
+            digest.update(_content_hash(linked.links))
+    return digest.hexdigest()
+
+
+def _content_hash(path: Path) -> bytes:
+    try:
+        if path.is_file():
+            return content_hash(path)
+    except OSError:
+        pass
+    from nmt.data.corpus import open_bytes
+
+    open_bytes(path).close()  # the same errors as for reading the text
+    return content_hash(path)

@@ -1,0 +1,364 @@
+"""Corpora to subword models, stores of train and valid, and a report, with bounded memory: training pairs are read
+twice, for filters and subwords, and to be tokenised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.alignment.formats import parse_pharaoh
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
+from nmt.data.corpus import PairBlock, read_blocks, read_linked_blocks
+from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
+from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
+from nmt.data.sample import PairSample
+from nmt.data.store import WORDS, Ragged, StoredCorpus, StoreWriter, Text
+from nmt.data.tally import CorpusTally, SideTally
+from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
+
+_AHEAD = 3
+"""Blocks for each core of a cluster that are tokenised before the first of them is written."""
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BlockRunner(Protocol):
+    """Calls a function for many blocks, on one or many machines, as `nmt.extras.ray.cluster.Cluster` does."""
+
+    @property
+    def cores(self) -> int: ...
+
+    def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
+        """Gives the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are begun
+        before the first result is taken."""
+
+
+OpenRunner: TypeAlias = Callable[[], AbstractContextManager[BlockRunner]]
+
+
+def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> Report:
+    """Fills the folder but for report and state."""
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:
+        scratch = Path(name)
+        sample = _survey(config, seed, scratch)
+        if config.subwords.model is None:
+            log.info(f"learning {config.subwords.kind} subwords from {len(sample):,} pairs")
+            tokenizers = train_tokenizers(sample, config.subwords)
+        else:
+            log.info(f"taking the subwords of {config.subwords.model}")
+            tokenizers = load_tokenizers(config.subwords.model, config.subwords)
+        del sample
+        if config.filters.duplicates:
+            mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
+        tokenizers.save(partial)
+        encode = _Encoder(tokenizers, tokenise)
+        tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
+        valid = None if config.valid is None else _store_valid(config, config.valid, encode, partial / "valid")
+    report = Report(
+        corpora=tuple(tally.report() for tally in tallies),
+        valid=valid,
+        source=sides[0].report(),
+        target=sides[1].report(),
+    )
+    dropped = {
+        verdict.label: sum(corpus.dropped[verdict.label].pairs for corpus in report.corpora) for verdict in DROPPED
+    }
+    _refuse_empty(dropped, kept=report.kept)
+    return report
+
+
+def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str]]:
+    """Reads all once: the text filters' verdict and the hash of every pair, to files, and the pairs to learn from."""
+    counts = np.zeros(len(Verdict), np.int64)
+    text_filter = TextFilter(config.filters, _held_out(config))
+    sample = PairSample(config.subwords.training_sentences if config.subwords.model is None else 0)
+    with (scratch / "verdicts.bin").open("wb") as verdict_file, (scratch / "hashes.bin").open("wb") as hash_file:
+        for corpus in config.train_corpora:
+            for block in _progress(corpus, "reading"):
+                _links(corpus, block, range(len(block.sources)))  # all, so that a fault is known before the work
+                sources = [source.strip() for source in block.sources]
+                targets = [target.strip() for target in block.targets]
+                verdicts = bytes(map(text_filter, sources, targets))
+                hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), sources, targets))
+                verdict_file.write(verdicts)
+                hash_file.write(hashes)
+                counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
+                kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
+                rows = np.flatnonzero(kept).tolist()
+                sample.offer(
+                    np.frombuffer(hashes, "<u8")[kept], [sources[row] for row in rows], [targets[row] for row in rows]
+                )
+    _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
+    return sample.pairs()
+
+
+def _held_out(config: DataConfig) -> Iterator[tuple[str, str]]:
+    """Reads the pairs of valid and test."""
+    for corpus in ([config.valid] if config.valid else []) + list(config.test_corpora):
+        for block in read_blocks(corpus):
+            yield from zip(block.sources, block.targets, strict=True)
+
+
+class _Encoded(NamedTuple):
+    """Pairs as tokens, with the number of words on each side."""
+
+    sources: Ragged
+    targets: Ragged
+    source_words: npt.NDArray[np.int64]
+    target_words: npt.NDArray[np.int64]
+    words: tuple[Ragged, Ragged] | None
+    """The word of each source and each target token; None: not needed."""
+
+
+class _Texts(NamedTuple):
+    """The sides of consecutive pairs."""
+
+    sources: list[str]
+    targets: list[str]
+    wants_words: bool
+
+
+_Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Encoded]]
+"""Tokenises texts, a bounded number of blocks ahead, in order."""
+
+
+@contextlib.contextmanager
+def tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Tokenise]:
+    """Tokenises in threads, or on a cluster."""
+    if cluster is None:
+        with ThreadPoolExecutor(config.workers or _cores()) as executor:
+            try:
+                yield functools.partial(_in_threads, executor, (config.workers or _cores()) + 1)
+            except BaseException:
+                executor.shutdown(cancel_futures=True)
+                raise
+    else:
+        with cluster() as runner:
+            yield functools.partial(_on_cluster, runner)
+
+
+def _in_threads(
+    executor: ThreadPoolExecutor, ahead: int, tokenizers: TokenizerPair, blocks: Iterator[_Texts]
+) -> Iterator[_Encoded]:
+    """Tokenises in threads, as SentencePiece runs outside Python's lock."""
+    waiting: deque[Future[_Encoded]] = deque()
+    for block in blocks:
+        waiting.append(executor.submit(_encode, tokenizers, block))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _on_cluster(runner: BlockRunner, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
+    models = (tokenizers.source.model,) if tokenizers.joint else (tokenizers.source.model, tokenizers.target.model)
+    return runner.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(runner.cores, 1))
+
+
+def _encode_with(models: tuple[bytes, ...], block: _Texts) -> _Encoded:
+    return _encode(_tokenizers(models), block)
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
+    """Loads the subword models once in a process, which gets many blocks."""
+    source, target = Tokenizer(models[0]), Tokenizer(models[-1])
+    return TokenizerPair(source, source if len(models) == 1 else target)
+
+
+def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
+    counts = _count_words(block.sources), _count_words(block.targets)
+    if block.wants_words:
+        sources, source_words = _with_words(tokenizers.source, block.sources)
+        targets, target_words = _with_words(tokenizers.target, block.targets)
+        return _Encoded(sources, targets, *counts, (source_words, target_words))
+    return _Encoded(
+        Ragged.of(tokenizers.source.encode_arrays(block.sources)),
+        Ragged.of(tokenizers.target.encode_arrays(block.targets)),
+        *counts,
+        None,
+    )
+
+
+def _with_words(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
+    """Splits texts into tokens, and finds the word of each token."""
+    encoded = [tokenizer.encode_words(text) for text in texts]
+    ids = Ragged.of([np.array(each.ids, np.int32) for each in encoded])
+    return ids, Ragged.of([np.array(each.word_of_piece, np.int32) for each in encoded])
+
+
+class _Encoder:
+    """Joins every block with its tokens, in order."""
+
+    def __init__(self, tokenizers: TokenizerPair, tokenise: _Tokenise) -> None:
+        self.tokenizers = tokenizers
+        self._tokenise = tokenise
+
+    def __call__(self, blocks: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Encoded]]:
+        begun: deque[_Rows] = deque()
+
+        def texts() -> Iterator[_Texts]:
+            for block in blocks:
+                begun.append(block)
+                yield _Texts(block.sources, block.targets, block.wants_words)
+
+        for encoded in self._tokenise(self.tokenizers, texts()):
+            yield begun.popleft(), encoded
+
+
+class _Rows(NamedTuple):
+    """The pairs of a block that passed so far. `verdicts` and `first_line` are those of the whole block."""
+
+    first_line: int
+    verdicts: npt.NDArray[np.uint8]
+    sources: list[str]
+    targets: list[str]
+    links: Ragged | None = None
+    """Two numbers for each link; None: the corpus has no links."""
+    wants_words: bool = False
+
+
+def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) -> Ragged | None:
+    """Parses the links of some pairs of a block. Raises InputError for a link that is none, or points at no word."""
+    if block.links is None:
+        return None
+    found: list[npt.NDArray[np.int64]] = []
+    for row in rows:
+        place = f"{corpus.links}:{block.first_line + row}"
+        source_length, target_length = len(block.sources[row].split()), len(block.targets[row].split())
+        links = parse_pharaoh(block.links[row], place=place, source_length=source_length, target_length=target_length)
+        found.append(np.array(links, np.int64).reshape(-1))
+        if found[-1].max(initial=0) >= WORDS:
+            raise InputError(
+                f"{place}: a link points at word {found[-1].max()}, but only the first {WORDS} of a sentence can have "
+                "links: leave it out"
+            )
+    return Ragged.of(found)
+
+
+def _store_train(
+    config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path
+) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
+    """Reads all again and writes the pairs that pass. `verdicts`: the file of the survey."""
+    corpora = config.train_corpora
+    keep_text, keep_links = config.subwords.sampling > 0, any(corpus.links is not None for corpus in corpora)
+    tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
+    sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
+    sides = (SideTally(sizes[0]), SideTally(sizes[1]))
+    stored = [StoredCorpus(corpus.name, corpus.weight) for corpus in corpora]
+    with (
+        StoreWriter(
+            folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text, keep_links=keep_links
+        ) as writer,
+        verdicts.open("rb") as verdict_file,
+    ):
+        for number, corpus in enumerate(corpora):
+
+            def passed(block: PairBlock, corpus: TrainingCorpusConfig = corpus) -> _Rows:
+                verdicts = np.frombuffer(verdict_file.read(len(block.sources)), np.uint8).copy()
+                if len(verdicts) != len(block.sources):
+                    raise InputError(f"{corpus.name}: changed while it was read; run `nmt prepare` again")
+                rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
+                sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
+                links = _links(corpus, block, rows)
+                wants_words = links is not None and writer.keep_words
+                return _Rows(block.first_line, verdicts, sources, targets, links, wants_words)
+
+            for block, encoded in encode(map(passed, _progress(corpus, "tokenising"))):
+                by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
+                block.verdicts[block.verdicts == Verdict.KEPT] = by_length
+                kept = by_length == Verdict.KEPT
+                sources, targets = encoded.sources.select(kept), encoded.targets.select(kept)
+                words = encoded.words and (encoded.words[0].select(kept), encoded.words[1].select(kept))
+                texts: list[Text] | None = None
+                if keep_text:
+                    texts = [Text(block.sources[row], block.targets[row]) for row in np.flatnonzero(kept).tolist()]
+                writer.append(
+                    corpus=number, lines=block.first_line + np.flatnonzero(block.verdicts == Verdict.KEPT),
+                    sources=sources, targets=targets, texts=texts,
+                    links=block.links and block.links.select(kept), words=words,
+                )  # fmt: skip
+                tallies[number].add(block.first_line, block.verdicts)
+                sides[0].add(sources, int(encoded.source_words[kept].sum()))
+                sides[1].add(targets, int(encoded.target_words[kept].sum()))
+        if verdict_file.read(1):
+            raise InputError(f"{corpora[-1].name}: changed while it was read; run `nmt prepare` again")
+        writer.finish()
+    return tallies, sides
+
+
+def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, folder: Path) -> ValidReport:
+    """Writes every pair, so that scores are over the whole set."""
+    sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
+    sides = (SideTally(sizes[0]), SideTally(sizes[1]))
+    blank: list[int] = []
+    too_long: list[int] = []
+    pairs = 0
+    stored = [StoredCorpus(corpus.name, 1.0)]
+    with StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True) as writer:
+        blocks = (
+            _Rows(block.first_line, np.zeros(len(block.sources), np.uint8), block.sources, block.targets)
+            for block in read_blocks(corpus)
+        )
+        for block, encoded in encode(blocks):
+            lines = block.first_line + np.arange(len(block.sources))
+            texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
+            writer.append(corpus=0, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
+            sides[0].add(encoded.sources, int(encoded.source_words.sum()))
+            sides[1].add(encoded.targets, int(encoded.target_words.sum()))
+            shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
+            longer = np.maximum(encoded.sources.lengths, encoded.targets.lengths)
+            blank += lines[shorter == 0].tolist()
+            too_long += lines[longer > config.filters.max_length].tolist()
+            pairs += len(lines)
+        writer.finish()
+    return ValidReport(
+        name=corpus.name, pairs=pairs, blank=_line_count(blank), too_long=_line_count(too_long),
+        unknown=(sides[0].unknown, sides[1].unknown),
+    )  # fmt: skip
+
+
+def _line_count(lines: Sequence[int]) -> LineCount:
+    return LineCount(pairs=len(lines), first_lines=tuple(lines[:FIRST_LINES]))
+
+
+def _progress(corpus: TrainingCorpusConfig, description: str) -> Iterator[PairBlock]:
+    with log.progress(None, unit="pairs", description=description) as bar:
+        for block in read_linked_blocks(corpus):
+            yield block
+            bar.update(len(block.sources))
+
+
+def _count_words(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
+
+
+def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
+    """Raises InputError where no training pair is left, naming the filters that took them."""
+    if kept == 0:
+        reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items() if count)
+        pairs = sum(dropped.values())
+        raise InputError(f"data.filters: none of {pairs:,} training pairs is left ({reasons}); relax the filters")
+
+
+def _cores() -> int:
+    """Counts the cores that this process may use."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
