@@ -92,6 +92,6 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         "alignment/formats.py", "extras/word_aligner/layer.py", "core/files.py", "data/store.py",
         "extras/serve/messages.py", "training/more/averaging.py", "training/checkpoint.py",
         "training/more/distributed.py", "training/folders.py", "training/metrics.py", "extras/export/export_model.py",
-        "workflows/info.py", "extras/ray/manifest.py", "workflows/prepare.py", "extras/ray/records.py",
+        "workflows/info.py", "extras/ray/manifest.py", "data/prepared.py", "extras/ray/records.py",
         "extras/accel/shortlist.py",
     }  # fmt: skip
