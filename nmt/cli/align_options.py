@@ -10,19 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import (
-    BatchTokens,
-    Beam,
-    Device,
-    LengthPenalty,
-    MaxLengthRatio,
-    Model,
-    Overrides,
-    Quiet,
-    UsePrecision,
-    Verbose,
-    with_search,
-)
+from nmt.cli.options import ModelOptions
 
 _aligned = partial(typer.Option, rich_help_panel="What is aligned")
 _models = partial(typer.Option, rich_help_panel="By models")
@@ -35,10 +23,9 @@ _reports = partial(typer.Option, rich_help_panel="What all pairs tell together")
 
 
 @dataclass(frozen=True)
-class AlignOptions:
+class AlignOptions(ModelOptions):
     """The options of `nmt align`."""
 
-    model: Model = None
     source: Annotated[Path | None, _aligned("--source", "-s", metavar="FILE", help="Source sentences.")] = None
     target: Annotated[
         Path | None, _aligned("--target", "-t", metavar="FILE", help="Their translations, to be aligned.")
@@ -236,20 +223,6 @@ class AlignOptions:
             "--min-score", metavar="X", help="The score from which on a pair is suspicious by itself. Default: 4."
         ),
     ] = None
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
-    max_length_ratio: MaxLengthRatio = None
-    batch_tokens: BatchTokens = None
-    device: Device = "auto"
-    precision: UsePrecision = "auto"
-    overrides: Overrides = None
-    quiet: Quiet = False
-    verbose: Verbose = False
-
-    @property
-    def changes(self) -> list[str]:
-        """Changes of the configuration."""
-        return with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
 
 
 _OF_MODELS = "model free_running reverse method heads choose_heads compare json level changes device precision"

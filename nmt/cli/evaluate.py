@@ -11,29 +11,14 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import (
-    BatchTokens,
-    Beam,
-    Device,
-    LengthPenalty,
-    MaxLengthRatio,
-    Model,
-    Overrides,
-    Quiet,
-    UsePrecision,
-    Verbose,
-    check_model,
-    with_options,
-    with_search,
-)
+from nmt.cli.options import ModelOptions, check_model, with_options
 from nmt.core.memory import gc_paused
 
 
 @dataclass(frozen=True)
-class EvaluateOptions:
+class EvaluateOptions(ModelOptions):
     """The options of `nmt evaluate`."""
 
-    model: Model = None
     reference: Annotated[
         Path | None, typer.Option("--reference", "-r", metavar="FILE", help="Reference translations.")
     ] = None
@@ -97,20 +82,6 @@ class EvaluateOptions:
             "--tokenize", metavar="NAME", help="BLEU's tokenizer, one of sacreBLEU's: 13a, intl, char, none …"
         ),
     ] = "13a"
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
-    max_length_ratio: MaxLengthRatio = None
-    batch_tokens: BatchTokens = None
-    device: Device = "auto"
-    precision: UsePrecision = "auto"
-    overrides: Overrides = None
-    quiet: Quiet = False
-    verbose: Verbose = False
-
-    @property
-    def changes(self) -> list[str]:
-        """Changes of the configuration."""
-        return with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
 
 
 CONFLICTS = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import partial, wraps
-from inspect import signature
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -103,7 +104,28 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothi
 Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 
 
-Options = TypeVar("Options")
+@dataclass(frozen=True)
+class ModelOptions:
+    """The options of a command that searches with a model. Those of a command itself come before them in its help."""
+
+    model: Model = None
+    beam: Beam = None
+    length_penalty: LengthPenalty = None
+    max_length_ratio: MaxLengthRatio = None
+    batch_tokens: BatchTokens = None
+    device: Device = "auto"
+    precision: UsePrecision = "auto"
+    overrides: Overrides = None
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+    @property
+    def changes(self) -> list[str]:
+        """Changes of the configuration."""
+        return with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
+
+
+Options = TypeVar("Options", bound=ModelOptions)
 
 
 def with_options(
@@ -122,7 +144,14 @@ def with_options(
                 rule.check(parsed)
             return partial(function, parsed)
 
-        cast(Any, parse).__signature__ = signature(options, eval_str=True)
+        annotations = get_type_hints(options, include_extras=True)
+        own = [field for field in fields(options) if field.name in options.__annotations__]
+        cast(Any, parse).__signature__ = Signature(
+            [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=annotations[field.name])
+                for field in dict.fromkeys([*own, *fields(options)])
+            ]
+        )
         return parse
 
     return command

@@ -10,31 +10,15 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import (
-    BatchTokens,
-    Beam,
-    Device,
-    LengthPenalty,
-    MaxLengthRatio,
-    Model,
-    Overrides,
-    Quiet,
-    Ray,
-    UsePrecision,
-    Verbose,
-    check_model,
-    with_options,
-    with_search,
-)
+from nmt.cli.options import ModelOptions, Ray, check_model, with_options
 from nmt.core.memory import gc_paused
 from nmt.core.onednn_cache import limit_caches_for_translation
 
 
 @dataclass(frozen=True)
-class TranslateOptions:
+class TranslateOptions(ModelOptions):
     """The options of `nmt translate`."""
 
-    model: Model = None
     input_: Annotated[
         Path | None,
         typer.Option(
@@ -53,10 +37,6 @@ class TranslateOptions:
         str | None,
         typer.Option("--field", metavar="NAME", help="With --ray: where records have the text. Default: text."),
     ] = None
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
-    max_length_ratio: MaxLengthRatio = None
-    batch_tokens: BatchTokens = None
     n_best: Annotated[
         int | None,
         typer.Option("--n-best", metavar="N", min=1, help="Translations of each line; with --format tsv or jsonl."),
@@ -150,16 +130,10 @@ class TranslateOptions:
             "thousands of lines.",
         ),
     ] = None
-    device: Device = "auto"
-    precision: UsePrecision = "auto"
-    overrides: Overrides = None
-    quiet: Quiet = False
-    verbose: Verbose = False
 
     @property
     def changes(self) -> list[str]:
         """Changes of the configuration."""
-        changes = with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
         values = {
             "n_best": self.n_best,
             "sampling": "{}" if self.sample else None,
@@ -174,7 +148,7 @@ class TranslateOptions:
             "markup": "true" if self.markup else None,
             "document": "true" if self.document else None,
         }
-        return [*changes, *(f"search.{key}={value}" for key, value in values.items() if value is not None)]
+        return [*super().changes, *(f"search.{key}={value}" for key, value in values.items() if value is not None)]
 
 
 CONFLICTS = (
