@@ -54,7 +54,6 @@ def load(
     """
     import torch
 
-    from nmt.translator.aligner import Aligner
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, own_engine
 
@@ -78,8 +77,7 @@ def load(
             shortlist = read_shortlist(trained)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
         searcher = own_engine(trained, others, shortlist)
-    aligner = Aligner(trained, trained.experiment.alignment, learnt_aligner)
-    return Translator(trained, trained.experiment.search, aligner, searcher, marked_line, threads)
+    return Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
 
 
 def accelerate() -> None:

@@ -376,7 +376,7 @@ def _ways(translator: Translator) -> dict[str, Callable[[Translator, Text], list
     def by(method: Method, heads: str | None = None) -> Callable[[Translator, Text], list[Links]]:
         def links(model: Translator, text: Text) -> list[Links]:
             if heads is not None:
-                model = replace(model, aligner=model.aligner.with_heads(heads))
+                model = replace(model, heads=heads)
             return [each.links for each in model.align(*text, method=method)]
 
         return links

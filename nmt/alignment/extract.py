@@ -28,8 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from nmt.alignment import Links
-from nmt.alignment.symmetrize import symmetrize
-from nmt.config.schema import BareKind
+from nmt.config.kinds import BareKind
 from nmt.config.structure import Structure
 
 Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
@@ -122,6 +121,8 @@ class Grow(Rule):
 
     def links_of(self, matrices: Sequence[ArrayLike]) -> list[Links]:
         """The links of each sentence pair, faster than one by one: matrices of one shape are computed together."""
+        from nmt.alignment.symmetrize import symmetrize
+
         checked = [_checked(weights_TS) for weights_TS in matrices]
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for row, weights_TS in enumerate(checked):

@@ -39,7 +39,7 @@ from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 
 Level: TypeAlias = Literal["word", "subword"]
 

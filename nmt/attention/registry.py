@@ -19,7 +19,7 @@ from pydantic import Field
 
 from nmt.attention import scores, weights
 from nmt.attention.mechanism import Mechanism, Normalizer, Score
-from nmt.config.schema import BareKind
+from nmt.config.kinds import BareKind
 from nmt.core.errors import InputError
 
 Kind = TypeVar("Kind", bound=Mechanism)

@@ -1,16 +1,14 @@
-"""Places of a configuration tree and the classes that stand there; annotations of choices."""
+"""Places of a configuration tree and the classes that stand there."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel
 
+from nmt.config.kinds import DefaultKind
 from nmt.config.yaml_source import Place, Tree
 
 
@@ -39,51 +37,6 @@ def kinds_of(structure: type[BaseModel]) -> list[str]:
     """The values of the key `kind` for this class; empty for a class without one."""
     field = structure.model_fields.get("kind")
     return [] if field is None else choices_of(field.annotation)
-
-
-@dataclass(frozen=True)
-class DefaultKind:
-    """In the annotation of a choice: the kind where `kind` is left out."""
-
-    kind: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self._fill_in, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        choice = handler(schema)
-        default = choice["discriminator"]["mapping"][self.kind]
-        return {
-            "anyOf": [{"$ref": default}, *_explicit(option for option in choice["oneOf"] if option["$ref"] != default)]
-        }
-
-    def _fill_in(self, value: Tree) -> Tree:
-        return {"kind": self.kind, **value} if isinstance(value, dict) else value
-
-
-class _BareKind:
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(_from_name, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        choice = handler(schema)
-        options = choice["anyOf"] if "anyOf" in choice else list(_explicit(choice["oneOf"]))
-        fields = [handler.resolve_ref_schema(option).get("properties", {}).get("kind", {}) for option in options]
-        names = [name for field in fields for name in field.get("enum", [field["const"]] if "const" in field else [])]
-        return {"anyOf": [{"type": "string", "enum": names}, *options]}
-
-
-def _explicit(options: Iterable[JsonSchemaValue]) -> Iterator[JsonSchemaValue]:
-    """The options of a choice, each with a `kind` that must be written."""
-    return ({**option, "required": ["kind"]} for option in options)
-
-
-def _from_name(value: Tree) -> Tree:
-    return {"kind": value} if isinstance(value, str) else value
-
-
-BareKind = _BareKind()
-"""In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""
 
 
 def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from nmt.config.errors import describe_faults
 from nmt.config.yaml_source import Document, Place, Tree, dotted, load_document, parse_document, write
 from nmt.core.errors import InputError
 
@@ -43,6 +42,8 @@ def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
         # From JSON, pydantic's strict mode accepts a list for a tuple and text for a path.
         return cls.model_validate_json(json.dumps(document.tree))
     except ValidationError as error:
+        from nmt.config.errors import describe_faults
+
         faults = describe_faults(cls, document, error.errors(include_url=False))
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     raise InputError(f"{faults[0]}{more}") from None

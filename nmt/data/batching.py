@@ -5,19 +5,21 @@ B: pairs in the batch; S, T: source and target tokens, the end-of-sentence token
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
 from nmt.config.structure import Structure
-from nmt.data.store import Ragged, Store
-from nmt.data.tokenizer import TokenizerPair
+from nmt.data.store import Store
 from nmt.data.vocabulary import EOS, PAD
+
+if TYPE_CHECKING:
+    from nmt.data.sampling import SubwordSampling
+    from nmt.data.token_links import TokenLinks
 
 Indices = npt.NDArray[np.int64]
 
@@ -32,33 +34,6 @@ class BatchingConfig(Structure):
     pool: int = Field(
         65_536, ge=1, description="pairs drawn at random that are then sorted by length and cut into batches"
     )
-
-
-@dataclass(frozen=True)
-class TokenLinks:
-    """E links between the target and the source tokens of a batch, none of them twice.
-
-    Attributes:
-        sentence_E, target_E, source_E: The row of the batch and the two positions.
-        share_E: One over the number of source tokens that the target token is linked with, float32.
-    """
-
-    sentence_E: npt.NDArray[np.int64]
-    target_E: npt.NDArray[np.int64]
-    source_E: npt.NDArray[np.int64]
-    share_E: npt.NDArray[np.float32]
-
-    @functools.cached_property
-    def targets(self) -> int:
-        """Target tokens that have links."""
-        return len(np.unique(_keys(self.sentence_E, self.target_E)))
-
-    def of(self, rows_B: npt.NDArray[np.intp]) -> TokenLinks:
-        """Those of some rows of the batch, which are then all there is of it."""
-        place = np.full(int(max(self.sentence_E.max(initial=0), rows_B.max(initial=0))) + 1, -1)
-        place[rows_B] = np.arange(len(rows_B))
-        kept = place[self.sentence_E] >= 0
-        return TokenLinks(place[self.sentence_E[kept]], self.target_E[kept], self.source_E[kept], self.share_E[kept])
 
 
 @dataclass(frozen=True)
@@ -85,41 +60,6 @@ class PaddingWaste(NamedTuple):
 
     source: float
     target: float
-
-
-@dataclass(frozen=True)
-class SubwordSampling:
-    """Draws the segmentation of a pair anew each epoch: a function of seed, epoch and pair only.
-
-    Attributes:
-        tokenizers: Of the store.
-        alpha: See `Tokenizer.sample`; above 0.
-        seed, epoch: As for `epoch_batches`.
-    """
-
-    tokenizers: TokenizerPair
-    alpha: float
-    seed: int
-    epoch: int
-
-    def draw(self, store: Store, index: int) -> tuple[list[int], list[int]]:
-        """Source and target tokens of a pair, without special ones. The store must have its text."""
-        text, seeds = store.text(index), self._seeds(index)
-        return (
-            self.tokenizers.source.sample(text.source, alpha=self.alpha, seed=seeds[0]),
-            self.tokenizers.target.sample(text.target, alpha=self.alpha, seed=seeds[1]),
-        )
-
-    def draw_words(self, store: Store, index: int) -> tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]]:
-        """Draws as `draw` does, each side with the word that each of its tokens lies in."""
-        text, seeds = store.text(index), self._seeds(index)
-        source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
-        target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
-        return (list(source.ids), list(source.word_of_piece)), (list(target.ids), list(target.word_of_piece))
-
-    def _seeds(self, index: int) -> tuple[int, int]:
-        source, target = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2).tolist()
-        return source, target
 
 
 class EpochBatches(Sequence[Indices]):
@@ -178,72 +118,6 @@ def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None 
     source_BS, source_length_B = pad(sources)
     target_BT, target_length_B = pad(targets)
     return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B)
-
-
-def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
-    """Collates the same tokens as `collate`, with the links of the pairs. Only where the store has links."""
-    nothing: npt.ArrayLike = ()
-    sources: list[npt.ArrayLike] = []
-    targets: list[npt.ArrayLike] = []
-    words: list[tuple[npt.ArrayLike, npt.ArrayLike]] = []  # of the tokens; empty for a pair without links
-    links = [store.links(index) for index in pairs_B.tolist()]
-    for index, own in zip(pairs_B.tolist(), links, strict=True):
-        source: npt.ArrayLike
-        target: npt.ArrayLike
-        of_each: tuple[npt.ArrayLike, npt.ArrayLike] = (nothing, nothing)
-        if sampling is None:
-            source, target = store.source(index), store.target(index)
-            of_each = store.words(index) if len(own) else of_each
-        elif len(own):
-            (source, source_words), (target, target_words) = sampling.draw_words(store, index)
-            of_each = (source_words, target_words)
-        else:
-            source, target = sampling.draw(store, index)
-        sources.append(source)
-        targets.append(target)
-        words.append(of_each)
-    source_BS, source_length_B = pad(sources)
-    target_BT, target_length_B = pad(targets)
-    found = token_links(links, [source for source, _ in words], [target for _, target in words])
-    return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B, found)
-
-
-def token_links(
-    links: Sequence[npt.NDArray[np.integer]],
-    source_words: Sequence[npt.ArrayLike],
-    target_words: Sequence[npt.ArrayLike],
-) -> TokenLinks:
-    """Links between the tokens of sentence pairs, from links between their words, [links, 2] with the source first and
-    none twice, and the word of each token, which never falls along a sentence: each token of the one word with each of
-    the other. A word without a token has none."""
-    sentence_L = np.repeat(np.arange(len(links)), [len(links_of_pair) for links_of_pair in links])
-    word_L2 = np.concatenate([np.zeros((0, 2), np.int64), *links]).astype(np.int64)
-    source_begin_L, source_count_L = _tokens_of(sentence_L, word_L2[:, 0], source_words)
-    target_begin_L, target_count_L = _tokens_of(sentence_L, word_L2[:, 1], target_words)
-    count_L = source_count_L * target_count_L
-    link_E = np.repeat(np.arange(len(sentence_L)), count_L)
-    cell_E = np.arange(len(link_E)) - (np.cumsum(count_L) - count_L)[link_E]
-    target, source = np.divmod(cell_E, source_count_L[link_E])
-    sentence_E, target_E = sentence_L[link_E], target_begin_L[link_E] + target
-    _, row_E, count = np.unique(_keys(sentence_E, target_E), return_inverse=True, return_counts=True)
-    share_E = (1.0 / count[row_E]).astype(np.float32)
-    return TokenLinks(sentence_E, target_E, source_begin_L[link_E] + source, share_E)
-
-
-def _tokens_of(
-    sentence_L: npt.NDArray[np.int64], word_L: npt.NDArray[np.int64], words: Sequence[npt.ArrayLike]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For words of sentences, where in the sentence their tokens begin, and how many they are."""
-    rows = Ragged.of([np.asarray(word_of_token, dtype=np.int64) for word_of_token in words])
-    begin_B = np.cumsum(rows.lengths) - rows.lengths
-    key_N = _keys(np.repeat(np.arange(len(words)), rows.lengths), rows.values.astype(np.int64))
-    begin_L, end_L = (np.searchsorted(key_N, _keys(sentence_L, word_L), side=side) for side in ("left", "right"))
-    return begin_L - begin_B[sentence_L], end_L - begin_L
-
-
-def _keys(sentence: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """A number for each pair of numbers, in their order."""
-    return (sentence << 32) + place
 
 
 def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 
 Case = Literal["upper", "title", "headline", "ordinary"]
 """``headline``: title case in which short words may be small."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from nmt.data.sentences import Span, sentence_spans
+Span: TypeAlias = tuple[int, int]
+"""The offsets of the first character of a part of a text, and of the one after its last."""
 
 _BREAKS = (
     re.compile(r"[;:](?=\s)|[；：]"),
@@ -42,6 +44,8 @@ def split_long(text: str, count: Callable[[str], int], lengths: Lengths) -> list
         return []
     if count(text) <= lengths.usual:
         return [(begin, end)]
+    from nmt.data.sentences import sentence_spans
+
     return [piece for sentence in sentence_spans(text) for piece in halved(text, sentence, count, lengths.longest)]
 
 

@@ -12,14 +12,21 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
-from nmt.data.sentences import Span
+import numpy as np
+
+from nmt.data.pieces import Span
 from nmt.data.subword_model import ModelKind, Piece, PieceType, SubwordModel
 from nmt.data.vocabulary import UNK
+
+if TYPE_CHECKING:
+    from nmt.data.store import Store
+    from nmt.data.tokenizer import TokenizerPair
 
 _MARK = "\u2581"
 _SPELLS_ITSELF = (PieceType.NORMAL, PieceType.USER_DEFINED)
@@ -30,6 +37,41 @@ _CACHED_WORDS = 1 << 14
 _CACHED_LENGTH = 32
 
 Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SubwordSampling:
+    """Draws the segmentation of a pair anew each epoch: a function of seed, epoch and pair only.
+
+    Attributes:
+        tokenizers: Of the store.
+        alpha: See `Tokenizer.sample`; above 0.
+        seed, epoch: As for `epoch_batches`.
+    """
+
+    tokenizers: TokenizerPair
+    alpha: float
+    seed: int
+    epoch: int
+
+    def draw(self, store: Store, index: int) -> tuple[list[int], list[int]]:
+        """Source and target tokens of a pair, without special ones. The store must have its text."""
+        text, seeds = store.text(index), self._seeds(index)
+        return (
+            self.tokenizers.source.sample(text.source, alpha=self.alpha, seed=seeds[0]),
+            self.tokenizers.target.sample(text.target, alpha=self.alpha, seed=seeds[1]),
+        )
+
+    def draw_words(self, store: Store, index: int) -> tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]]:
+        """Draws as `draw` does, each side with the word that each of its tokens lies in."""
+        text, seeds = store.text(index), self._seeds(index)
+        source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
+        target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
+        return (list(source.ids), list(source.word_of_piece)), (list(target.ids), list(target.word_of_piece))
+
+    def _seeds(self, index: int) -> tuple[int, int]:
+        source, target = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2).tolist()
+        return source, target
 
 
 class SegmentationSampler(ABC):

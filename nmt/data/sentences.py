@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-Span = tuple[int, int]
-"""Begin and end in a text."""
+from nmt.data.pieces import Span
 
 
 def _words(text: str) -> frozenset[str]:

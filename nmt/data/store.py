@@ -16,27 +16,24 @@ Opening reads `store.json` and the ends of the offsets: pages are read as they a
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
 
 from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
 
-_FORMAT = 1
-_SIDES = ("source", "target")
+FORMAT = 1
+SIDES = ("source", "target")
 _DTYPES = {
-    **dict.fromkeys(_SIDES, ("<u2", "<u4")),
-    **{f"{side}.text": ("|u1",) for side in _SIDES},
-    **{f"{side}.words": ("<u2",) for side in _SIDES},
-    **{f"{name}.offsets": ("<i8",) for name in (*_SIDES, "source.text", "target.text", "links")},
+    **dict.fromkeys(SIDES, ("<u2", "<u4")),
+    **{f"{side}.text": ("|u1",) for side in SIDES},
+    **{f"{side}.words": ("<u2",) for side in SIDES},
+    **{f"{name}.offsets": ("<i8",) for name in (*SIDES, "source.text", "target.text", "links")},
     "corpus": ("<u2",),
     "line": ("<i8",),
     "links": ("<u2",),
@@ -118,7 +115,7 @@ class Store:
         """Map the store in `folder`."""
         try:
             description = read_json(folder / "store.json")
-            if description["format"] != _FORMAT:
+            if description["format"] != FORMAT:
                 raise InputError(f"{folder}: made by another version of nmt; delete it and run `nmt prepare` again")
             return cls(folder, description)
         except FileNotFoundError as error:
@@ -162,7 +159,7 @@ class Store:
         if not self.has_text:
             raise ValueError(f"{self.folder} was made without text")
         try:
-            return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in _SIDES))
+            return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in SIDES))
         except UnicodeDecodeError:
             raise _damaged(self.folder) from None
 
@@ -181,7 +178,7 @@ class Store:
         self._check(index)
         source, target = (
             self._columns[f"{side}.words"][offsets[index] : offsets[index + 1]]
-            for side, offsets in ((side, self._columns[f"{side}.offsets"]) for side in _SIDES)
+            for side, offsets in ((side, self._columns[f"{side}.offsets"]) for side in SIDES)
         )
         return source, target
 
@@ -203,13 +200,13 @@ class Store:
     def _check_counts(self) -> None:
         """Raises KeyError or ValueError where columns miss or do not go with each other."""
         columns = self._columns
-        rowed = [*_SIDES, *(f"{side}.text" for side in _SIDES if self.has_text), *(["links"] if self.has_links else [])]
+        rowed = [*SIDES, *(f"{side}.text" for side in SIDES if self.has_text), *(["links"] if self.has_links else [])]
         for name in rowed:
             offsets = columns[f"{name}.offsets"]
             if len(offsets) != self._pairs + 1 or offsets[0] != 0 or offsets[-1] != len(columns[name]):
                 raise ValueError(f"{name}: offsets")
         with_words = self.has_links and not self.has_text
-        of_tokens = [(f"{side}.words", len(columns[side])) for side in _SIDES if with_words]
+        of_tokens = [(f"{side}.words", len(columns[side])) for side in SIDES if with_words]
         for name, count in (("corpus", self._pairs), ("line", self._pairs), *of_tokens):
             if len(columns[name]) != count:
                 raise ValueError(f"{name}: count")
@@ -222,139 +219,6 @@ class Store:
     def _check(self, index: int) -> None:
         if not 0 <= index < self._pairs:
             raise IndexError(f"pair {index} of {self._pairs}")
-
-
-class StoreWriter:
-    """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` the store does not exist.
-
-    Args:
-        folder: Where to write; its parent exists, itself does not.
-        corpora: The corpora that pairs will be from.
-        vocabulary_sizes: Of source and target; decides how many bytes a token takes.
-        keep_text: Whether to keep the sentences too.
-        keep_links: Whether to keep links between words.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        corpora: Sequence[StoredCorpus],
-        vocabulary_sizes: tuple[int, int],
-        keep_text: bool,
-        keep_links: bool = False,
-    ) -> None:
-        assert len(corpora) < 1 << 16
-        folder.mkdir()
-        self._folder = folder
-        self._corpora = corpora
-        self._pairs = 0
-        self._keep_text = keep_text
-        self._keep_links = keep_links
-        self.keep_words = keep_links and not keep_text
-        """True where the store keeps the word of each token."""
-        self._columns: dict[str, _Column] = {}
-        for side, size in zip(_SIDES, vocabulary_sizes, strict=True):
-            self._add(side, "<u2" if size < 1 << 16 else "<u4")
-            self._add(f"{side}.offsets", "<i8").append(np.zeros(1))
-            if keep_text:
-                self._add(f"{side}.text", "|u1")
-                self._add(f"{side}.text.offsets", "<i8").append(np.zeros(1))
-        self._add("corpus", "<u2")
-        self._add("line", "<i8")
-        if keep_links:
-            self._add("links", "<u2")
-            self._add("links.offsets", "<i8").append(np.zeros(1))
-        if self.keep_words:
-            self._add("source.words", "<u2")
-            self._add("target.words", "<u2")
-
-    def append(
-        self,
-        *,
-        corpus: int,
-        lines: npt.NDArray[np.int64],
-        sources: Ragged,
-        targets: Ragged,
-        texts: Sequence[Text] | None = None,
-        links: Ragged | None = None,
-        words: tuple[Ragged, Ragged] | None = None,
-    ) -> None:
-        """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it.
-
-        `links` has two numbers for each link, `words` the word of each source and each target token where the store
-        keeps words too; None: a corpus without links.
-        """
-        assert len(lines) == len(sources.lengths) == len(targets.lengths)
-        assert (texts is not None) == self._keep_text
-        self._append_rows("source", sources)
-        self._append_rows("target", targets)
-        if texts is not None:
-            assert len(texts) == len(lines)
-            self._append_rows("source.text", _utf8([text.source for text in texts]))
-            self._append_rows("target.text", _utf8([text.target for text in texts]))
-        self._columns["corpus"].append(np.full(len(lines), corpus))
-        self._columns["line"].append(lines)
-        if self._keep_links:
-            self._append_rows("links", links if links is not None else Ragged.blank(len(lines)))
-        if self.keep_words:
-            for name, tokens, of_tokens in zip(_SIDES, (sources, targets), words or (None, None), strict=True):
-                of_each = np.zeros(len(tokens.values)) if of_tokens is None else np.minimum(of_tokens.values, WORDS)
-                assert len(of_each) == len(tokens.values)
-                self._columns[f"{name}.words"].append(of_each)
-        self._pairs += len(lines)
-
-    def finish(self) -> None:
-        """Bring everything to disk; `store.json` comes last."""
-        for column in self._columns.values():
-            column.file.flush()
-        self.close()
-        description = {
-            "format": _FORMAT,
-            "pairs": self._pairs,
-            "corpora": [{"name": corpus.name, "weight": corpus.weight} for corpus in self._corpora],
-            "columns": {name: [column.dtype.str, column.count] for name, column in self._columns.items()},
-        }
-        (self._folder / "store.json").write_text(json.dumps(description, indent=1) + "\n")
-
-    def close(self) -> None:
-        """Close the files, finished or not."""
-        for column in self._columns.values():
-            column.file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _add(self, name: str, dtype: str) -> _Column:
-        column = self._columns[name] = _Column(self._folder / f"{name}.bin", np.dtype(dtype))
-        return column
-
-    def _append_rows(self, name: str, rows: Ragged) -> None:
-        values, offsets = self._columns[name], self._columns[f"{name}.offsets"]
-        offsets.append(values.count + np.cumsum(rows.lengths))
-        values.append(rows.values)
-
-
-class _Column:
-    """A file of numbers that grows."""
-
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        self.file = path.open("wb")
-        self.dtype = dtype
-        self.count = 0
-
-    def append(self, values: npt.NDArray[Any]) -> None:
-        self.file.write(values.astype(self.dtype).tobytes())
-        self.count += len(values)
-
-
-def _utf8(texts: Sequence[str]) -> Ragged:
-    return Ragged.of([np.frombuffer(text.encode("utf-8"), np.uint8) for text in texts])
 
 
 def _damaged(folder: Path) -> InputError:

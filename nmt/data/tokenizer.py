@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,26 +22,22 @@ import sentencepiece
 from nmt.core.errors import InputError
 from nmt.core.files import naming, read_whole, sync_entry
 from nmt.data.config import SubwordsConfig
-from nmt.data.sampling import SegmentationSampler, make_sampler
-from nmt.data.sentences import Span
-from nmt.data.subword_model import read_model
+from nmt.data.pieces import Span
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.data.words import white_space_words
+
+if TYPE_CHECKING:
+    from nmt.data.sampling import SegmentationSampler
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MARK = "\u2581"
+MARK = "\u2581"
 # A million pieces take 30.
 _MAX_MODEL_BYTES = 256 << 20
 _SPACE = re.compile(r"\s")
 # All that normalisation may read as white space though Python does not is among these.
 _ODD = re.compile(r"[^\w\s!-~]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# The learned model depends on the number of threads, through the order of floating-point sums: one for all machines.
-_TRAINING_THREADS = 8
-# SentencePiece's own default; unigram needs memory in proportion to the square of what it suggests.
-_MAX_SENTENCE_BYTES = 4192
 
 
 class EncodedWords(NamedTuple):
@@ -105,7 +100,7 @@ class Tokenizer:
         self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()
         # Word models know no lone separator. For them SentencePiece melts neighbouring unknown words into one token.
-        self._whole_words = self._processor.piece_to_id(_MARK) == UNK
+        self._whole_words = self._processor.piece_to_id(MARK) == UNK
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
@@ -126,15 +121,15 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """The most probable segmentation."""
         if self._whole_words:
-            return [word_id for word_id, _ in self._words(_clean(text))]
-        return cast("list[int]", self._processor.encode(_clean(text)))
+            return [word_id for word_id, _ in self._words(clean(text))]
+        return cast("list[int]", self._processor.encode(clean(text)))
 
     @_sound
     def encode_batch(self, texts: Sequence[str], *, threads: int = 1) -> list[list[int]]:
         """Encodes many texts, as `encode` does one. `threads` run outside Python's lock."""
         if self._whole_words:
             return [self.encode(text) for text in texts]
-        cleaned = [_clean(text) for text in texts]
+        cleaned = [clean(text) for text in texts]
         return cast("list[list[int]]", self._processor.encode(cleaned, num_threads=threads))
 
     @_sound
@@ -142,7 +137,7 @@ class Tokenizer:
         """Encodes many texts in less memory than `encode_batch`."""
         if self._whole_words:
             return [np.array(self.encode(text), dtype=np.int32) for text in texts]
-        encoded = self._processor.encode([_clean(text) for text in texts], return_type="numpy", num_threads=1)
+        encoded = self._processor.encode([clean(text) for text in texts], return_type="numpy", num_threads=1)
         return cast("list[npt.NDArray[np.int32]]", encoded)
 
     @_sound
@@ -159,13 +154,13 @@ class Tokenizer:
         """
         if self._sampler is None:
             return self.encode(text)
-        return self._sampler.sample(self._processor.normalize(_clean(text)), strength=alpha, seed=seed)
+        return self._sampler.sample(self._processor.normalize(clean(text)), strength=alpha, seed=seed)
 
     @_sound
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Encodes a text, with the part of it that each subword stands for, by begin and end; white space
         that it covers counts."""
-        cleaned = _clean(text)
+        cleaned = clean(text)
         if self._whole_words:
             pieces = self._words(cleaned)
             return [piece_id for piece_id, _ in pieces], [span for _, span in pieces]
@@ -189,14 +184,16 @@ class Tokenizer:
         """Samples as `sample` does, with the word that each subword lies in, as in `encode_words`."""
         if self._sampler is None:
             return self.encode_words(text, word_spans)
-        normalized, offsets = self._processor.normalize(_clean(text), with_offsets=True)
+        normalized, offsets = self._processor.normalize(clean(text), with_offsets=True)
         ids, spans = self._sampler.sample_spans(normalized, strength=alpha, seed=seed)
         return self._in_words(text, ids, [(offsets[begin], offsets[end]) for begin, end in spans], word_spans)
 
     def _in_words(
         self, text: str, ids: Sequence[int], offsets: list[Span], word_spans: Sequence[Span] | None
     ) -> EncodedWords:
-        cleaned = _clean(text)
+        cleaned = clean(text)
+        from nmt.data.words import white_space_words
+
         spans = white_space_words(cleaned) if word_spans is None else word_spans
         pieces = self._without_separators(cleaned, offsets)
         word_of_piece: list[int] = []
@@ -229,7 +226,7 @@ class Tokenizer:
         separators = {
             place
             for number, character in enumerate(normalized)
-            if character == _MARK
+            if character == MARK
             for place in range(offsets[number], offsets[number + 1])
         }
         stripped: list[Span] = []
@@ -272,6 +269,9 @@ class Tokenizer:
     @cached_property
     def _sampler(self) -> SegmentationSampler | None:
         try:
+            from nmt.data.sampling import make_sampler
+            from nmt.data.subword_model import read_model
+
             return make_sampler(read_model(self.model))
         except ValueError as error:
             raise InputError(f"{self.name}: a damaged SentencePiece model: {error}") from None
@@ -281,7 +281,7 @@ class Tokenizer:
         normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
         return [
             (int(self._processor.piece_to_id(match.group())), (offsets[match.start()], offsets[match.end()]))
-            for match in re.finditer(f"{_MARK}[^{_MARK}]+", normalized)
+            for match in re.finditer(f"{MARK}[^{MARK}]+", normalized)
         ]
 
     def __eq__(self, other: object) -> bool:
@@ -360,67 +360,6 @@ def load_tokenizers(path: Path, config: SubwordsConfig) -> TokenizerPair:
     return pair
 
 
-def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
-    """Learn the vocabulary or vocabularies of sentence pairs. The same pairs and config give the same bytes.
-
-    Sentences of more than 4192 bytes are not learned from.
-
-    Raises:
-        InputError: The size is more than the text has subwords, or less than it has characters, or there is no text.
-    """
-    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    if config.joint:
-        joint = Tokenizer(_train(sources + targets, config, "both sides"))
-        return TokenizerPair(joint, joint)
-    return TokenizerPair(
-        Tokenizer(_train(sources, config, "the source side")), Tokenizer(_train(targets, config, "the target side"))
-    )
-
-
-def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> bytes:
-    """A serialised model learned from `texts`; `what` names them in errors."""
-    cleaned = (_clean(text).replace("\0", " ") for text in texts)
-    usable = [text for text in cleaned if len(text.encode()) <= _MAX_SENTENCE_BYTES]
-    if not any(text.strip(f" {_MARK}") for text in usable):
-        raise InputError(
-            f"data.subwords: nothing to learn from: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes"
-        )
-    model = io.BytesIO()
-    options: dict[str, Any] = {
-        "model_type": config.kind,
-        "vocab_size": config.size,
-        # A text has as many characters and words as it has: for these kinds the size is a limit.
-        "hard_vocab_limit": config.kind in ("unigram", "bpe"),
-        "character_coverage": config.character_coverage,
-        "normalization_rule_name": config.normalization,
-        "byte_fallback": config.byte_fallback,
-        "max_sentence_length": _MAX_SENTENCE_BYTES,
-        "num_threads": _TRAINING_THREADS,
-        "minloglevel": 2,
-    }
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(usable), model_writer=model,
-            pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, **options,
-        )  # fmt: skip
-    except RuntimeError as error:
-        raise _explain(str(error), config, what) from None
-    return model.getvalue()
-
-
-def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:
-    """SentencePiece's complaint in terms of the config."""
-    key = "data.subwords.size"
-    if most := re.search(r"too high .*<= (\d+)", message):
-        return InputError(f"{key}: {config.size} is more than the text of {what} has; set it to {most[1]} or less")
-    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return InputError(
-            f"{key}: {config.size} is less than the characters of {what} take; set it to {least[1]} or more, "
-            "or lower data.subwords.character_coverage"
-        )
-    return InputError(f"data.subwords: SentencePiece cannot learn from {what}: {' '.join(message.split())}")
-
-
 def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int:
     """The first index from `start` on whose span begins at `place` or later."""
     while start < len(spans) and spans[start][0] < place:
@@ -434,7 +373,7 @@ def _as_line(decoded: str) -> str:
     return " ".join(decoded.split())
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """The same number of characters, with any white space as a plain space and no surrogates."""
     if text.isprintable():
         return text

@@ -21,7 +21,7 @@ import re
 import unicodedata
 from functools import cache
 
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 
 # One letter for each sort of character, so that the rule is a regular expression over them.
 _SPACE = " "

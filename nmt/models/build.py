@@ -6,11 +6,7 @@ from typing import Any
 
 from nmt.models.config import ModelConfig
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
-from nmt.models.rnn.decoder import RNNDecoder
-from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
-from nmt.models.transformer.decoder import TransformerDecoder
-from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
 
@@ -30,12 +26,18 @@ def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: i
 def _encoder(config: ModelConfig, embedding: Embedding) -> Encoder:
     width, dropout = config.embedding.size, config.dropout
     if isinstance(config.encoder, RNNEncoderConfig):
+        from nmt.models.rnn.encoder import RNNEncoder
+
         return RNNEncoder(config.encoder, embedding, width=width, dropout=dropout)
+    from nmt.models.transformer.encoder import TransformerEncoder
+
     return TransformerEncoder(config.encoder, embedding, width=width, dropout=dropout)
 
 
 def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Decoder[Any, Any]:
     if isinstance(config.decoder, RNNDecoderConfig):
+        from nmt.models.rnn.decoder import RNNDecoder
+
         return RNNDecoder(
             config.decoder,
             config.attention,
@@ -46,6 +48,8 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
             readout_size=config.readout_size,
             dropout=config.dropout,
         )
+    from nmt.models.transformer.decoder import TransformerDecoder
+
     return TransformerDecoder(
         config.decoder,
         config.attention,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from nmt.attention.config import AttentionConfig
-from nmt.config.schema import BareKind, DefaultKind
+from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from nmt.attention.reinforce import RewardSums, reinforce_loss
 from nmt.models.feed import Feed
-from nmt.models.guidance import Guide
 from nmt.models.seq2seq import Decoded, MarginalReadouts, Seq2Seq
 from nmt.nn.output import OutputLayer, TokenLoss
+
+if TYPE_CHECKING:
+    from nmt.models.guidance import Guide
 
 
 def token_loss(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from nmt.config.schema import BareKind
+from nmt.config.kinds import BareKind
 from nmt.config.structure import Structure
 
 if TYPE_CHECKING:

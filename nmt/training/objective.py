@@ -13,7 +13,6 @@ from nmt.attention.attention import Attention
 from nmt.attention.reinforce import RewardSums, Sampled
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.models.guidance import Guide
 from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -22,6 +21,7 @@ from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
 
 if TYPE_CHECKING:
+    from nmt.models.guidance import Guide
     from nmt.training.more.risk import MinimumRisk
 
 
@@ -142,4 +142,6 @@ class Objective:
             torch.from_numpy(array).to(self._compute.device, non_blocking=True)
             for array in (links.sentence_E, links.target_E, links.source_E, links.share_E)
         )
+        from nmt.models.guidance import Guide
+
         return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.config.schema import BareKind
+from nmt.config.kinds import BareKind
 from nmt.config.structure import Structure
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -19,10 +19,7 @@ from nmt.data.batching import (
     Batch,
     BatchingConfig,
     Indices,
-    SubwordSampling,
-    TokenLinks,
     collate,
-    collate_linked,
     epoch_batches,
 )
 from nmt.data.store import Store
@@ -122,15 +119,21 @@ class Stream:
         if len(own_B) == 0:
             return None
         if self.data.sampling > 0.0:
+            from nmt.data.sampling import SubwordSampling
+
             sampling = SubwordSampling(self.data.tokenizers, self.data.sampling, self.seed, epoch)
-        batch = (collate_linked if self.data.linked else collate)(store, own_B, sampling=sampling)
+        if self.data.linked:
+            from nmt.data.token_links import collate_linked
+
+            batch = collate_linked(store, own_B, sampling=sampling)
+        else:
+            batch = collate(store, own_B, sampling=sampling)
         if self.compute.device.type != "cuda":
             return batch
         links = None
         if batch.links is not None:
-            links = TokenLinks(
-                **{field.name: _pinned(getattr(batch.links, field.name)) for field in fields(TokenLinks)}
-            )
+            arrays = {field.name: _pinned(getattr(batch.links, field.name)) for field in fields(batch.links)}
+            links = replace(batch.links, **arrays)
         return replace(batch, source_BS=_pinned(batch.source_BS), target_BT=_pinned(batch.target_BT), links=links)
 
 

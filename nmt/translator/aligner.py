@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nmt.alignment import GradientMethod, Links, Method, Weights
 from nmt.alignment.extract import Extraction
 from nmt.core.errors import InputError
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
 from nmt.translator.find_run import ALIGNER, LAYER, run_of

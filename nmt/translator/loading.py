@@ -16,7 +16,6 @@ from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
-from nmt.data.words import text_words
 from nmt.experiment import Experiment
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
@@ -46,6 +45,8 @@ class TrainedModel:
         ``search.max_source_tokens``; ``first_line`` is the first pair's number."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        from nmt.data.words import text_words
+
         sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
         encoded = [
             [tokenizer.encode_words(line, text_words(line) if text else None) for line in lines]

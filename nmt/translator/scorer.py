@@ -12,7 +12,6 @@ from nmt.core import notebook
 from nmt.core.notebook import Results
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
-from nmt.evaluation.rescore import token_log_probs
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.search.engine import ranking_of
 from nmt.translator.loading import TrainedModel
@@ -54,6 +53,8 @@ class Scorer:
         """The probability of each target given its source, under teacher forcing. Raises InputError for different
         numbers of sources and targets, and for a side of more subwords than ``search.max_source_tokens``;
         ``first_line`` is the first pair's number."""
+        from nmt.evaluation.rescore import token_log_probs
+
         pairs = self.trained.encode_pairs(sources, targets, first_line)
         search = self.trained.experiment.search
         log_probs = token_log_probs(

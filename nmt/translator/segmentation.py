@@ -11,15 +11,16 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
-from nmt.data.casing import Case, case_of, is_usual, put_back, to_ordinary
-from nmt.data.pieces import Lengths, halved, split_long
-from nmt.data.sentences import Span, sentence_spans
+from nmt.data.pieces import Lengths, Span, halved, split_long
 from nmt.search.config import SearchConfig
-from nmt.translator.aligner import Aligner, PieceWeights
 from nmt.translator.translation import Translation
+
+if TYPE_CHECKING:
+    from nmt.data.casing import Case
+    from nmt.translator.aligner import Aligner, PieceWeights
 
 T = TypeVar("T")
 
@@ -141,9 +142,11 @@ class Segmentation:
             if piece.is_translated
         ]
 
-    def join(self, translations: Sequence[Sequence[Translation]], aligner: Aligner) -> list[tuple[Translation, ...]]:
+    def join(
+        self, translations: Sequence[Sequence[Translation]], aligner: Callable[[], Aligner]
+    ) -> list[tuple[Translation, ...]]:
         """The translations of each line, from those of ``texts``, best first. A line has as many as its piece with the
-        most; a piece with fewer repeats its last one. ``aligner`` says where markup belongs."""
+        most; a piece with fewer repeats its last one. ``aligner`` gives the aligner that says where markup belongs."""
         remaining = iter(translations)
         joined: list[list[list[Translation]]] = []
         for line in self._lines:
@@ -162,9 +165,9 @@ class Segmentation:
             if piece.is_translated and piece.text.strip() and translation.text
         ]
         sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-        weights = dict(zip(pairs, aligner.piece_weights(sources, targets) if pairs else [], strict=True))
+        weights = dict(zip(pairs, aligner().piece_weights(sources, targets) if pairs else [], strict=True))
         return [
-            tuple(self._line(line, of_pieces, weights, aligner.extraction) for of_pieces in ranks)
+            tuple(self._line(line, of_pieces, weights, aligner) for of_pieces in ranks)
             for line, ranks in zip(self._lines, joined, strict=True)
         ]
 
@@ -186,6 +189,8 @@ class Segmentation:
         """The pieces of a part of a text; no sentence crosses its borders."""
         part = text[begin:end]
         if self._search.document:
+            from nmt.data.sentences import sentence_spans
+
             spans = sentence_spans(part)
             if self._lengths is not None:
                 longest = self._lengths.longest
@@ -201,6 +206,8 @@ class Segmentation:
         text = marked.text[begin:end]
         if not self._search.markup:
             return Piece(span, text)
+        from nmt.data.casing import case_of, is_usual, to_ordinary
+
         kept = [(first - begin, last - begin) for first, last in marked.kept if begin <= first and last <= end]
         if kept and not any(character.isalpha() for character in _without(text, kept)):
             return Piece(span, text, is_translated=False)
@@ -213,11 +220,13 @@ class Segmentation:
         line: SegmentedLine,
         translations: Sequence[Translation],
         weights: Mapping[tuple[str, str], PieceWeights],
-        extraction: Extraction,
+        aligner: Callable[[], Aligner],
     ) -> Translation:
         """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores."""
         if not (self._search.markup or self._search.document) and len(translations) == 1:
             return translations[0]
+        from nmt.data.casing import put_back
+
         pairs = list(zip(line.pieces, translations, strict=True))
         text, begins = self._together(line, [put_back(translation.text, piece.case) for piece, translation in pairs])
         pieces = [
@@ -228,7 +237,7 @@ class Segmentation:
         ]
         translated = [(piece, translation) for piece, translation in pairs if piece.is_translated]
         return Translation(
-            line.marked.restore(text, pieces, extraction),
+            line.marked.restore(text, pieces, aligner().extraction),
             sum(translation.score for _, translation in translated) / max(len(translated), 1),
             sum(translation.log_prob for _, translation in translated),
             sum(translation.cut for _, translation in translated),

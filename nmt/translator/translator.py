@@ -19,28 +19,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nmt.alignment import Method
 from nmt.core.errors import InputError
 from nmt.core.notebook import Results
 from nmt.data.vocabulary import UNK
-from nmt.models.ensemble import Ensemble
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.engine import Engine, OwnEngine, VocabularyReducer, constrains
 from nmt.search.hypothesis import Hypothesis, Phrase
-from nmt.translator.aligner import Aligner
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
-from nmt.translator.scorer import PairScore, Scorer
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Translation
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment, Level
     from nmt.evaluation.perplexity import Prediction
+    from nmt.translator.aligner import Aligner, LearntAligner
+    from nmt.translator.scorer import PairScore
 
 EngineName = Literal["nmt", "ctranslate2"]
 
@@ -55,13 +55,16 @@ class Translator:
 
     trained: TrainedModel
     search: SearchConfig
-    aligner: Aligner
     engine: Engine
     """Finds translations. Scores and alignments come from the model."""
     markup: Markup | None = None
     """Needed for ``search.markup``."""
     threads: int = 1
     """Threads that split texts into subwords."""
+    learnt: Callable[[TrainedModel], LearntAligner] | None = None
+    """Loads the aligner of method ``trained``."""
+    heads: str | None = None
+    """Heads to align by, a pattern over their names; None: those of the configuration."""
 
     def __post_init__(self) -> None:
         if self.search.markup and self.markup is None:
@@ -72,6 +75,16 @@ class Translator:
                     raise InputError(
                         f"{self.trained.checkpoint}: has no attention, which search.{key} needs; leave it out"
                     )
+
+    @cached_property
+    def aligner(self) -> Aligner:
+        """Aligns with the same model."""
+        from nmt.translator.aligner import Aligner
+
+        extraction = self.trained.experiment.alignment
+        if self.heads is not None:
+            extraction = extraction.model_copy(update={"heads": self.heads})
+        return Aligner(self.trained, extraction, self.learnt)
 
     def translate(
         self,
@@ -140,7 +153,7 @@ class Translator:
             source = sentences[row]
             cut = max(0, len(subwords[source]) - limit)
             translations[row] = self._translations(source, cut, [(next(texts_of), one) for one in ranked])
-        return segmentation.join(translations, self.aligner)
+        return segmentation.join(translations, lambda: self.aligner)
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
         """Translations as ``candidates`` gives them, of texts that are not cut into pieces."""
@@ -163,10 +176,14 @@ class Translator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> Results[PairScore]:
         """The probabilities of given translations; see ``nmt.translator.scorer.Scorer.score``."""
+        from nmt.translator.scorer import Scorer
+
         return Scorer(self.trained).score(sources, targets, first_line=first_line)
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
         """Loss, perplexity and accuracy on given translations; see ``nmt.translator.scorer.Scorer.predict``."""
+        from nmt.translator.scorer import Scorer
+
         return Scorer(self.trained).predict(sources, targets, feed)
 
     def cut_warnings(self, translations: Sequence[Translation], *, first_line: int = 1) -> list[str]:
@@ -261,6 +278,9 @@ def own_engine(
                 f"{other.checkpoint}: has another vocabulary than {trained.checkpoint}, and an ensemble needs models "
                 f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
             )
-    models = [member.model for member in (trained, *others)]
-    searched: StepModel[Any, Any] = Ensemble(models) if others else trained.model
+    searched: StepModel[Any, Any] = trained.model
+    if others:
+        from nmt.models.ensemble import Ensemble
+
+        searched = Ensemble([member.model for member in (trained, *others)])
     return OwnEngine(searched, trained.compute, shortlist)

@@ -19,7 +19,7 @@ from nmt.models.seq2seq import Seq2Seq
 
 if TYPE_CHECKING:
     from nmt.training.more.table import Table
-    from nmt.translator.aligner import Aligner
+    from nmt.translator.loading import TrainedModel
     from nmt.translator.segmentation import Markup
 
 
@@ -43,13 +43,8 @@ class Validation:
     def __call__(self, model: Seq2Seq[Any, Any], snapshot: Path | None) -> Mapping[str, float]:
         """Figures by name. The attention between the first valid pairs goes to ``snapshot``, if the configuration asks
         for any and it is not None."""
-        from nmt.evaluation.translation import scores
-        from nmt.search.config import SearchConfig
-        from nmt.search.engine import OwnEngine
-        from nmt.translator.aligner import Aligner
         from nmt.translator.loading import TrainedModel, for_inference
         from nmt.translator.scorer import Scorer
-        from nmt.translator.translator import Translator
 
         used = for_inference(model, self.compute)
         trained = TrainedModel(
@@ -64,11 +59,15 @@ class Validation:
             "perplexity": prediction.perplexity,
             "accuracy": prediction.accuracy,
         }
-        aligner = Aligner(trained, self.experiment.alignment)
         if config.bleu:
+            from nmt.evaluation.translation import scores
+            from nmt.search.config import SearchConfig
+            from nmt.search.engine import OwnEngine
+            from nmt.translator.translator import Translator
+
             one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
             search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
-            translator = Translator(trained, search, aligner, OwnEngine(used, self.compute), self.markup)
+            translator = Translator(trained, search, OwnEngine(used, self.compute), self.markup)
             hypotheses = [translation.text for translation in translator.translate(sources)]
             bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
             figures |= {"bleu": bleu.value, "chrf": chrf.value}
@@ -78,19 +77,21 @@ class Validation:
                 middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
                 self.table.example = Example(sources[middle], references[middle], hypotheses[middle])
         if snapshot is not None and self.experiment.training.snapshots:
-            self._write_snapshot(aligner, snapshot)
+            self._write_snapshot(trained, snapshot)
         return figures
 
-    def _write_snapshot(self, aligner: Aligner, path: Path) -> None:
+    def _write_snapshot(self, trained: TrainedModel, path: Path) -> None:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
         from nmt.alignment.formats import jsonl_line
+        from nmt.translator.aligner import Aligner
 
         experiment, valid = self.experiment, self.valid
         longest = np.maximum(valid.source_lengths, valid.target_lengths)
         rows = np.flatnonzero(longest <= experiment.search.max_source_tokens)[: experiment.training.snapshots]
         texts = [valid.text(row) for row in rows.tolist()]
         sources, targets = [text.source for text in texts], [text.target for text in texts]
+        aligner = Aligner(trained, experiment.alignment)
         alignments = aligner.align(("attention",), sources, targets, level="subword")["attention"]
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:

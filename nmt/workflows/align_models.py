@@ -159,7 +159,7 @@ def _loaded(models: AlignmentModels, load: Loader) -> dict[Side, Translator]:
 
 
 def _with_heads(model: Translator, heads: str) -> Translator:
-    return replace(model, aligner=model.aligner.with_heads(heads))
+    return replace(model, heads=heads)
 
 
 # ------------------------------------------------------------------------------------------------- the choice of heads

@@ -26,9 +26,11 @@ from nmt.data.corpus import PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
 from nmt.data.sample import PairSample
-from nmt.data.store import WORDS, Ragged, StoredCorpus, StoreWriter, Text
+from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
+from nmt.data.store_writer import StoreWriter
 from nmt.data.tally import CorpusTally, SideTally
-from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers, train_tokenizers
+from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
+from nmt.data.train_tokenizers import train_tokenizers
 
 _AHEAD = 3
 """Blocks for each core of a cluster that are tokenised before the first of them is written."""

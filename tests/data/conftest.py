@@ -5,7 +5,8 @@ import random
 import pytest
 
 from nmt.data.config import SubwordsConfig
-from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
 
 # Syllables, of which words are made up.
 GERMAN = ["der", "Hund", "Kat", "ze", "Häu", "ser", "läuft", "schlä", "ft", "groß", "nen", "grün", "ich", "ü", "straß"]

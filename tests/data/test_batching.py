@@ -22,8 +22,10 @@ from nmt.data.batching import (
     padding_waste,
 )  # fmt: skip
 from nmt.data.config import SubwordsConfig
-from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
-from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+from nmt.data.store import Ragged, Store, StoredCorpus, Text
+from nmt.data.store_writer import StoreWriter
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import EOS, PAD
 
 MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"

@@ -17,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
-from nmt.data.batching import SubwordSampling, TokenLinks, collate, collate_linked, halves, token_links
+from nmt.data.batching import collate, halves
 from nmt.data.config import DataConfig
+from nmt.data.sampling import SubwordSampling
 from nmt.data.store import WORDS, Store
+from nmt.data.token_links import TokenLinks, collate_linked, token_links
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.workflows import build_corpus
 from nmt.workflows.prepare import prepare

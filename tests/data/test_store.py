@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
-from nmt.data.store import Line, Ragged, Store, StoredCorpus, StoreWriter, Text
+from nmt.data.store import Line, Ragged, Store, StoredCorpus, Text
+from nmt.data.store_writer import StoreWriter
 
 CORPORA = [StoredCorpus("a.de + a.en", 1.0), StoredCorpus("b.tsv", 0.5)]
 Pair = tuple[list[int], list[int], str, str]

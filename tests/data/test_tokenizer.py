@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
-from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
+from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
 KINDS = ["unigram", "bpe", "char", "word", "bytes"]
@@ -188,7 +189,7 @@ def test_training_is_deterministic_across_processes(tmp_path: Path, tokenizers: 
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from conftest import make_pairs\n"
         "from nmt.data.config import SubwordsConfig\n"
-        "from nmt.data.tokenizer import train_tokenizers\n"
+        "from nmt.data.train_tokenizers import train_tokenizers\n"
         "print(train_tokenizers(make_pairs(400), SubwordsConfig(kind='unigram', size=120)).fingerprint)"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent)]

@@ -37,8 +37,10 @@ from nmt.core.lines import Line
 from nmt.data.config import CorpusConfig, SubwordsConfig
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.data.prepared import opened
-from nmt.data.store import Ragged, Store, StoredCorpus, StoreWriter, Text
-from nmt.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizers
+from nmt.data.store import Ragged, Store, StoredCorpus, Text
+from nmt.data.store_writer import StoreWriter
+from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
 from nmt.extras.accel.shortlist import read_shortlist

@@ -17,7 +17,8 @@ from nmt.alignment.error_rate import Gold, score
 from nmt.config.structure import parse_document, validate
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.data.batching import Batch, halves, pad, token_links
+from nmt.data.batching import Batch, halves, pad
+from nmt.data.token_links import token_links
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss

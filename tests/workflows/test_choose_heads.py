@@ -62,7 +62,7 @@ def test_heads_of_the_least_entropy_are_chosen(folder: Path, model: Translator) 
     sides = [(folder / f"valid.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en")]
     spreads: dict[str, float] = {}
     for pattern in PATTERNS:
-        chosen = replace(model, aligner=model.aligner.with_heads(pattern))
+        chosen = replace(model, heads=pattern)
         total, count = 0.0, 0
         for alignment in chosen.align(sides[0], sides[1], level="subword"):
             for row in np.asarray(alignment.weights_TS)[:-1]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Links
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 from nmt.extras.markup.markup import Marked
 from nmt.translator.aligner import PieceWeights
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment.extract import Extraction
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 from nmt.extras.markup.markup import Item, Marked, extract
 from nmt.extras.markup.text_spans import to_units, units, with_links
 from nmt.translator.segmentation import PieceTranslation

@@ -10,7 +10,7 @@ from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view

@@ -31,7 +31,7 @@ from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
-from nmt.data.sentences import Span
+from nmt.data.pieces import Span
 from nmt.extras.word_aligner.hmm import FARTHEST_JUMP, Hmm, HmmPair, Tokens, learn
 from nmt.extras.word_aligner.word_units import Subwords, WholeWords, WordUnits
 

@@ -12,7 +12,8 @@ import torch
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
-from nmt.data.tokenizer import TokenizerPair, train_tokenizers
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.evaluation.rescore import token_log_probs
 from nmt.extras.export import ctranslate2

@@ -1,0 +1,148 @@
+"""Writes the store of a corpus; see ``nmt.data.store``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+from nmt.data.store import FORMAT, SIDES, WORDS, Ragged, StoredCorpus, Text
+
+
+class StoreWriter:
+    """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` the store does not exist.
+
+    Args:
+        folder: Where to write; its parent exists, itself does not.
+        corpora: The corpora that pairs will be from.
+        vocabulary_sizes: Of source and target; decides how many bytes a token takes.
+        keep_text: Whether to keep the sentences too.
+        keep_links: Whether to keep links between words.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        corpora: Sequence[StoredCorpus],
+        vocabulary_sizes: tuple[int, int],
+        keep_text: bool,
+        keep_links: bool = False,
+    ) -> None:
+        assert len(corpora) < 1 << 16
+        folder.mkdir()
+        self._folder = folder
+        self._corpora = corpora
+        self._pairs = 0
+        self._keep_text = keep_text
+        self._keep_links = keep_links
+        self.keep_words = keep_links and not keep_text
+        """True where the store keeps the word of each token."""
+        self._columns: dict[str, _Column] = {}
+        for side, size in zip(SIDES, vocabulary_sizes, strict=True):
+            self._add(side, "<u2" if size < 1 << 16 else "<u4")
+            self._add(f"{side}.offsets", "<i8").append(np.zeros(1))
+            if keep_text:
+                self._add(f"{side}.text", "|u1")
+                self._add(f"{side}.text.offsets", "<i8").append(np.zeros(1))
+        self._add("corpus", "<u2")
+        self._add("line", "<i8")
+        if keep_links:
+            self._add("links", "<u2")
+            self._add("links.offsets", "<i8").append(np.zeros(1))
+        if self.keep_words:
+            self._add("source.words", "<u2")
+            self._add("target.words", "<u2")
+
+    def append(
+        self,
+        *,
+        corpus: int,
+        lines: npt.NDArray[np.int64],
+        sources: Ragged,
+        targets: Ragged,
+        texts: Sequence[Text] | None = None,
+        links: Ragged | None = None,
+        words: tuple[Ragged, Ragged] | None = None,
+    ) -> None:
+        """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it.
+
+        `links` has two numbers for each link, `words` the word of each source and each target token where the store
+        keeps words too; None: a corpus without links.
+        """
+        assert len(lines) == len(sources.lengths) == len(targets.lengths)
+        assert (texts is not None) == self._keep_text
+        self._append_rows("source", sources)
+        self._append_rows("target", targets)
+        if texts is not None:
+            assert len(texts) == len(lines)
+            self._append_rows("source.text", _utf8([text.source for text in texts]))
+            self._append_rows("target.text", _utf8([text.target for text in texts]))
+        self._columns["corpus"].append(np.full(len(lines), corpus))
+        self._columns["line"].append(lines)
+        if self._keep_links:
+            self._append_rows("links", links if links is not None else Ragged.blank(len(lines)))
+        if self.keep_words:
+            for name, tokens, of_tokens in zip(SIDES, (sources, targets), words or (None, None), strict=True):
+                of_each = np.zeros(len(tokens.values)) if of_tokens is None else np.minimum(of_tokens.values, WORDS)
+                assert len(of_each) == len(tokens.values)
+                self._columns[f"{name}.words"].append(of_each)
+        self._pairs += len(lines)
+
+    def finish(self) -> None:
+        """Bring everything to disk; `store.json` comes last."""
+        for column in self._columns.values():
+            column.file.flush()
+        self.close()
+        description = {
+            "format": FORMAT,
+            "pairs": self._pairs,
+            "corpora": [{"name": corpus.name, "weight": corpus.weight} for corpus in self._corpora],
+            "columns": {name: [column.dtype.str, column.count] for name, column in self._columns.items()},
+        }
+        (self._folder / "store.json").write_text(json.dumps(description, indent=1) + "\n")
+
+    def close(self) -> None:
+        """Close the files, finished or not."""
+        for column in self._columns.values():
+            column.file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, name: str, dtype: str) -> _Column:
+        column = self._columns[name] = _Column(self._folder / f"{name}.bin", np.dtype(dtype))
+        return column
+
+    def _append_rows(self, name: str, rows: Ragged) -> None:
+        values, offsets = self._columns[name], self._columns[f"{name}.offsets"]
+        offsets.append(values.count + np.cumsum(rows.lengths))
+        values.append(rows.values)
+
+
+class _Column:
+    """A file of numbers that grows."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.file = path.open("wb")
+        self.dtype = dtype
+        self.count = 0
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        self.file.write(values.astype(self.dtype).tobytes())
+        self.count += len(values)
+
+
+def _utf8(texts: Sequence[str]) -> Ragged:
+    return Ragged.of([np.frombuffer(text.encode("utf-8"), np.uint8) for text in texts])

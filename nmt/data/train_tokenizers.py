@@ -1,0 +1,81 @@
+"""Learns subword models from text."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import sentencepiece
+
+from nmt.core.errors import InputError
+from nmt.data.config import SubwordsConfig
+from nmt.data.tokenizer import MARK, Tokenizer, TokenizerPair, clean
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+
+# The learned model depends on the number of threads, through the order of floating-point sums: one for all machines.
+_TRAINING_THREADS = 8
+# SentencePiece's own default; unigram needs memory in proportion to the square of what it suggests.
+_MAX_SENTENCE_BYTES = 4192
+
+
+def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
+    """Learn the vocabulary or vocabularies of sentence pairs. The same pairs and config give the same bytes.
+
+    Sentences of more than 4192 bytes are not learned from.
+
+    Raises:
+        InputError: The size is more than the text has subwords, or less than it has characters, or there is no text.
+    """
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    if config.joint:
+        joint = Tokenizer(_train(sources + targets, config, "both sides"))
+        return TokenizerPair(joint, joint)
+    return TokenizerPair(
+        Tokenizer(_train(sources, config, "the source side")), Tokenizer(_train(targets, config, "the target side"))
+    )
+
+
+def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> bytes:
+    """A serialised model learned from `texts`; `what` names them in errors."""
+    cleaned = (clean(text).replace("\0", " ") for text in texts)
+    usable = [text for text in cleaned if len(text.encode()) <= _MAX_SENTENCE_BYTES]
+    if not any(text.strip(f" {MARK}") for text in usable):
+        raise InputError(
+            f"data.subwords: nothing to learn from: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes"
+        )
+    model = io.BytesIO()
+    options: dict[str, Any] = {
+        "model_type": config.kind,
+        "vocab_size": config.size,
+        # A text has as many characters and words as it has: for these kinds the size is a limit.
+        "hard_vocab_limit": config.kind in ("unigram", "bpe"),
+        "character_coverage": config.character_coverage,
+        "normalization_rule_name": config.normalization,
+        "byte_fallback": config.byte_fallback,
+        "max_sentence_length": _MAX_SENTENCE_BYTES,
+        "num_threads": _TRAINING_THREADS,
+        "minloglevel": 2,
+    }
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(usable), model_writer=model,
+            pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, **options,
+        )  # fmt: skip
+    except RuntimeError as error:
+        raise _explain(str(error), config, what) from None
+    return model.getvalue()
+
+
+def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:
+    """SentencePiece's complaint in terms of the config."""
+    key = "data.subwords.size"
+    if most := re.search(r"too high .*<= (\d+)", message):
+        return InputError(f"{key}: {config.size} is more than the text of {what} has; set it to {most[1]} or less")
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return InputError(
+            f"{key}: {config.size} is less than the characters of {what} take; set it to {least[1]} or more, "
+            "or lower data.subwords.character_coverage"
+        )
+    return InputError(f"data.subwords: SentencePiece cannot learn from {what}: {' '.join(message.split())}")
