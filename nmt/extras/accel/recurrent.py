@@ -20,7 +20,7 @@ from nmt.nn.recurrent import CellState, RecurrentStack, StackState
 
 class Int8RecurrentStack(RecurrentStack):
     """A stack for inference. The input of the bottom layer is split into parts with scales of their own: numbers from
-    embeddings are far smaller than numbers from states.
+    embeddings are far smaller than numbers from states. The parts of its weight share the scales of the outputs.
 
     A kernel computes an LSTM step from the sums of its products while these are in the cache.
     """
@@ -32,12 +32,12 @@ class Int8RecurrentStack(RecurrentStack):
         self.input_size, self.size, self.layers = stack.input_size, stack.size, stack.layers
         self.rnns = stack.rnns
         self._parts = [list(parts), *[[stack.size]] * (stack.layers - 1)]
-        weights = [tuple(rnn.parameters())[:2] for rnn in stack.rnns]
+        weights = [[Int8Weight.of(weight, dtype) for weight in list(rnn.parameters())[:2]] for rnn in stack.rnns]
         self._input_weights = [
-            [Int8Weight.of(part, dtype) for part in torch.split(weight_GE, widths, dim=1)]
+            [Int8Weight(part, weight_GE.scale_O, dtype) for part in torch.split(weight_GE.values_OI, widths, dim=1)]
             for (weight_GE, _), widths in zip(weights, self._parts, strict=True)
         ]
-        self._state_weights = [Int8Weight.of(weight_GD, dtype) for _, weight_GD in weights]
+        self._state_weights = [weight_GD for _, weight_GD in weights]
         self._packed: dict[int, native.LstmWeights] = {}
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
