@@ -66,7 +66,7 @@ def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
     if output.is_dir():
         raise InputError(f"{option} {output}: cannot be written: is a folder")
     if not output.parent.is_dir():
-        raise InputError(f"{option} {output}: cannot be written: there is no folder {output.parent}")
+        raise InputError(f"{option} {output}: cannot be written: folder {output.parent} does not exist")
 
 
 @contextmanager

@@ -81,7 +81,7 @@ class Decoded:
 
     readout_BTR: Tensor
     weights_BHTS: Tensor
-    """Of all heads, in the order of ``Decoder.head_names``; in training see ``Decoder.return_weights_of``."""
+    """Weights of all heads, in the order of ``Decoder.head_names``; in training see ``Decoder.return_weights_of``."""
     sampled: tuple[SampledPositions, ...] = ()
     """In training: the source positions drawn by each attention that learns from a reward."""
     marginal: MarginalReadouts | None = None

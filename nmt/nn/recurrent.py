@@ -107,12 +107,6 @@ class RecurrentStack(nn.Module):
                 if cell == "lstm" and "bias_ih" in name:
                     parameter.data[size : 2 * size] = 1.0
 
-    def parameter(self, name: str, layer: int) -> nn.Parameter:
-        """weight_ih, weight_hh, bias_ih or bias_hh of a layer."""
-        parameter = getattr(self.rnns[layer], f"{name}_l0")
-        assert isinstance(parameter, nn.Parameter)
-        return parameter
-
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
         """Outputs of the top layer (B, T, D) over a whole sequence, by torch's fused kernels.
 
@@ -155,8 +149,9 @@ class RecurrentStack(nn.Module):
 
     def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
         """One step of a layer: the cell of W x + b and W h + b."""
-        input_BG = F.linear(input_BE, self.parameter("weight_ih", layer), self.parameter("bias_ih", layer))
-        recurrent_BG = F.linear(state.hidden_BD, self.parameter("weight_hh", layer), self.parameter("bias_hh", layer))
+        weight_GE, weight_GD, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
+        input_BG = F.linear(input_BE, weight_GE, input_bias_G)
+        recurrent_BG = F.linear(state.hidden_BD, weight_GD, recurrent_bias_G)
         return self.cell.step(input_BG, recurrent_BG, state)
 
 

@@ -10,12 +10,11 @@ V vocabulary, K tokens of a row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from typing_extensions import ParamSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,10 +34,9 @@ class Operation(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.implementation(*args, **kwargs)
 
-    def register(self, implementation: Callable[P, R]) -> Callable[P, R]:
-        """Replaces the body; usable as a decorator."""
+    def register(self, implementation: Callable[P, R]) -> None:
+        """Puts an implementation in the place of the body."""
         self.implementation = implementation
-        return implementation
 
 
 class TopTokens(NamedTuple):

@@ -95,7 +95,7 @@ class Extensions:
         if tokens.log_normalizer_N is not None:
             before_N = before_N - tokens.log_normalizer_N
         log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
-        log_prob_BW, index_BW = log_prob_BX.topk(min(num_candidates(beam), log_prob_BX.shape[1]), dim=1)
+        log_prob_BW, index_BW, _ = top_tokens(log_prob_BX, min(num_candidates(beam), log_prob_BX.shape[1]), False)
         parent_BW = index_BW // count + _first_rows(rows, beam, index_BW.device)
         return Extensions(log_prob_BW, parent_BW, tokens.token_NK.view(rows // beam, -1).gather(1, index_BW))
 
@@ -105,7 +105,7 @@ class Extensions:
         rows, vocabulary = log_probs_NV.shape
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         penalized_BX = (total_NV - penalty_BV.repeat_interleave(beam, dim=0)).view(rows // beam, -1)
-        _, index_BW = penalized_BX.topk(num_candidates(beam), dim=1)
+        index_BW = top_tokens(penalized_BX, num_candidates(beam), False).token_NK
         parent_BW = index_BW // vocabulary + _first_rows(rows, beam, index_BW.device)
         return Extensions(total_NV.view(rows // beam, -1).gather(1, index_BW), parent_BW, index_BW % vocabulary)
 

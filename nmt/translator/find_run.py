@@ -56,7 +56,7 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
             return path
         if (path / experiments.FILE).exists():
             return path
-        raise InputError(f"{path}: is not a run directory (there is no {experiments.FILE}) and no checkpoint")
+        raise InputError(f"{path}: is neither a run directory (it has no {experiments.FILE}) nor a checkpoint")
     if path.is_file():
         if path.suffix not in (".yaml", ".yml"):
             raise InputError(f"{path}: name a run directory, a checkpoint folder, or a config that ends in .yaml")

@@ -119,7 +119,7 @@ def _places(name: str) -> tuple[Path, Path, Path]:
     if path.exists():
         raise InputError(f"{path}: is there already; give another NAME, or delete it")
     if not path.parent.is_dir():
-        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
+        raise InputError(f"{path}: cannot be written: folder {path.parent} does not exist")
     run = Path("runs") / stem
     if run.exists():
         raise InputError(f"{run}: is there already, and would be the run of {path}; give another NAME, or delete it")

@@ -39,10 +39,11 @@ class Plain(NamedTuple):
 def _cells(decoder: RNNDecoder) -> list[nn.Module]:
     made: list[nn.Module] = []
     for layer in range(decoder.stack.layers):
-        weight_GI = decoder.stack.parameter("weight_ih", layer)
+        parameters = list(decoder.stack.rnns[layer].parameters())
+        weight_GI = parameters[0]
         cell = CELLS[decoder.stack.kind](weight_GI.shape[1], decoder.stack.size, dtype=weight_GI.dtype)
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            getattr(cell, name).data = decoder.stack.parameter(name, layer).data
+        for name, parameter in zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), parameters, strict=True):
+            getattr(cell, name).data = parameter.data
         made.append(cell)
     return made
 

@@ -20,8 +20,7 @@ def one_direction(stack: nn.Module, x_SE: Tensor) -> Tensor:
     """The states over a sentence, from zero."""
     assert isinstance(stack, RecurrentStack)
     module = CELL_TYPES[stack.kind].module(x_SE.shape[-1], stack.size, dtype=x_SE.dtype)
-    for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-        getattr(module, f"{name}_l0").data = stack.parameter(name, 0).data
+    module.load_state_dict(stack.rnns[0].state_dict())
     states_SD: Tensor = module(x_SE)[0]
     return states_SD
 

@@ -206,7 +206,7 @@ def test_stepping_equals_torchs_recurrence(cell: CellKind, layers: int) -> None:
     for parameter in stack.parameters():
         nn.init.normal_(parameter)
     reference = CELL_TYPES[cell].module(5, 4, num_layers=layers, batch_first=True)
-    reference.load_state_dict({f"{name[:-1]}{n}": stack.parameter(name[:-3], n) for n in range(layers)
+    reference.load_state_dict({f"{name[:-1]}{n}": stack.rnns[n].get_parameter(name) for n in range(layers)
                                for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")})  # fmt: skip
     x_BTE = torch.randn(3, 6, 5)
     hidden = torch.randn(layers, 3, 4)
@@ -239,8 +239,7 @@ def layer_by_layer(stack: RecurrentStack, x_BTE: torch.Tensor, start: torch.Tens
     """What the top layer gives out, from torch's own one-layer modules; each but the lowest adds what it reads."""
     for layer in range(stack.layers):
         module = CELL_TYPES[stack.kind].module(x_BTE.shape[-1], stack.size, batch_first=True, dtype=x_BTE.dtype)
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            getattr(module, f"{name}_l0").data = stack.parameter(name, layer).data
+        module.load_state_dict(stack.rnns[layer].state_dict())
         hidden = start[layer : layer + 1]
         states_BTD, _ = module(x_BTE, (hidden, torch.zeros_like(hidden)) if stack.kind == "lstm" else hidden)
         x_BTE = states_BTD if layer == 0 else states_BTD + x_BTE

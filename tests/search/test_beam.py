@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nmt.ops import TopTokens
+from nmt.ops import TopTokens, top_tokens
 from nmt.search.beam import Beams, BeamSearch, Extensions, advance
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking
@@ -54,6 +54,23 @@ def test_search_goes_on_while_a_longer_hypothesis_may_still_win() -> None:
     limits = torch.tensor([9, 9])
     for best, *_ in beam_search(scripted(table), SOURCE, limits, beam=2, eos=EOS, exponent=1.0):
         assert best.tokens == (4,) * 5
+
+
+def test_equal_extensions_are_ranked_as_the_operation_ranks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bfloat16 many are equal: a search with groups must choose among them as one without does."""
+
+    def first_of_equal(logits_NV: torch.Tensor, count: int, normalized: bool) -> TopTokens:
+        logit_NK, token_NK = (x_NV[:, :count].contiguous() for x_NV in logits_NV.sort(stable=True, descending=True))
+        return TopTokens(logit_NK, token_NK, logits_NV.logsumexp(dim=1) if normalized else None)
+
+    monkeypatch.setattr(top_tokens, "implementation", first_of_equal)
+    beams, equal_NV = Beams(torch.empty(6, 0, dtype=torch.int64), torch.zeros(6)), torch.zeros(6, 40)
+    for extensions in (
+        Extensions.from_top_tokens(beams, top_tokens(equal_NV, 6, True), beam=3),
+        Extensions.with_penalty(beams, equal_NV, torch.zeros(2, 40), beam=3),
+    ):
+        assert extensions.parent_BW.tolist() == [[0] * 6, [3] * 6]
+        assert extensions.token_BW.tolist() == [list(range(6))] * 2
 
 
 def test_advance_keeps_the_best_and_names_their_parents() -> None:

@@ -372,7 +372,7 @@ def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
         start("training.average=2", "training.stopping.updates=4")
         assert same(weights(Path("run/averaged")), mean([folders.step(Path("run"), update) for update in (2, 4)]))
         assert not Path("run/best").exists()
-    assert "average of updates 2, 4: not measured, for there is no data.valid" in (said := capfd.readouterr().err)
+    assert "average of updates 2, 4: not measured: data.valid is not set" in (said := capfd.readouterr().err)
     assert said.count("average of") == 1
 
 

@@ -454,7 +454,7 @@ def test_evaluate_by_length_takes_the_models_translations_of_each_corpus(trained
         (["--by-length", "--plot", "a.jpg"], "a.jpg: a picture is a file that ends in .png or .svg; name it so"),
         (
             ["--by-length", "--plot", "nowhere/a.png"],
-            "nowhere/a.png: there is no folder nowhere for this picture; make it first",
+            "nowhere/a.png: the folder nowhere for this picture does not exist; make it first",
         ),
         (
             ["--hypothesis", "test.en", "--reference", "test.en", "--source", "train.de", "--by-length"],

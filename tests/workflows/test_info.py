@@ -169,5 +169,5 @@ def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Pat
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path, info: Command) -> None:
-    assert info(tmp_path).error == f"{tmp_path}: is not a run directory (there is no config.yaml) and no checkpoint"
+    assert info(tmp_path).error == f"{tmp_path}: is neither a run directory (it has no config.yaml) nor a checkpoint"
     assert info(tmp_path / "x").error == f"{tmp_path}/x: no such run directory, checkpoint or config"

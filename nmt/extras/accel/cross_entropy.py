@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from nmt.nn.precision import compute_dtype
 from nmt.ops import cross_entropy
@@ -28,11 +29,18 @@ SUMS = 16
 def fused_cross_entropy(
     readout_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, gold_N: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """See ``nmt.ops.cross_entropy``. In float16 that body runs: gradients below 6e-8 would underflow before they are
-    scaled."""
+    """See ``nmt.ops.cross_entropy``. In float16 its body runs on ``CHUNK`` rows at a time, and again in the backward
+    pass: gradients below 6e-8 would underflow before they are scaled. Chunks share no cast of the weight, so that their
+    gradients are summed in the weight's own precision."""
     dtype = compute_dtype(readout_ND)
     if dtype == torch.float16:
-        return cross_entropy.body(readout_ND, weight_VD, bias_V, gold_N, smoothing)
+        with torch.autocast(readout_ND.device.type, dtype, cache_enabled=False):
+            parts = [
+                checkpoint(cross_entropy.body, readout, weight_VD, bias_V, gold, smoothing, use_reentrant=False)
+                for readout, gold in zip(torch.split(readout_ND, CHUNK), torch.split(gold_N, CHUNK), strict=True)
+            ]
+        objectives, cross_entropies = zip(*parts, strict=True)
+        return torch.stack(objectives).sum(), torch.cat(cross_entropies)
     with torch.autocast(readout_ND.device.type, enabled=False):
         objective, cross_entropy_N = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
             readout_ND.to(dtype), weight_VD, bias_V, gold_N, smoothing

@@ -20,7 +20,7 @@ from nmt.nn.recurrent import CellState, RecurrentStack, StackState
 
 class Int8RecurrentStack(RecurrentStack):
     """A stack for inference. The input of the bottom layer is split into parts with scales of their own: numbers from
-    embeddings are far smaller than numbers from states.
+    embeddings are far smaller than numbers from states. The parts of its weight share the scales of the outputs.
 
     A kernel computes an LSTM step from the sums of its products while these are in the cache.
     """
@@ -32,16 +32,12 @@ class Int8RecurrentStack(RecurrentStack):
         self.input_size, self.size, self.layers = stack.input_size, stack.size, stack.layers
         self.rnns = stack.rnns
         self._parts = [list(parts), *[[stack.size]] * (stack.layers - 1)]
+        weights = [[Int8Weight.of(weight, dtype) for weight in list(rnn.parameters())[:2]] for rnn in stack.rnns]
         self._input_weights = [
-            [
-                Int8Weight.of(part, dtype)
-                for part in stack.parameter("weight_ih", layer).split(self._parts[layer], dim=1)  # type: ignore[no-untyped-call]
-            ]
-            for layer in range(stack.layers)
+            [Int8Weight(part, weight_GE.scale_O, dtype) for part in torch.split(weight_GE.values_OI, widths, dim=1)]
+            for (weight_GE, _), widths in zip(weights, self._parts, strict=True)
         ]
-        self._state_weights = [
-            Int8Weight.of(stack.parameter("weight_hh", layer), dtype) for layer in range(stack.layers)
-        ]
+        self._state_weights = [weight_GD for _, weight_GD in weights]
         self._packed: dict[int, native.LstmWeights] = {}
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
@@ -64,15 +60,18 @@ class Int8RecurrentStack(RecurrentStack):
             parts = [part.to(input_BE.dtype).contiguous() for part in (*inputs, state.hidden_BD)]
             cell_BD = state.cell_BD.to(input_BE.dtype).contiguous()
             return CellState(*kernels.lstm_step(parts, self._packed_weights(layer), cell_BD))
-        input_BG: Tensor = self.parameter("bias_ih", layer)
+        *_, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
+        input_BG: Tensor = input_bias_G
         for part, weight_GE in zip(inputs, self._input_weights[layer], strict=True):
             input_BG = input_BG + F.linear(part, weight_GE)
-        recurrent_BG = F.linear(state.hidden_BD, self._state_weights[layer], self.parameter("bias_hh", layer))
+        recurrent_BG = F.linear(state.hidden_BD, self._state_weights[layer], recurrent_bias_G)
         return self.cell.step(input_BG, recurrent_BG, state)
 
     def _packed_weights(self, layer: int) -> native.LstmWeights:
         if layer not in self._packed:
-            bias_G = self.parameter("bias_ih", layer) + self.parameter("bias_hh", layer)
+            *_, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
             weights = (*self._input_weights[layer], self._state_weights[layer])
-            self._packed[layer] = native.LstmWeights([(weight.values_OI, weight.scale_O) for weight in weights], bias_G)
+            self._packed[layer] = native.LstmWeights(
+                [(weight.values_OI, weight.scale_O) for weight in weights], input_bias_G + recurrent_bias_G
+            )
         return self._packed[layer]

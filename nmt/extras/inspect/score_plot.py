@@ -95,7 +95,7 @@ def check_plot(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
     if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent} for this picture; make it first")
+        raise InputError(f"{path}: the folder {path.parent} for this picture does not exist; make it first")
     try:
         import matplotlib  # noqa: F401
     except ImportError:

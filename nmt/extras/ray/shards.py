@@ -62,7 +62,7 @@ def find_shards(pattern: Path) -> list[Shard]:
     else:
         paths = [Path(name) for name in glob(str(pattern), recursive=True) if Path(name).is_file()]
         if not paths:
-            raise InputError(f"--input {pattern}: is neither file nor folder, and there is no file that matches it")
+            raise InputError(f"--input {pattern}: is neither a file nor a folder, and no file matches it")
     found: dict[str, Path] = {}
     for path in sorted(paths):
         _refuse_foreign(path)

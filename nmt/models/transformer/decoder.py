@@ -51,7 +51,7 @@ class LayerOutput(NamedTuple):
     attended: HeadsAttended
     """Attention to the source."""
     key_values: KeyValues
-    """Of self-attention, those of the past included."""
+    """Keys and values of self-attention, including those of earlier steps."""
 
 
 class DecoderLayer(nn.Module):

@@ -160,7 +160,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
         metrics.write("average", update, {"checkpoints": len(members), **figures})
     updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)
     metric, best = config.validation.metric, trainer.standing
-    result = "not measured, for there is no data.valid"
+    result = "not measured: data.valid is not set"
     if best.best is not None and metric in figures:
         gain = f"{metric} {figures[metric] - best.best:+.2f} against update {best.best_update}"
         result = f"valid {shown(figures)}; {gain}"

@@ -30,3 +30,16 @@ def test_a_sequence_does_not_depend_on_its_batch(cell: CellKind, way: str, monke
     for row in range(5):
         alone_1TD = stack(input_BTE[row : row + 1], None, dropout)
         torch.testing.assert_close(output_BTD[row], alone_1TD[0], atol=tolerance, rtol=0.0)
+
+
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+@torch.no_grad()
+def test_parts_of_a_weight_share_its_scales(cell: CellKind) -> None:
+    """Where one part of the input is 0, the other is multiplied as it is in a stack without parts."""
+    exact = RecurrentStack(cell, input_size=6, size=8, layers=1).eval()
+    in_parts, whole = (Int8RecurrentStack(exact, parts, torch.float32) for parts in ([4, 2], [6]))
+    for is_zero in (slice(0, 4), slice(4, 6)):
+        input_BE = torch.randn(5, 6)
+        input_BE[:, is_zero] = 0.0
+        state = exact.start([torch.randn(5, 8)])
+        torch.testing.assert_close(in_parts.step(input_BE, state).top_BD, whole.step(input_BE, state).top_BD)

@@ -119,7 +119,7 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = {"": [bucket(1, 5, 40)]}
     with pytest.raises(InputError, match=r"a.jpg: a picture is a file that ends in .png or .svg; name it so$"):
         plot_by_length(scores, tmp_path / "a.jpg")
-    with pytest.raises(InputError, match=r"there is no folder .*nowhere for this picture; make it first$"):
+    with pytest.raises(InputError, match=r"the folder .*nowhere for this picture does not exist; make it first$"):
         plot_by_length(scores, tmp_path / "nowhere" / "a.png")
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(InputError, match=r"folder.png: cannot write the picture: Is a directory"):

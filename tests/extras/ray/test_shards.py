@@ -60,7 +60,7 @@ def test_the_ending_tells_the_kind(name: str, kind: str) -> None:
 
 
 def test_what_cannot_be_shards_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none/\\*: is neither file nor folder, and there is no file that matches"):
+    with pytest.raises(InputError, match="none/\\*: is neither a file nor a folder, and no file matches it"):
         find_shards(tmp_path / "none" / "*")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="empty: the folder has no file in it"):

@@ -124,8 +124,8 @@ def test_reports(nmt: Command, folder: Path, given: list[str]) -> None:
         (["--aligner", "{}/gold"], "gold: is not an aligner, or damaged; make one with nmt aligner"),
         (["--aligner", "{}/x.aligner", "-o", "{}/x.aligner"], "x.aligner: is an input file of this command"),
         (["--aligner", "{}/x.aligner", "--gold", "no"], "no: no such file"),
-        (["--learn", "--lexicon", "no/x"], "--lexicon no/x: cannot be written: there is no folder no"),
-        (["--learn", "-o", "no/x"], "--output no/x: cannot be written: there is no folder no"),
+        (["--learn", "--lexicon", "no/x"], "--lexicon no/x: cannot be written: folder no does not exist"),
+        (["--learn", "-o", "no/x"], "--output no/x: cannot be written: folder no does not exist"),
     ],
 )
 def test_mistakes(

@@ -89,8 +89,11 @@ OUT = ["-o", "out"]
         (["-s", "bytes", "-t", "x.en", *OUT], "bytes:1: "),
         (["-s", "x.de", "-t", "x.en", "-o", "x.de"], "--output x.de: is an input file of this command"),
         (["-s", "x.de", "-t", "x.en", "-o", "."], "--output .: cannot be written: is a folder"),
-        (["-s", "x.de", "-t", "x.en", "-o", "no/x"], "--output no/x: cannot be written: there is no folder no"),
-        (["-s", "x.de", "-t", "x.en", "-o", "x.en/x"], "--output x.en/x: cannot be written: there is no folder x.en"),
+        (["-s", "x.de", "-t", "x.en", "-o", "no/x"], "--output no/x: cannot be written: folder no does not exist"),
+        (
+            ["-s", "x.de", "-t", "x.en", "-o", "x.en/x"],
+            "--output x.en/x: cannot be written: folder x.en does not exist",
+        ),
         (["no-run", "-s", "x.de", "-t", "x.en"], "no-run: no such run directory, checkpoint or config"),
         (["-s", "x.de", "-t", "x.en", "--seed", "-1"], "invalid value for '--seed'"),
         (["--sed", "1"], "no such option: --sed"),

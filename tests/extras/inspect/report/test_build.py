@@ -177,7 +177,7 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
     )
     nowhere = tmp_path / "no" / "report.html"
     assert report("run", "-o", nowhere).error == (
-        f"--output {nowhere}: cannot be written: there is no folder {nowhere.parent}"
+        f"--output {nowhere}: cannot be written: folder {nowhere.parent} does not exist"
     )
     assert report("run", "-o", tmp_path).error == f"--output {tmp_path}: cannot be written: is a folder"
     assert report("run", "-o", "run/config.yaml").error.startswith("--output run/config.yaml: is an input file of this")
