@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
 from nmt.nn.recompute import recomputed
-from nmt.ops import lstm_cell
 
 CellKind: TypeAlias = Literal["elman", "gru", "lstm"]
 
@@ -59,7 +58,9 @@ def gru(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
 def lstm(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
     """i, f, g, o from x + W h; c = f * c + i * g; h = o * tanh(c) (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
     assert state.cell_BD is not None
-    return CellState(*lstm_cell(input_BG + recurrent_BG, state.cell_BD))
+    i_BD, f_BD, g_BD, o_BD = (input_BG + recurrent_BG).chunk(4, dim=1)
+    cell_BD = f_BD.sigmoid() * state.cell_BD + i_BD.sigmoid() * g_BD.tanh()
+    return CellState(o_BD.sigmoid() * cell_BD.tanh(), cell_BD)
 
 
 class CellType(NamedTuple):

@@ -3,8 +3,8 @@
 ``register`` puts another implementation in the place of a body. The implementation has the same signature, decides by
 device, type and shape what it can do, and calls ``operation.body`` for the rest. Tests hold each one to its body.
 
-Shapes: B batch, H heads, T target positions, S source positions, A width of a query or key, D width of a state, N rows,
-V vocabulary, K tokens of a row.
+Shapes: B batch, H heads, T target positions, S source positions, A width of a query or key, D width of a readout, N
+rows, V vocabulary, K tokens of a row.
 """
 
 from __future__ import annotations
@@ -59,14 +59,6 @@ def additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tenso
             parts = torch.split(query_BHTA, size, dim=2)
             return torch.cat([additive_energy.body(part, keys_BHSA, v_A) for part in parts], dim=2)
     return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ v_A
-
-
-@Operation
-def lstm_cell(gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
-    """c' = f * c + i * g, h' = o * tanh(c') from the pre-activations of i, f, g and o (Gers et al. 2000): h' and c'."""
-    i_BD, f_BD, g_BD, o_BD = gates_BG.chunk(4, dim=1)
-    cell_BD = f_BD.sigmoid() * cell_BD + i_BD.sigmoid() * g_BD.tanh()
-    return o_BD.sigmoid() * cell_BD.tanh(), cell_BD
 
 
 @Operation

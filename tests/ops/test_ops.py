@@ -34,10 +34,6 @@ def random(*shape: int) -> Tensor:
     return torch.randn(shape, dtype=torch.float64, requires_grad=True)
 
 
-def sigmoid(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x))
-
-
 # ---- bodies against plain loops
 
 
@@ -58,18 +54,6 @@ def test_additive_energy(elements: int, monkeypatch: pytest.MonkeyPatch) -> None
             ops.additive_energy.body(query, keys, v), torch.tensor(expected, dtype=torch.float64)
         )
     assert torch.autograd.gradcheck(ops.additive_energy.body, (query, keys, v))
-
-
-def test_lstm_cell() -> None:
-    gates, cell = random(3, 8), random(3, 2)
-    hidden, after = ops.lstm_cell.body(gates, cell)
-    for n in range(3):
-        for d in range(2):
-            i, f, g, o = gates[n, d::2].tolist()
-            new = sigmoid(f) * cell[n, d].item() + sigmoid(i) * math.tanh(g)
-            assert after[n, d].item() == pytest.approx(new)
-            assert hidden[n, d].item() == pytest.approx(sigmoid(o) * math.tanh(new))
-    assert torch.autograd.gradcheck(ops.lstm_cell.body, (gates, cell))
 
 
 @pytest.mark.parametrize("drops", [False, True])
@@ -158,14 +142,6 @@ def test_accelerated_additive_energy(records: bool, heads: int, dtype: torch.dty
     tensors = [random(*shape).to(dtype) for shape in ((3, heads, 4, 40), (3, heads, 5, 40), (40,))]
     with torch.set_grad_enabled(records):
         assert_is_body(ops.additive_energy, *tensors, **PRECISIONS[dtype])
-
-
-@both_precisions
-@pytest.mark.parametrize("records", [False, True])
-def test_accelerated_lstm_cell(records: bool, dtype: torch.dtype) -> None:
-    with torch.set_grad_enabled(records):
-        assert_is_body(ops.lstm_cell, random(5, 72).to(dtype), random(5, 18).to(dtype), **PRECISIONS[dtype])
-        assert_is_body(ops.lstm_cell, random(5, 72).to(dtype), random(5, 18).float(), **PRECISIONS[dtype])
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])

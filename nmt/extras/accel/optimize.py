@@ -29,7 +29,6 @@ from nmt.translator.loading import for_inference
 def register() -> None:
     """Replaces the bodies of ``nmt.ops`` by the implementations of this package."""
     ops.additive_energy.register(_additive_energy)
-    ops.lstm_cell.register(_lstm_cell)
     ops.attend.register(fused_attend)
     ops.cross_entropy.register(fused_cross_entropy)
     ops.log_normalizer.register(kernel_log_normalizer)
@@ -95,10 +94,3 @@ def _additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tens
         return ops.additive_energy.body(query_BHTA, keys_BHSA, v_A)
     query_XA = query_BHTA.reshape(-1, query_BHTA.shape[-1]).contiguous()
     return kernels.additive(query_XA, keys_BHSA[:, 0].contiguous(), v_A.contiguous()).view(*query_BHTA.shape[:3], -1)
-
-
-def _lstm_cell(gates_BG: Tensor, cell_BD: Tensor) -> tuple[Tensor, Tensor]:
-    kernels = native.kernels(gates_BG)
-    if kernels is None or gates_BG.dtype != cell_BD.dtype:
-        return ops.lstm_cell.body(gates_BG, cell_BD)
-    return kernels.lstm(gates_BG, cell_BD)

@@ -142,7 +142,6 @@ def test_what_does_not_go_together_is_refused() -> None:
         lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
         lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
         lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
-        lambda: kernels().lstm(drawn(1, 4), drawn(3, 1)),
         lambda: lstm_weights([Int8Weight.of(drawn(8, 8), torch.float32)], drawn(6)),
         lambda: kernels().lstm_step([drawn(3, 8)], of_lstm, drawn(3, 3)),
         lambda: kernels().lstm_step([drawn(3, 7)], of_lstm, drawn(3, 2)),
@@ -189,20 +188,6 @@ def test_attention_may_be_as_sharp_as_it_likes() -> None:
 
 @needs_kernels
 @each_type
-@pytest.mark.parametrize("width", [1, 16, 50])
-def test_the_lstms_gates(width: int, dtype: torch.dtype) -> None:
-    gates_NG, cell_ND = drawn(5, 4 * width, dtype=dtype, scale=4.0), drawn(5, width, dtype=dtype, seed=2)
-    gates_NG[0] *= 100.0
-    gates_NG[1] *= 1e-4
-    hidden_ND, new_ND = kernels(dtype).lstm(gates_NG, cell_ND)
-    i, f, g, o = gates_NG.double().chunk(4, dim=1)
-    expected_ND = f.sigmoid() * cell_ND.double() + i.sigmoid() * g.tanh()
-    torch.testing.assert_close(new_ND.double(), expected_ND, **close(dtype))
-    torch.testing.assert_close(hidden_ND.double(), o.sigmoid() * expected_ND.tanh(), **close(dtype))
-
-
-@needs_kernels
-@each_type
 @pytest.mark.parametrize(
     ("rows", "width", "inputs"), [(1, 1, [1, 1]), (97, 16, [5, 16]), (391, 70, [6, 70]), (7, 130, [30, 7, 130])]
 )
@@ -237,7 +222,6 @@ def rounded(x_NI: Tensor) -> Tensor:
 def test_threads_change_no_bit(dtype: torch.dtype) -> None:
     rows, beams, positions, width = 36, 3, 5, 200
     query_NA, keys_MSA, v_A = drawn(rows, width, dtype=dtype), drawn(12, positions, width, dtype=dtype), drawn(width)
-    gates_NG = drawn(rows, 4 * width, dtype=dtype, seed=4)
     given = (query_NA, keys_MSA, v_A.to(dtype))
     weight, bias_O = Int8Weight.of(drawn(900, width, seed=8), dtype), drawn(900, dtype=dtype, seed=9)
     long_NA, weight_GA = drawn(300, width, dtype=dtype, seed=10), Int8Weight.of(drawn(80, width, seed=11), dtype)
@@ -251,7 +235,6 @@ def test_threads_change_no_bit(dtype: torch.dtype) -> None:
             *of.additive_attention(
                 *given, drawn(12, positions, 70, dtype=dtype), torch.zeros(12, positions, dtype=torch.bool)
             ),
-            *of.lstm(gates_NG, query_NA),
             of.shortlist(query_NA, drawn(900, width, dtype=dtype, seed=8), bias_O, listed_rows),
             *([listed_int8(of, query_NA, weight, bias_O, listed_rows)] if of._has_product else []),
             *(

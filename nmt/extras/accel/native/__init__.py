@@ -29,7 +29,6 @@ _SIGNATURES = {
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
     "top_outputs": [*[_POINTER] * 8, *[_COUNT] * 4],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
-    "lstm": [*[_POINTER] * 4, *[_COUNT] * 2],
     "lstm_step": [*[_POINTER] * 5, _COUNT, *[_POINTER] * 4, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "additive_attention": [*[_POINTER] * 7, *[_COUNT] * 5],
@@ -321,19 +320,9 @@ class Kernels:
         self._shortlist_int8(x_NI.data_ptr(), *pointers, *rows.counts(x_NI))  # type: ignore[attr-defined]
         return out_NL
 
-    def lstm(self, gates_NG: Tensor, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
-        """The next hidden state and memory from the pre-activations i, f, g, o."""
-        assert gates_NG.dtype == cell_ND.dtype
-        assert gates_NG.shape == (cell_ND.shape[0], 4 * cell_ND.shape[1])
-        gates_NG, cell_ND = gates_NG.contiguous(), cell_ND.contiguous()
-        hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
-        self._lstm(  # type: ignore[attr-defined]
-            gates_NG.data_ptr(), cell_ND.data_ptr(), hidden_ND.data_ptr(), new_ND.data_ptr(), *cell_ND.shape
-        )
-        return hidden_ND, new_ND
-
     def lstm_step(self, parts: Sequence[Tensor], weights: LstmWeights, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
-        """``lstm`` of the sum of the products of the parts, each (N, I), and the bias. Needs ``has_product``."""
+        """The next hidden state and memory of an LSTM. Its pre-activations i, f, g, o are the sum of the products of
+        the parts, each (N, I), and the bias. Needs ``has_product``."""
         assert self._has_product
         assert cell_ND.is_contiguous()
         assert weights.width == cell_ND.shape[1]

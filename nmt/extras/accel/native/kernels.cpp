@@ -778,14 +778,6 @@ ALWAYS_INLINE void lstm_units(const G* i, const G* f, const G* g, const G* o, co
     }
 }
 
-template <typename T>
-void lstm(Rows rows, const T* gates, const T* cell, T* hidden, T* new_cell, int64_t width) {
-    for (int64_t n = rows.start; n < rows.end; ++n) {
-        const T *const i = gates + n * 4 * width, *const f = i + width, *const g = f + width, *const o = g + width;
-        lstm_units(i, f, g, o, cell + n * width, hidden + n * width, new_cell + n * width, width);
-    }
-}
-
 #if HAS_PRODUCT
 constexpr int64_t GATES = 4 * BLOCK;
 
@@ -1143,9 +1135,6 @@ FOR_BOTH(top_outputs, TOP_OUTPUTS, x, weight, shift, output_scale, bias, values,
     (const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out, int onto, \
      int64_t rows, int64_t outputs)
 FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, onto != 0, rows, outputs)
-
-#define LSTM(T) (const T* gates, const T* cell, T* hidden, T* new_cell, int64_t rows, int64_t width)
-SHARED_FOR_BOTH(lstm, LSTM, rows, width, gates, cell, hidden, new_cell, width)
 
 #define LSTM_STEP(T)                                                                                       \
     (const T* const* x, const int64_t* inputs, const int8_t* const* weights, const int32_t* const* shifts, \
