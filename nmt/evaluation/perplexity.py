@@ -11,16 +11,9 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
-from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import Feed
 from nmt.models.likelihood import token_loss
 from nmt.models.seq2seq import Seq2Seq
-
-FEEDS: dict[str, Feed] = {
-    "teacher_forcing": TeacherForcing(),
-    "free_running": FreeRunning(),
-    "scheduled_sampling": ScheduledSampling(0.5, unit="token", guess="argmax"),
-}
-"""The feeds that are reported, by their names in JSON. The last tosses a fair coin for each word."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Rules for the decoder's input in training: the gold token before, the model's own guess, or a mixture.
+"""Rules for the decoder's input in training: the gold token before, or the model's own guess. A mixture of both is in
+``nmt.models.scheduled_sampling``.
 
 A ``Feed`` holds no data of a batch; for each batch it makes a ``DecoderInputPolicy``, which keeps the draws for the
 sentences of the batch.
@@ -9,9 +10,7 @@ Shapes: B sentences, V target vocabulary. Tokens are int64.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol, final
+from typing import Protocol, final
 
 import torch
 from torch import Tensor
@@ -57,77 +56,9 @@ class FreeRunning(Feed):
 
     def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
         """The guess."""
-        return _most_probable(logits_BV)
+        return most_probable(logits_BV)
 
 
-@final
-class ScheduledSampling(Feed):
-    """The gold token with probability epsilon, else the model's guess (Bengio et al. 2015, section 2.4).
-
-    A coin decides, tossed for each ``unit``: for every token, as in the paper, or once for a sentence, which then reads
-    gold tokens throughout or guesses throughout. A guess is the most probable token (``argmax``) or drawn from the
-    model's distribution (``sample``); the paper allows both.
-
-    Coins and draws come from the device's global generator, as dropout's do.
-    """
-
-    def __init__(
-        self,
-        gold_probability: float,
-        *,
-        unit: Literal["token", "sentence"] = "token",
-        guess: Literal["argmax", "sample"] = "argmax",
-    ) -> None:
-        """``gold_probability`` is epsilon; raises ValueError where it is not from 0 to 1."""
-        if not 0.0 <= gold_probability <= 1.0:
-            raise ValueError(f"gold_probability {gold_probability} is not from 0 to 1")
-        self.gold_probability = gold_probability
-        self.unit = unit
-        self.guess = guess
-
-    def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
-        """A policy that tosses at each step, or one that follows the tosses made here."""
-        guess_by = _most_probable if self.guess == "argmax" else drawn
-        if self.unit == "token":
-            return _TokenCoins(self.gold_probability, guess_by)
-        return _SentenceCoins(_tosses(self.gold_probability, rows, device), guess_by)
-
-
-@dataclass(frozen=True)
-class _TokenCoins:
-    gold_probability: float
-    guess_by: Callable[[Tensor], Tensor]
-
-    def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
-        is_gold_B = _tosses(self.gold_probability, len(gold_B), gold_B.device)
-        return torch.where(is_gold_B, gold_B, self.guess_by(logits_BV))
-
-
-@dataclass(frozen=True)
-class _SentenceCoins:
-    is_gold_B: Tensor
-    guess_by: Callable[[Tensor], Tensor]
-
-    def next(self, gold_B: Tensor, logits_BV: Tensor) -> Tensor:
-        return torch.where(self.is_gold_B, gold_B, self.guess_by(logits_BV))
-
-
-def _tosses(probability: float, rows: int, device: torch.device) -> Tensor:
-    """True with ``probability``; surely at 1 and never at 0, for ``rand`` is below 1."""
-    return torch.rand(rows, device=device) < probability
-
-
-def _most_probable(logits_BV: Tensor) -> Tensor:
+def most_probable(logits_BV: Tensor) -> Tensor:
+    """The token with the largest logit of each row, (B,)."""
     return logits_BV.argmax(dim=-1)
-
-
-def drawn(logits_BV: Tensor) -> Tensor:
-    """A draw from softmax(logits): the token at which the cumulative distribution passes a uniform variate.
-
-    One variate for a row instead of one for a token takes a tenth of the time of ``torch.multinomial``. Logits that are
-    not finite raise no error here, so that the loss shows them.
-    """
-    cumulative_BV = logits_BV.detach().float().softmax(dim=-1).cumsum(dim=-1)
-    total_B1 = cumulative_BV[:, -1:]  # 1, but for rounding
-    drawn_B1 = torch.searchsorted(cumulative_BV, torch.rand_like(total_B1) * total_B1, right=True)
-    return drawn_B1[:, 0].clamp(max=logits_BV.shape[1] - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -18,38 +18,8 @@ from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinL
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
 
-
-class ReducedBatch(Protocol):
-    """A batch in which each sentence chooses among some tokens only, which have numbers of their own."""
-
-    @property
-    def model(self) -> StepModel[Any, Any]:
-        """The model over these tokens."""
-
-    @property
-    def prefixes(self) -> Sequence[Sequence[int]] | None:
-        """The prefixes of the batch in these tokens."""
-
-    @property
-    def phrases(self) -> tuple[tuple[Phrase, ...], ...] | None:
-        """The constraints of the batch in these tokens."""
-
-    def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
-        """A hypothesis of a row of the batch, in tokens of the whole vocabulary."""
-
-
-class VocabularyReducer(Protocol):
-    """Chooses the target tokens that the sentences of a batch may need."""
-
-    def reduce(
-        self,
-        model: StepModel[Any, Any],
-        sources: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]] | None,
-        phrases: tuple[tuple[Phrase, ...], ...] | None,
-        device: torch.device,
-    ) -> ReducedBatch:
-        """The batch reduced; prefixes and phrases stay possible."""
+if TYPE_CHECKING:
+    from nmt.search.reduction import VocabularyReducer
 
 
 class Engine(Protocol):

@@ -155,7 +155,8 @@ class ScheduledSamplingConfig(FeedConfig):
 
     def at(self, update: int) -> Feed:
         """Scheduled sampling with that epsilon; teacher forcing, which need not go step by step, where it is 1."""
-        from nmt.models.feed import ScheduledSampling, TeacherForcing
+        from nmt.models.feed import TeacherForcing
+        from nmt.models.scheduled_sampling import ScheduledSampling
 
         epsilon = self.gold_probability(update)
         return TeacherForcing() if epsilon == 1.0 else ScheduledSampling(epsilon, unit=self.unit, guess=self.guess)

@@ -29,7 +29,7 @@ from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
-from nmt.search.engine import Engine, OwnEngine, VocabularyReducer, constrains
+from nmt.search.engine import Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
@@ -39,6 +39,7 @@ from nmt.translator.translation import Translation
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment, Level
     from nmt.evaluation.perplexity import Prediction
+    from nmt.search.reduction import VocabularyReducer
     from nmt.translator.aligner import Aligner, LearntAligner
     from nmt.translator.scorer import PairScore
 

@@ -101,7 +101,7 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
 def _of_model(
     translator: Translator, sources: Sequence[str], references: Sequence[str], scoring: Scoring
 ) -> Evaluation:
-    from nmt.evaluation.perplexity import FEEDS
+    from nmt.evaluation.feeds import FEEDS
 
     translations = translator.translate(sources)
     for warning in translator.cut_warnings(translations):

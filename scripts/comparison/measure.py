@@ -24,7 +24,7 @@ from nmt.alignment.formats import Alignment, jsonl_line, read_gold
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks, read_lines
-from nmt.evaluation.perplexity import FEEDS
+from nmt.evaluation.feeds import FEEDS
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import Feed, FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.models.feed import DecoderInputPolicy, Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import DecoderInputPolicy, Feed, FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Decoded, Seq2Seq
 from tests.models.variants import make, tree
 

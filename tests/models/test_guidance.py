@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.models.feed import Feed, FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import Feed, FreeRunning, TeacherForcing
 from nmt.models.guidance import FLOOR, Guide
 from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing
 from tests.models.plain_decoder import SOURCES, TARGETS, padded

@@ -13,8 +13,9 @@ from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
 from nmt.models.config import ModelConfig
-from nmt.models.feed import FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Encoded, Seq2Seq
 from nmt.models.transformer.block import Entrance
 from nmt.models.transformer.config import ROTATING, TransformerConfig

@@ -16,8 +16,9 @@ import pytest
 from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.experiment import load
-from nmt.models.feed import FreeRunning, ScheduledSampling, TeacherForcing
+from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.config import TrainingConfig
 from nmt.training.feed import (

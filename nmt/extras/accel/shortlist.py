@@ -83,7 +83,7 @@ class Shortlist:
         phrases: tuple[tuple[Phrase, ...], ...] | None,
         device: torch.device,
     ) -> ShortlistBatch:
-        """See ``nmt.search.engine.VocabularyReducer``."""
+        """See ``nmt.search.reduction.VocabularyReducer``."""
         further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
         for tokens, of_sentence in zip(further, phrases or (), strict=False):
             tokens += chain.from_iterable(of_sentence)
@@ -122,7 +122,7 @@ class ShortlistBatch:
     phrases: tuple[tuple[Phrase, ...], ...] | None
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
-        """See ``nmt.search.engine.ReducedBatch``."""
+        """See ``nmt.search.reduction.ReducedBatch``."""
         return replace(hypothesis, tokens=tuple(self.token_BX[row][number] for number in hypothesis.tokens))
 
 

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.models.feed import drawn
+from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
 from nmt.training.config import RiskConfig
