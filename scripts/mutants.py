@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "free running reads gold words",
         "nmt.models:FreeRunning.next",
-        "_most_probable(logits_BV)",
+        "most_probable(logits_BV)",
         "gold_B",
         contract("free_running", "additive-softmax"),
     ),
