@@ -38,7 +38,7 @@ def tau_b(x: list[float], y: list[float]) -> float:
     return balance / math.sqrt(untied_x * untied_y)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(st.data())
 def test_equals_plain_loops_with_ties(data: st.DataObject) -> None:
     x = data.draw(values)

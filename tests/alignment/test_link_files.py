@@ -60,7 +60,7 @@ def write(path: Path, format: str, pairs: Sequence[Alignment], base: int = 0) ->
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(pairs=st.lists(alignments(), max_size=4), base=st.integers(0, 1))
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, format: str, pairs: list[Alignment], base: int

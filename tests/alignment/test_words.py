@@ -39,7 +39,7 @@ def cases(draw):  # type: ignore[no-untyped-def]
     return weights, target_of, source_of, target_words, source_words
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cases())
 def test_equals_plain_loops_and_rows_sum_to_one(case) -> None:  # type: ignore[no-untyped-def]
     words = to_words(*case)
@@ -146,7 +146,7 @@ def characters(sentence: EncodedWords) -> list[list[int]]:
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(sentences(), sentences(), st.integers(0, 9))
 def test_pieces_of_several_words_equal_plain_loops(target: EncodedWords, source: EncodedWords, seed: int) -> None:
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(source.ids) + 1), len(target.ids) + 1)
@@ -162,7 +162,7 @@ def test_pieces_of_several_words_equal_plain_loops(target: EncodedWords, source:
     np.testing.assert_allclose(to_words_of_parts(weights, parts(target), parts(source)), mass, atol=1e-12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(LENGTHS, LENGTHS, st.integers(0, 9))
 def test_where_no_piece_has_two_words_it_is_the_usual_way(target: list[int], source: list[int], seed: int) -> None:
     sides = []

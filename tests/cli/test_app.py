@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,12 +69,41 @@ def run(program: str, *arguments: str, workflow: str = "") -> subprocess.Complet
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)])
-def test_help_answers_without_torch(arguments: list[str]) -> None:
-    result = run(WATCHED, *arguments)
-    assert result.returncode == 0
-    assert result.stderr == "no torch\n"
-    assert result.stdout
+# Runs the command line for each line of the standard input, and says on stderr how it ended.
+EACH = """
+import json, sys
+from nmt.cli.app import main
+for line in sys.stdin:
+    try:
+        main(json.loads(line))
+    except SystemExit as end:
+        print(json.dumps([end.code, "torch" in sys.modules]), file=sys.stderr)
+"""
+
+
+def run_each(commands: Sequence[Sequence[str]]) -> list[tuple[list[str], int, bool]]:
+    """The lines on stderr and the exit code of each command, and whether PyTorch was imported by then; all in one
+    process."""
+    lines = "".join(f"{json.dumps(command)}\n" for command in commands)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.run(
+        [sys.executable, "-c", EACH], env=environment, capture_output=True, text=True, timeout=60, input=lines
+    )
+    ends: list[tuple[list[str], int, bool]] = []
+    said: list[str] = []
+    for line in process.stderr.splitlines():
+        if line.startswith("["):
+            ends.append((said, *json.loads(line)))
+            said = []
+        else:
+            said.append(line)
+    assert len(ends) == len(commands), process.stderr
+    return ends
+
+
+def test_help_answers_without_torch() -> None:
+    commands = [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)]
+    assert run_each(commands) == [([], 0, False)] * len(commands)
 
 
 def test_only_the_command_that_is_asked_for_is_imported() -> None:
@@ -121,55 +152,54 @@ def test_version() -> None:
     assert CliRunner().invoke(cli.app, ["--version"]).stdout == f"nmt {nmt.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["train"], "error: missing argument 'CONFIG' (see nmt train --help)"),
-        (["trian"], "error: no such command 'trian'. Did you mean 'train'? (see nmt --help)"),
-        (["--versoin"], "error: no such option: --versoin"),
-        (["translate", "--baem", "3"], "error: no such option: --baem"),
-        (["translate", "--beam", "0"], "error: invalid value for '--beam'"),
-        (["translate", "--beam", "many"], "error: invalid value for '--beam'"),
-        (["translate", "--precision", "int4"], "error: invalid value for '--precision': 'int4' is not one of"),
-        (["train", "c.yaml", "--precision", "int8"], "error: invalid value for '--precision': 'int8' is not one of"),
-        (["translate", "--quiet", "-v"], "error: --quiet and --verbose contradict each other; give one of them"),
-        (["evaluate", "--source", "x"], "error: --reference is missing; name the file with the reference translations"),
-        (
-            ["evaluate", "--reference", "x"],
-            "error: there is nothing to score; give --source for a model to translate, or --hypothesis",
-        ),
-        (["align"], "error: --source is missing; name the file with the source sentences"),
-        (
-            ["align", "--source", "x", "--target", "y", "--free-running"],
-            "error: --free-running aligns the model's own translations; leave out --target, or --free-running",
-        ),
-        (
-            ["align", "--source", "x", "--target", "y", "--beam", "2"],
-            "error: --beam, --length-penalty and --max-length-ratio do nothing where --target is given",
-        ),
-        (
-            ["evaluate", "--reference", "x", "--hypothesis", "y", "runs/z"],
-            "error: --hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
-        ),
-        (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
-        (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
-        (["average", "--last", "1"], "error: invalid value for '--last'"),
-        (["average", "--best", "2", "--best-by", "ter"], "error: invalid value for '--best-by': 'ter' is not one of"),
-        (
-            ["average", "--last", "2", "--best", "2"],
-            "error: --last and --best contradict each other; give one of them",
-        ),
-        (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
-        (["serve", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
-        (["serve", "--port", "80000"], "error: invalid value for '--port'"),
-        (["serve", "--queue", "100"], "error: --max-sentences 256: such a request has no room in --queue 100"),
-    ],
-)
-def test_a_fault_of_the_user_is_one_line_and_exit_2(arguments: list[str], expected: str) -> None:
-    result = run(WATCHED, *arguments)
-    error, watched, *rest = result.stderr.splitlines()
-    assert error.startswith(expected)
-    assert (result.returncode, result.stdout, watched, rest) == (2, "", "no torch", [])
+FAULTS = [
+    (["train"], "error: missing argument 'CONFIG' (see nmt train --help)"),
+    (["trian"], "error: no such command 'trian'. Did you mean 'train'? (see nmt --help)"),
+    (["--versoin"], "error: no such option: --versoin"),
+    (["translate", "--baem", "3"], "error: no such option: --baem"),
+    (["translate", "--beam", "0"], "error: invalid value for '--beam'"),
+    (["translate", "--beam", "many"], "error: invalid value for '--beam'"),
+    (["translate", "--precision", "int4"], "error: invalid value for '--precision': 'int4' is not one of"),
+    (["train", "c.yaml", "--precision", "int8"], "error: invalid value for '--precision': 'int8' is not one of"),
+    (["translate", "--quiet", "-v"], "error: --quiet and --verbose contradict each other; give one of them"),
+    (["evaluate", "--source", "x"], "error: --reference is missing; name the file with the reference translations"),
+    (
+        ["evaluate", "--reference", "x"],
+        "error: there is nothing to score; give --source for a model to translate, or --hypothesis",
+    ),
+    (["align"], "error: --source is missing; name the file with the source sentences"),
+    (
+        ["align", "--source", "x", "--target", "y", "--free-running"],
+        "error: --free-running aligns the model's own translations; leave out --target, or --free-running",
+    ),
+    (
+        ["align", "--source", "x", "--target", "y", "--beam", "2"],
+        "error: --beam, --length-penalty and --max-length-ratio do nothing where --target is given",
+    ),
+    (
+        ["evaluate", "--reference", "x", "--hypothesis", "y", "runs/z"],
+        "error: --hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
+    ),
+    (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
+    (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
+    (["average", "--last", "1"], "error: invalid value for '--last'"),
+    (["average", "--best", "2", "--best-by", "ter"], "error: invalid value for '--best-by': 'ter' is not one of"),
+    (
+        ["average", "--last", "2", "--best", "2"],
+        "error: --last and --best contradict each other; give one of them",
+    ),
+    (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
+    (["serve", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
+    (["serve", "--port", "80000"], "error: invalid value for '--port'"),
+    (["serve", "--queue", "100"], "error: --max-sentences 256: such a request has no room in --queue 100"),
+]
+
+
+def test_a_fault_of_the_user_is_one_line_and_exit_2() -> None:
+    for (_, expected), (lines, code, has_torch) in zip(FAULTS, run_each([words for words, _ in FAULTS]), strict=True):
+        (error,) = lines
+        assert error.startswith(expected)
+        assert (code, has_torch) == (2, False)
 
 
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client"])
@@ -185,7 +215,6 @@ def test_no_command_prints_the_help_on_stderr() -> None:
     assert result.stderr.startswith("Usage: nmt ")
 
 
-@pytest.mark.parametrize("command", ["prepare", "train", "translate"])
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -194,16 +223,12 @@ def test_no_command_prints_the_help_on_stderr() -> None:
         ("", "config.yaml: is empty; a configuration needs at least one 'key: value' line"),
     ],
 )
-def test_a_fault_of_the_configuration_answers_without_torch(
-    command: str, text: str, expected: str, tmp_path: Path
-) -> None:
+def test_a_fault_of_the_configuration_answers_without_torch(text: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
-    result = run(WATCHED, command, str(path))
-    error, watched = result.stderr.splitlines()
-    assert result.returncode == 2
-    assert error.startswith(f"error: {tmp_path}/{expected}")
-    assert watched == "no torch"
+    for (error,), code, has_torch in run_each([[word, str(path)] for word in ("prepare", "train", "translate")]):
+        assert (code, has_torch) == (2, False)
+        assert error.startswith(f"error: {tmp_path}/{expected}")
 
 
 def test_a_fault_of_a_run_is_met_without_torch(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_length_filters_in_their_order() -> None:
     assert [Verdict(verdict).name for verdict in verdicts] == expected.split()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     values=st.lists(st.integers(0, 12), max_size=60),
     dropped=st.sets(st.integers(0, 59)),

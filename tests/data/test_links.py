@@ -229,7 +229,7 @@ def as_dict(links: TokenLinks) -> dict[tuple[int, int, int], float]:
     return dict(zip(keys, links.share_E.tolist(), strict=True))
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(sentences=SENTENCES)
 def test_links_of_words_are_links_of_all_their_tokens(
     sentences: list[tuple[list[int], list[int], list[Link]]],

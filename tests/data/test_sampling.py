@@ -17,7 +17,7 @@ from nmt.data.subword_model import ModelKind, Piece, PieceType, SubwordModel, re
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import UNK
 
-DRAWS = 8000
+DRAWS = 3000
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "bytes": {"byte_fallback": True, "vocab_size": 376},
@@ -121,7 +121,7 @@ def spelled(symbols: tuple[str, ...], processor: sentencepiece.SentencePieceProc
 
 
 @pytest.mark.parametrize("name", ["plain", "bytes", "rare characters", "across words", "mark behind"])
-@pytest.mark.parametrize("alpha", [0.0, 0.2, 0.6])
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_unigram_is_drawn_from_all_segmentations(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, alpha: float
 ) -> None:
@@ -140,7 +140,7 @@ def test_unigram_is_drawn_from_all_segmentations(
 
 
 @pytest.mark.parametrize("name", ["plain", "bytes", "rare characters", "across words", "mark behind"])
-@pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("dropout", [0.1, 0.7])
 def test_bpe_dropout_is_drawn_as_the_paper_says(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, dropout: float
 ) -> None:
@@ -166,7 +166,7 @@ def test_bpe_dropout_is_drawn_as_the_paper_says(
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(text=NASTY)
 def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
@@ -181,7 +181,7 @@ def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(text=NASTY)
 def test_without_dropout_pieces_stand_for_what_sentencepiece_says(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
@@ -196,7 +196,7 @@ def test_without_dropout_pieces_stand_for_what_sentencepiece_says(
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text=NASTY, seed=st.integers(0, 100))
 def test_spans_are_of_the_same_draw_and_side_by_side(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], kind: str, name: str, text: str, seed: int
@@ -213,7 +213,7 @@ def test_spans_are_of_the_same_draw_and_side_by_side(
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(text=NASTY)
 def test_a_large_alpha_leaves_the_best_segmentation(
     processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str

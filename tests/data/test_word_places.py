@@ -31,7 +31,7 @@ def lines(draw: st.DrawFn) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(case=lines())
 @example(case=(WORDS, " ".join(WORDS)))
 def test_each_words_pieces_are_those_that_it_has_alone(
@@ -49,7 +49,7 @@ def test_each_words_pieces_are_those_that_it_has_alone(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(case=lines())
 def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
     tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
@@ -65,7 +65,7 @@ def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(case=lines())
 @example(case=(WORDS, " ".join(WORDS)))
 def test_an_identity_pair_gives_the_diagonal(
@@ -90,7 +90,7 @@ def test_an_identity_pair_gives_the_diagonal(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(case=lines())
 def test_text_words_share_a_piece_by_the_characters_that_it_covers(
     tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
@@ -116,7 +116,7 @@ SAMPLED = ["unigram", "bpe", "bytes"]
 
 
 @pytest.mark.parametrize("kind", SAMPLED)
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(case=lines(), seed=st.integers(0, 99))
 @example(case=(WORDS, " ".join(WORDS)), seed=0)
 def test_a_sampled_segmentation_has_its_places(
@@ -141,7 +141,7 @@ def test_a_sampled_segmentation_has_its_places(
 
 
 @pytest.mark.parametrize("kind", SAMPLED)
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(case=lines())
 @example(case=(WORDS, " ".join(WORDS)))
 def test_the_likeliest_sample_lies_where_sentencepiece_says(

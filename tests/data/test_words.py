@@ -14,7 +14,7 @@ from tests.data.scripts import SCRIPTS
 ANYTHING = st.text(st.one_of(st.characters(exclude_categories=()), st.sampled_from(SCRIPTS)), max_size=30)
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(ANYTHING)
 @example("\u200b")
 @example(" \u0301 \u200d\u200b ")
@@ -30,13 +30,13 @@ def test_every_character_but_white_space_is_in_exactly_one_word(text: str) -> No
     assert covered == [0 if character.isspace() else 1 for character in text]
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(ANYTHING)
 def test_white_space_words_are_those_of_split(text: str) -> None:
     assert [text[begin:end] for begin, end in white_space_words(text)] == text.split()
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(ANYTHING)
 def test_a_mark_is_never_parted_from_a_letter_before_it(text: str) -> None:
     begins = {begin for begin, _ in text_words(text)}

@@ -44,6 +44,9 @@ def test_answers_come_in_order_and_are_the_same(trained: Path) -> None:
             assert window is given[number]
             assert bool(multiprocessing.active_children()) == (number >= 2)
             found.append(result())
+        misspelt = Window(windows(1, 2)[0].lines, None, [["one"], ["xyz"]])
+        with pytest.raises(InputError, match="^line 2: 'xyz' cannot be spelt"):
+            next(shared.translate([misspelt]))[1]()
     assert found == expected
     assert multiprocessing.active_children() == []
 
@@ -57,7 +60,7 @@ def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> Non
             taken += 1
             yield window
 
-    with workers(trained, count=2, full=2, after=1) as shared:
+    with workers(trained, count=2, full=2, after=1, threads=True) as shared:
         seen = [(result(), taken)[1] for _, result in shared.translate(read())]
     assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
 
@@ -92,16 +95,6 @@ def test_a_process_that_is_ended_is_told(trained: Path) -> None:
 
     with pytest.raises(InputError, match="^--workers 2: one of the processes was ended"):
         translate_and_kill()
-
-
-def test_a_mistake_in_another_process_is_told_with_its_line(trained: Path) -> None:
-    phrases = [[["one"], ["xyz"]]]
-    given = [Window(window.lines, None, each) for window, each in zip(windows(1, 2), phrases, strict=True)]
-    with (
-        workers(trained, count=2, full=2, after=1) as shared,
-        pytest.raises(InputError, match="^line 2: 'xyz' cannot be spelt"),
-    ):
-        next(shared.translate(given))[1]()
 
 
 def test_the_command_says_the_same(trained: Path) -> None:

@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 class Forks:
     """A process that forks, started when it is first asked for, and ended with this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path = ROOT) -> None:
+        """``root`` is the folder that has the packages ``nmt`` and ``tests``."""
+        self._root = root
         self._environment: dict[str, str] = {}
         self._socket: socket.socket | None = None
 
@@ -61,7 +64,7 @@ class Forks:
         with there:
             subprocess.Popen(
                 [sys.executable, "-m", "tests.workflows.forking", str(there.fileno())],
-                cwd=ROOT, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL,
+                cwd=self._root, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self._socket, self._environment = here, environment
 
@@ -84,7 +87,9 @@ def serve(requests: socket.socket) -> None:
     import torch._dynamo  # noqa: F401  # which training imports, and most of PyTorch with it
 
     from nmt.cli.app import main
-    from nmt.extras.accel import make_shortlist, optimize  # noqa: F401
+
+    if find_spec("nmt.extras"):
+        from nmt.extras.accel import make_shortlist, optimize  # noqa: F401
     from nmt.workflows import align, evaluate, score, train, translate  # noqa: F401
 
     while True:

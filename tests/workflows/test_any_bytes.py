@@ -102,7 +102,7 @@ def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
         assert [json.loads(row)["line"] for row in rows] == list(range(1, lines + 1))
 
 
-@settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 @given(
     text=TEXTS,
     format=st.sampled_from(["text", "tsv", "jsonl"]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ import pytest
 
 import nmt
 from tests.workflows import runs
+from tests.workflows.forking import Forks
 
 # The finder of an editable installation would find the folder that is left out.
 SITE = "import sys\nsys.meta_path[:] = [finder for finder in sys.meta_path if 'editable' not in str(finder)]\n"
@@ -19,11 +22,18 @@ class Slim(NamedTuple):
     """A copy of the package without extras, and a run that it trained."""
 
     folder: Path
+    forks: Forks
     environment: dict[str, str]
+
+    def nmt(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Runs a command with the copy."""
+        done = self.forks.run(list(arguments), self.folder, stdin, self.environment)
+        assert done is not None
+        return done
 
     def run(self, *arguments: str, stdin: bytes = b"") -> str:
         """The standard output of a command that succeeds."""
-        done = runs.nmt(*arguments, folder=self.folder, stdin=stdin, environment=self.environment)
+        done = self.nmt(*arguments, stdin=stdin)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
@@ -33,9 +43,10 @@ def slim(tmp_path_factory: pytest.TempPathFactory) -> Slim:
     copy, folder = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("run")
     shutil.copytree(Path(nmt.__file__).parent, copy / "nmt", ignore=shutil.ignore_patterns("extras", "__pycache__"))
     (copy / "sitecustomize.py").write_text(SITE)
+    (copy / "tests").symlink_to(Path(__file__).parents[2])
     runs.write_corpus(folder)
     (folder / "config.yaml").write_text(runs.CONFIG, encoding="utf-8")
-    made = Slim(folder, {"PYTHONPATH": str(copy)})
+    made = Slim(folder, Forks(copy), {**os.environ, "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"})
     made.run("train", "config.yaml", "--precision", "float32", "--set", "training.stopping.updates=40")
     return made
 
@@ -71,7 +82,7 @@ def test_commands_of_extras_are_left_out(slim: Slim) -> None:
     ids=lambda arguments: arguments[-1],
 )
 def test_options_of_extras_are_refused_in_one_line(slim: Slim, arguments: tuple[str, ...]) -> None:
-    done = runs.nmt(*arguments, folder=slim.folder, environment=slim.environment)
+    done = slim.nmt(*arguments)
     assert done.returncode == 2
     assert done.stderr.decode().splitlines()[-1].startswith("error: ")
     assert "not installed" in done.stderr.decode()

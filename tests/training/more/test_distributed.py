@@ -494,6 +494,7 @@ def test_half_an_environment_is_refused_in_one_line(folder: Path) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
     root = Path(__file__).parents[3]
     launcher = subprocess.Popen(
