@@ -53,7 +53,7 @@ def kill(folder: Path, moments: list[int | float], seed: int, updates: int) -> l
         assert (code == 0 and text.count("\n") == 1) or (
             code == 2
             and text.count("\n") == 1
-            and ("no checkpoint yet" in text or "not a run directory" in text or "no such run directory" in text)
+            and ("no checkpoint yet" in text or "neither a run directory" in text or "no such run directory" in text)
         ), each
         assert code == 0 or not each["going_on"], f"what was there is lost: {each}"
     return told
