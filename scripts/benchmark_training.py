@@ -9,9 +9,10 @@ products with weight matrices only, forward once and backward twice. Seconds of 
 they do not grow while other programs run.
 
 ``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
-own by ``torch.compile``, before and after, and what making them takes. ``--profile`` prints what one update spends its
-time on. ``--until-bleu 39.5`` trains the configuration in a temporary run directory until a validation reaches that
-BLEU, and reports after how many minutes of wall time it did.
+own by ``torch.compile``, before and after, and what making them takes. ``--textbook`` measures updates with the bodies
+of ``nmt.ops`` and with the implementations of ``nmt.extras.accel``, in turn, and their ratio. ``--profile`` prints what
+one update spends its time on. ``--until-bleu 39.5`` trains the configuration in a temporary run directory until a
+validation reaches that BLEU, and reports after how many minutes of wall time it did.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ import torch
 from measuring import matrix_rate, plainly, print_table, report
 from torch import nn
 
+import nmt
 from nmt import experiment as experiments
+from nmt import ops
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.seed import seed_everything
@@ -62,10 +65,12 @@ def main() -> None:
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--updates", type=int, default=5, help="updates in each of the five runs")
     parser.add_argument("--compile", action="store_true", help="with torch.compile as well")
+    parser.add_argument("--textbook", action="store_true", help="the bodies of operations, too, and the ratio")
     parser.add_argument("--profile", action="store_true", help="where one update spends its time")
     parser.add_argument("--until-bleu", type=float, metavar="BLEU", help="minutes of training to a validation BLEU")
     arguments = parser.parse_args()
     log.set_verbosity(log.Verbosity.QUIET)
+    nmt.accelerate()
     experiment = experiments.load(arguments.config, arguments.overrides)
     chosen = compute(arguments.device, arguments.precision)
     if arguments.until_bleu is not None:
@@ -104,6 +109,9 @@ def main() -> None:
     if arguments.compile:
         compare_compiled(model, update, arguments.updates, chosen)
         return
+    if arguments.textbook:
+        compare_textbook(update, arguments.updates, chosen)
+        return
     speeds, rates, shares, cpu_speeds = [], [], [], []
     source_work, target_work = work_per_token(model)
     for run in range(RUNS):
@@ -141,26 +149,48 @@ def compare_compiled(
         if isinstance(module, Dropout):
             module.threshold = 0
 
-    def speed(first: int) -> float:
-        figures = []
-        for run in range(RUNS):
-            started = time.process_time()
-            tokens = sum(update(first + run * updates + each)[1] for each in range(updates))
-            figures.append(tokens / (time.process_time() - started))
-        return statistics.median(figures)
+    def speed() -> float:
+        return statistics.median(cpu_speed(update, run, updates) for run in range(RUNS))
 
-    plain = speed(WARM_UP)
+    plain = speed()
     for part in parts:
         part.compile(dynamic=True)
     started = time.process_time()
     for index in range(WARM_UP):
         update(index)
-    making, compiled = time.process_time() - started, speed(WARM_UP)
+    making, compiled = time.process_time() - started, speed()
     report("training_tokens_per_cpu_second", plain, "target tokens/CPU s", chosen)
     report("training_tokens_per_cpu_second_compiled", compiled, "target tokens/CPU s", chosen)
     report("compiled_over_plain", compiled / plain, "", chosen)
     report("first_compiled_updates", making, "CPU s", chosen)
     print_table()
+
+
+def compare_textbook(update: Callable[[int], tuple[int, int]], updates: int, chosen: Compute) -> None:
+    """Target tokens per CPU second with the bodies of the operations and with the registered implementations."""
+    operations = [each for each in vars(ops).values() if isinstance(each, ops.Operation)]
+    choices = {
+        "textbook": [operation.body for operation in operations],
+        "registered": [operation.implementation for operation in operations],
+    }
+    speeds: dict[str, list[float]] = {name: [] for name in choices}
+    for run in range(RUNS):
+        for name, implementations in choices.items():
+            for operation, implementation in zip(operations, implementations, strict=True):
+                operation.register(implementation)
+            speeds[name].append(cpu_speed(update, run, updates))
+    for name, figures in speeds.items():
+        report(f"training_tokens_per_cpu_second_{name}", statistics.median(figures), "target tokens/CPU s", chosen)
+    ratios = [fast / plain for plain, fast in zip(*speeds.values(), strict=True)]
+    report("registered_over_textbook", statistics.median(ratios), "", chosen)
+    print_table()
+
+
+def cpu_speed(update: Callable[[int], tuple[int, int]], run: int, updates: int) -> float:
+    """Target tokens per CPU second in the updates of a run."""
+    started = time.process_time()
+    tokens = sum(update(WARM_UP + run * updates + each)[1] for each in range(updates))
+    return tokens / (time.process_time() - started)
 
 
 def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:

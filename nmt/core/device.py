@@ -23,8 +23,8 @@ _DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.b
 class Compute:
     """A device and the precision of its matrix products; weights themselves are always float32.
 
-    With ``int8``, for translation on a CPU, the large products are of integers (``nmt.nn.quantized``) and the others in
-    the fastest precision of the CPU.
+    With ``int8``, for translation on a CPU, large products are of integers (``nmt.extras.accel.int8``), the others
+    in the fastest precision of the CPU.
     """
 
     device: torch.device

@@ -31,20 +31,13 @@ class Int8Weight(Tensor):
     values_OI: Tensor
     scale_O: Tensor
     _packed: native.Packed | None
-    _shift_O: Tensor | None
 
     @staticmethod
     def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
         weight: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
         weight.values_OI, weight.scale_O = values_OI, scale_O
-        weight._packed = weight._shift_O = None
+        weight._packed = None
         return weight
-
-    def shift(self) -> Tensor:
-        """See ``native.shift``; computed once."""
-        if self._shift_O is None:
-            self._shift_O = native.shift(self.values_OI)
-        return self._shift_O
 
     def packed(self) -> native.Packed:
         """The layout that ``Kernels.product`` reads; computed once."""

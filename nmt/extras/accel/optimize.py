@@ -12,10 +12,10 @@ from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
 from nmt.core.device import Compute
 from nmt.extras.accel import native
-from nmt.extras.accel.attention import FusedAdditiveAttention, fused_attend
+from nmt.extras.accel.attention import fused_attend
 from nmt.extras.accel.cross_entropy import fused_cross_entropy
 from nmt.extras.accel.int8 import Int8Weight
-from nmt.extras.accel.output import Int8OutputLayer, kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.accel.recurrent import Int8RecurrentStack
 from nmt.extras.accel.transformer_decoder import FastTransformerDecoder
 from nmt.models.rnn.decoder import RNNDecoder
@@ -45,9 +45,7 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
         quantize(model, compute.dtype)
     model.requires_grad_(False).eval().to(compute.dtype)
     decoder = model.decoder
-    if isinstance(decoder, RNNDecoder) and FusedAdditiveAttention.supports(decoder.attention, compute.dtype):
-        decoder.attention = FusedAdditiveAttention(decoder.attention)
-    elif isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
+    if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)
     return model
 
@@ -59,7 +57,7 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
     """
     for module in list(model.modules()):
         if isinstance(module, Seq2Seq):
-            module.output = Int8OutputLayer(module.output, dtype)
+            _replace(module.output, "weight_VD", dtype)
         elif isinstance(module, nn.Linear):
             _replace(module, "weight", dtype)
         elif isinstance(module, MultiHead):

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.nn.dropout import Dropout
 from nmt.nn.precision import compute_dtype
@@ -21,8 +20,6 @@ from nmt.nn.recurrent import CellState, RecurrentStack, StackState
 class Int8RecurrentStack(RecurrentStack):
     """A stack for inference. The input of the bottom layer is split into parts with scales of their own: numbers from
     embeddings are far smaller than numbers from states. The parts of its weight share the scales of the outputs.
-
-    A kernel computes an LSTM step from the sums of its products while these are in the cache.
     """
 
     def __init__(self, stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> None:
@@ -38,7 +35,6 @@ class Int8RecurrentStack(RecurrentStack):
             for (weight_GE, _), widths in zip(weights, self._parts, strict=True)
         ]
         self._state_weights = [weight_GD for _, weight_GD in weights]
-        self._packed: dict[int, native.LstmWeights] = {}
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
         """See ``RecurrentStack.forward``. In bfloat16 torch's kernels are faster."""
@@ -55,23 +51,9 @@ class Int8RecurrentStack(RecurrentStack):
     def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
         """See ``RecurrentStack.layer_step``."""
         inputs = torch.split(input_BE, self._parts[layer], dim=1)
-        kernels = native.kernels(input_BE)
-        if state.cell_BD is not None and kernels is not None and kernels.has_product():
-            parts = [part.to(input_BE.dtype).contiguous() for part in (*inputs, state.hidden_BD)]
-            cell_BD = state.cell_BD.to(input_BE.dtype).contiguous()
-            return CellState(*kernels.lstm_step(parts, self._packed_weights(layer), cell_BD))
         *_, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
         input_BG: Tensor = input_bias_G
         for part, weight_GE in zip(inputs, self._input_weights[layer], strict=True):
             input_BG = input_BG + F.linear(part, weight_GE)
         recurrent_BG = F.linear(state.hidden_BD, self._state_weights[layer], recurrent_bias_G)
         return self.cell.step(input_BG, recurrent_BG, state)
-
-    def _packed_weights(self, layer: int) -> native.LstmWeights:
-        if layer not in self._packed:
-            *_, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
-            weights = (*self._input_weights[layer], self._state_weights[layer])
-            self._packed[layer] = native.LstmWeights(
-                [(weight.values_OI, weight.scale_O) for weight in weights], input_bias_G + recurrent_bias_G
-            )
-        return self._packed[layer]

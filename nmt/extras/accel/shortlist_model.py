@@ -1,8 +1,8 @@
 """A model whose output layer computes the logits of some tokens only, chosen for each sentence (Jean et al. 2015, "On
 Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2).
 
-Tokens common to all sentences are one matrix product. For the others, kernels read the rows of the weight that a
-sentence needs; without kernels the tokens on any list are a matrix product, from which each sentence gathers its own.
+Tokens common to all sentences are one matrix product. Those on any list are another, from which each sentence gathers
+its own.
 
 Shapes as in ``seq2seq``; X tokens of a sentence, C of them common to all sentences, L entries of its own list, U tokens
 on the list of any sentence.
@@ -21,8 +21,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.core.record import BatchRecord
-from nmt.extras.accel import native
-from nmt.extras.accel.int8 import Int8Weight
 from nmt.models.ensemble import Ensemble
 from nmt.models.seq2seq import Seq2Seq, Step
 from nmt.models.step_model import StepModel
@@ -54,31 +52,11 @@ class ListedLogits:
     def __call__(self, readout_ND: Tensor, lists: Lists, first: int, beams: int) -> Tensor:
         """Logits (N, L), -inf behind the end of a list. The first row is the ``first`` of a batch with ``beams`` rows
         of each sentence."""
-        gathered_NL = self._gathered(readout_ND, lists, first, beams)
-        if gathered_NL is not None:
-            return gathered_NL
         weight_UD, bias_U = self._joint
         sentence_N = torch.arange(first, first + readout_ND.shape[0], device=readout_ND.device) // beams
         logits_NL = F.linear(readout_ND, weight_UD, bias_U).gather(1, lists.index_BL[sentence_N])
         index_L = torch.arange(logits_NL.shape[1], device=logits_NL.device)
         return logits_NL.masked_fill_(index_L >= lists.length_B[sentence_N, None], -torch.inf)
-
-    def _gathered(self, readout_ND: Tensor, lists: Lists, first: int, beams: int) -> Tensor | None:
-        """The same by a kernel that reads only rows of the weight that are on a list; None without one."""
-        kernels = native.kernels(readout_ND)
-        if kernels is None:
-            return None
-        readout_ND, weight_VD = readout_ND.contiguous(), self._output.weight_VD
-        bias_V = self._output.bias_V.to(readout_ND.dtype)
-        rows = native.ShortlistRows(lists.token_BL, lists.length_B, first, beams)
-        if isinstance(weight_VD, Int8Weight):
-            if not kernels.has_product():
-                return None
-            values_VD, shift_V = weight_VD.values_OI, weight_VD.shift()
-            return kernels.shortlist_int8(readout_ND, values_VD, shift_V, weight_VD.scale_O, bias_V, rows)
-        if weight_VD.dtype != readout_ND.dtype or not weight_VD.is_contiguous():
-            return None
-        return kernels.shortlist(readout_ND, weight_VD, bias_V, rows)
 
     @cached_property
     def _joint(self) -> tuple[Tensor, Tensor]:

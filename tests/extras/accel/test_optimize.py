@@ -12,11 +12,9 @@ from torch import Tensor
 from nmt.core import device
 from nmt.core.device import Compute, Precision
 from nmt.extras.accel import native
-from nmt.extras.accel.attention import ExpKeyMemory
 from nmt.extras.accel.native.compiled import SWITCH, compiled
 from nmt.extras.accel.optimize import optimize, quantize, register
 from nmt.extras.accel.transformer_decoder import BackpointerState, FastTransformerDecoder
-from nmt.models.rnn.decoder import RNNMemory
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.translator.loading import for_inference
@@ -138,9 +136,6 @@ def test_states_of_two_searches_are_not_joined() -> None:
 def test_parts_are_replaced_where_kernels_support_them() -> None:
     assert isinstance(fast(transformer(), "float32").decoder, FastTransformerDecoder)
     assert isinstance(fast(LARGE["other scores"], "float32").decoder, TransformerDecoder)
-    memory = fast(tree(), "float32").encode(SOURCE_BS)
-    assert isinstance(memory, RNNMemory)
-    assert isinstance(memory.attention, ExpKeyMemory)
 
 
 @pytest.fixture

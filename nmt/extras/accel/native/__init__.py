@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.extras.accel.native.compiled import compiled, multiplies_tiles
-from nmt.ops import TopTokens
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
@@ -27,16 +25,9 @@ _SIGNATURES = {
     "attend_to_steps": [_POINTER, _COUNT, _POINTER, _COUNT, *[_POINTER] * 2, *[_COUNT] * 4, _FACTOR],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
-    "top_outputs": [*[_POINTER] * 8, *[_COUNT] * 4],
     "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
-    "lstm_step": [*[_POINTER] * 5, _COUNT, *[_POINTER] * 4, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
-    "additive_attention": [*[_POINTER] * 7, *[_COUNT] * 5],
-    "additive_attention_narrow": [*[_POINTER] * 7, *[_COUNT] * 5],
-    "shortlist": [*[_POINTER] * 6, *[_COUNT] * 5],
-    "shortlist_int8": [*[_POINTER] * 8, *[_COUNT] * 5],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
-    "argmax": [*[_POINTER] * 2, *[_COUNT] * 2],
     "largest": [*[_POINTER] * 3, *[_COUNT] * 3],
 }
 
@@ -48,14 +39,6 @@ TILED_ROWS, TILED_INPUTS = 128, 512
 
 BLOCK, QUAD = 64, 4
 """See ``kernels.cpp``."""
-
-MAX_KEY_MAGNITUDE = 34.0
-"""Largest key of ``exp_keys``: e^2q is bounded at q = 43, where tanh(q + k) is then still 1."""
-
-
-def exp_keys(keys: Tensor) -> Tensor:
-    """e^2k for ``Kernels.additive_attention``; no key is larger than ``MAX_KEY_MAGNITUDE``."""
-    return (2.0 * keys.float()).clamp_(-87.0, 88.0).exp_().to(keys.dtype)
 
 
 def shift(values_OI: Tensor) -> Tensor:
@@ -79,65 +62,6 @@ class Packed(NamedTuple):
         padded = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
         packed = padded.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous()
         return Packed(packed, inputs, shift(padded))
-
-
-class LstmWeights:
-    """Weights of the parts of an LSTM's input and of its state, and its bias, in the layout of ``Kernels.lstm_step``:
-    ``BLOCK`` outputs of each gate side by side, padded with zeros."""
-
-    def __init__(self, parts: Sequence[tuple[Tensor, Tensor]], bias_G: Tensor) -> None:
-        """``parts`` are 8-bit values (G, I) and their scales (G,)."""
-        assert {tensor.shape[0] for part in parts for tensor in part} == {bias_G.shape[0]}
-        self.width = bias_G.shape[0] // 4
-        self.inputs = [values_GI.shape[1] for values_GI, _ in parts]
-        packed = [Packed.of(self._arranged(values_GI)) for values_GI, _ in parts]
-        columns = (
-            [weight.values for weight in packed],
-            [weight.shift for weight in packed],
-            [self._arranged(scale_G.float()) for _, scale_G in parts],
-        )
-        bias_X = self._arranged(bias_G.float())
-        self._kept = *columns, bias_X  # the pointers below do not keep tensors alive
-        count = len(parts)
-        self.pointers = (
-            (_COUNT * count)(*self.inputs),
-            *((_POINTER * count)(*(tensor.data_ptr() for tensor in column)) for column in columns),
-            count,
-            bias_X.data_ptr(),
-        )
-
-    def _arranged(self, outputs: Tensor) -> Tensor:
-        """A tensor with the outputs as dimension 0, in the order of the kernel."""
-        gates = outputs.view(4, self.width, -1)
-        padded = F.pad(gates, (0, 0, 0, -self.width % BLOCK))
-        return padded.view(4, -1, BLOCK, gates.shape[2]).transpose(0, 1).reshape(-1, *outputs.shape[1:])
-
-
-@dataclass(frozen=True)
-class ShortlistRows:
-    """Rows of a batch, with the list of outputs of each sentence."""
-
-    output_BL: Tensor
-    length_B: Tensor
-    first: int
-    """Number of the first row among the rows of all sentences."""
-    beams: int
-    """Rows of a sentence."""
-
-    def pointers(self) -> tuple[int, int]:
-        """Pointers to the lists and their lengths."""
-        assert self.output_BL.dtype == self.length_B.dtype == torch.int64
-        assert self.output_BL.is_contiguous()
-        assert self.length_B.is_contiguous()
-        assert self.length_B.shape == self.output_BL.shape[:1]
-        return self.output_BL.data_ptr(), self.length_B.data_ptr()
-
-    def counts(self, x_NI: Tensor) -> tuple[int, int, int, int, int]:
-        """First row, rows, beams, length of a list and inputs."""
-        assert x_NI.is_contiguous()
-        assert self.first >= 0
-        assert self.first + x_NI.shape[0] <= len(self.length_B) * self.beams
-        return self.first, x_NI.shape[0], self.beams, self.output_BL.shape[1], x_NI.shape[1]
 
 
 class Kernels:
@@ -247,30 +171,6 @@ class Kernels:
         )
         return out_NO
 
-    def top_outputs(
-        self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor, count: int, *, normalized: bool
-    ) -> TopTokens:
-        """The ``count`` largest results of ``product``, and their ``log_normalizer``; the others are not kept."""
-        assert self._has_product
-        assert 0 < count <= scale_O.shape[0]
-        assert bias_O.dtype == x_NI.dtype
-        assert bias_O.shape == scale_O.shape
-        assert x_NI.shape[1] == packed.inputs
-        assert x_NI.is_contiguous()
-        rows = x_NI.shape[0]
-        values_NK = x_NI.new_empty(rows, count, dtype=torch.float32)
-        token_NK = x_NI.new_empty(rows, count, dtype=torch.int64)
-        log_normalizer_N = x_NI.new_empty(rows, dtype=torch.float32) if normalized else None
-        tensors = (x_NI, packed.values, packed.shift, scale_O, bias_O, values_NK, token_NK)
-        self._top_outputs(  # type: ignore[attr-defined]
-            *(tensor.data_ptr() for tensor in tensors),
-            None if log_normalizer_N is None else log_normalizer_N.data_ptr(),
-            *x_NI.shape,
-            scale_O.shape[0],
-            count,
-        )
-        return TopTokens(values_NK, token_NK, log_normalizer_N)
-
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
         """Rows as 8-bit integers, and the scale of each row, (N,)."""
         assert x_NI.is_contiguous()
@@ -294,51 +194,6 @@ class Kernels:
         )
         return out_NO
 
-    def shortlist(self, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor, rows: ShortlistRows) -> Tensor:
-        """The outputs of w x + b on the list of each row's sentence, (N, L), -inf behind the end of the list."""
-        assert weight_OI.dtype == bias_O.dtype == x_NI.dtype
-        assert weight_OI.is_contiguous()
-        assert weight_OI.shape == (bias_O.shape[0], x_NI.shape[1])
-        out_NL = x_NI.new_empty(x_NI.shape[0], rows.output_BL.shape[1])
-        pointers = (weight_OI.data_ptr(), bias_O.data_ptr(), *rows.pointers(), out_NL.data_ptr())
-        self._shortlist(x_NI.data_ptr(), *pointers, *rows.counts(x_NI))  # type: ignore[attr-defined]
-        return out_NL
-
-    def shortlist_int8(
-        self, x_NI: Tensor, values_OI: Tensor, shift_O: Tensor, scale_O: Tensor, bias_O: Tensor, rows: ShortlistRows
-    ) -> Tensor:
-        """The same outputs of ``product``; ``values_OI`` are not packed. Needs ``has_product``."""
-        assert self._has_product
-        assert values_OI.dtype == torch.int8
-        assert values_OI.is_contiguous()
-        assert values_OI.shape == (scale_O.shape[0], x_NI.shape[1])
-        assert shift_O.shape == scale_O.shape == bias_O.shape
-        assert bias_O.dtype == x_NI.dtype
-        out_NL = x_NI.new_empty(x_NI.shape[0], rows.output_BL.shape[1])
-        weight = (tensor.data_ptr() for tensor in (values_OI, shift_O, scale_O, bias_O))
-        pointers = (*weight, *rows.pointers(), out_NL.data_ptr())
-        self._shortlist_int8(x_NI.data_ptr(), *pointers, *rows.counts(x_NI))  # type: ignore[attr-defined]
-        return out_NL
-
-    def lstm_step(self, parts: Sequence[Tensor], weights: LstmWeights, cell_ND: Tensor) -> tuple[Tensor, Tensor]:
-        """The next hidden state and memory of an LSTM. Its pre-activations i, f, g, o are the sum of the products of
-        the parts, each (N, I), and the bias. Needs ``has_product``."""
-        assert self._has_product
-        assert cell_ND.is_contiguous()
-        assert weights.width == cell_ND.shape[1]
-        for part_NI, inputs in zip(parts, weights.inputs, strict=True):
-            assert part_NI.dtype == cell_ND.dtype
-            assert part_NI.shape == (cell_ND.shape[0], inputs)
-            assert part_NI.is_contiguous()
-        hidden_ND, new_ND = torch.empty_like(cell_ND), torch.empty_like(cell_ND)
-        self._lstm_step(  # type: ignore[attr-defined]
-            (_POINTER * len(parts))(*(part_NI.data_ptr() for part_NI in parts)),
-            *weights.pointers,
-            *(tensor.data_ptr() for tensor in (cell_ND, hidden_ND, new_ND)),
-            *cell_ND.shape,
-        )
-        return hidden_ND, new_ND
-
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
         """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
         memories, positions, width = keys_MSA.shape
@@ -353,43 +208,12 @@ class Kernels:
         self._additive(*pointers, rows, rows // max(memories, 1), positions, width)  # type: ignore[attr-defined]
         return scores_NS
 
-    def additive_attention(
-        self, query_NA: Tensor, exp_keys_MSA: Tensor, v_A: Tensor, values_MSV: Tensor, is_pad_MS: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The mean of values under softmax(v . tanh(q + k)) over the positions of each row's memory, (N, V), and the
-        weights in float32, (N, S). ``exp_keys_MSA`` are ``exp_keys(keys)``; they and the values may be in bfloat16 with
-        queries in float32."""
-        memories, positions, width = exp_keys_MSA.shape
-        assert query_NA.dtype == v_A.dtype
-        assert query_NA.shape[1] == v_A.shape[0] == width
-        assert _divides(memories, query_NA.shape[0])
-        assert exp_keys_MSA.dtype == values_MSV.dtype
-        assert exp_keys_MSA.dtype in (query_NA.dtype, torch.bfloat16)
-        assert values_MSV.shape[:2] == is_pad_MS.shape == (memories, positions)
-        assert is_pad_MS.dtype == torch.bool
-        context_NV = query_NA.new_empty(query_NA.shape[0], values_MSV.shape[2])
-        weights_NS = query_NA.new_empty(query_NA.shape[0], positions, dtype=torch.float32)
-        tensors = (query_NA, exp_keys_MSA, v_A, values_MSV, is_pad_MS, context_NV, weights_NS)
-        assert all(tensor.is_contiguous() for tensor in tensors)
-        is_narrow = exp_keys_MSA.dtype != query_NA.dtype
-        kernel = self._additive_attention_narrow if is_narrow else self._additive_attention  # type: ignore[attr-defined]
-        beams = query_NA.shape[0] // max(memories, 1)
-        kernel(*(tensor.data_ptr() for tensor in tensors), memories, beams, positions, width, values_MSV.shape[2])
-        return context_NV, weights_NS
-
     def log_normalizer(self, logits_NV: Tensor) -> Tensor:
         """log sum_v exp(logits), (N,)."""
         assert logits_NV.is_contiguous()
         result_N = logits_NV.new_empty(logits_NV.shape[0], dtype=torch.float32)
         self._log_normalizer(logits_NV.data_ptr(), result_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return result_N
-
-    def argmax(self, logits_NV: Tensor) -> Tensor:
-        """Index of the first of the largest entries of each row, (N,)."""
-        assert logits_NV.is_contiguous()
-        index_N = logits_NV.new_empty(logits_NV.shape[0], dtype=torch.int64)
-        self._argmax(logits_NV.data_ptr(), index_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
-        return index_N
 
     def largest(self, x_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The ``count`` largest entries of each row, largest first, in float32, and their indices, both (N, K)."""
@@ -412,7 +236,6 @@ def kernels(x: Tensor) -> Kernels | None:
     an export or ``torch.compile``, and without a C++ compiler."""
     if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu" or torch.compiler.is_compiling():
         return None
-    torch.get_num_threads()  # sets the number of OpenMP's threads for the calling thread
     return _kernels(x.dtype)
 
 
