@@ -14,7 +14,7 @@ from nmt.config.structure import Structure, differences, dump, load_document, va
 from nmt.core.files import naming, sync_entry
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
-from nmt.models.heads import matching
+from nmt.models.names import matching
 from nmt.search.config import SearchConfig
 from nmt.training.config import TrainingConfig
 

@@ -139,11 +139,7 @@ def judged(
         product = BothDirections(forward, backward, join("soft-product")).align(sources, targets)
         scores["best product of weights of each word"] = [1 - mean_best(np.sqrt(each.weights_TS)) for each in product]
         scores["nll of one model"] = pair_nlls(forward, None, sources, targets)
-    scores |= {
-        "nll": nlls,
-        "length |z|": np.abs(z_N).tolist(),
-        "nll + z² / 2": (np.array(nlls) + z_N**2 / 2).tolist(),
-    }
+    scores |= {"nll": nlls, "length |z|": np.abs(z_N).tolist(), "nll + z² / 2": (np.array(nlls) + z_N**2 / 2).tolist()}
     suspects = [
         suspect(line, source, target, alignment, nll=nll, lengths=lengths)
         for line, (source, target, alignment, nll) in enumerate(zip(sources, targets, found, nlls, strict=True), 1)

@@ -203,11 +203,7 @@ def _half_heard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tal
 def _large(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
     """Sends more than the server takes; that may close the connection before all is sent."""
     kind, body = draw.choice(
-        [
-            ("large body", b" " * (2 << 20)),
-            ("many texts", _body(["Ja."] * 257)),
-            ("long text", _body(["x" * 2001])),
-        ]
+        [("large body", b" " * (2 << 20)), ("many texts", _body(["Ja."] * 257)), ("long text", _body(["x" * 2001]))]
     )
     try:
         wire.send(_request(body))

@@ -139,13 +139,7 @@ MUTANTS = (
         "0.5 + rank_S * descending_BHTS",
         (WEIGHTS,),
     ),
-    Mutant(
-        "the Gaussian of local_p is missing",
-        "nmt.attention:LocalPredictive.__call__",
-        "-2.0",
-        "-0.0",
-        (WEIGHTS,),
-    ),
+    Mutant("the Gaussian of local_p is missing", "nmt.attention:LocalPredictive.__call__", "-2.0", "-0.0", (WEIGHTS,)),
     Mutant(
         "glimpses attend to padding",
         "nmt.attention:Glimpse.__call__",

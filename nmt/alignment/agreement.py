@@ -39,9 +39,7 @@ class Agreement:
 
     def __add__(self, other: Agreement) -> Agreement:
         return Agreement(
-            self.rows + other.rows,
-            self.spearman_sum + other.spearman_sum,
-            self.kendall_sum + other.kendall_sum,
+            self.rows + other.rows, self.spearman_sum + other.spearman_sum, self.kendall_sum + other.kendall_sum
         )
 
     @property

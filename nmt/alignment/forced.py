@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.data.batching import length_batches, pad
-from nmt.models.heads import matching
+from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 
 

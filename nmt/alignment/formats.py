@@ -203,11 +203,7 @@ def parse_gold(
 
 
 def parse_pharaoh(
-    line: str,
-    *,
-    place: str = "alignment line",
-    source_length: int | None = None,
-    target_length: int | None = None,
+    line: str, *, place: str = "alignment line", source_length: int | None = None, target_length: int | None = None
 ) -> Links:
     """The links of one Pharaoh line. A possible link is an error; else see `parse_gold`."""
     gold = parse_gold(line, place=place, source_length=source_length, target_length=target_length)

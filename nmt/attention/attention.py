@@ -165,10 +165,7 @@ def _projections(projections: Projections, sizes: Sizes) -> tuple[nn.Parameter |
         assert query == key, "one matrix has one height"
         joint = matrix(query, sizes.query + sizes.key).data
         return nn.Parameter(joint[:, : sizes.query].clone()), nn.Parameter(joint[:, sizes.query :].clone())
-    return (
-        None if query is None else matrix(query, sizes.query),
-        None if key is None else matrix(key, sizes.key),
-    )
+    return (None if query is None else matrix(query, sizes.query), None if key is None else matrix(key, sizes.key))
 
 
 def _initialised(declared: Mapping[str, Parameter]) -> nn.ParameterDict:

@@ -247,9 +247,7 @@ CONFLICTS = (
     Needs("format_=npz/html", "output", "--format {format_} needs --output, a file"),
     Needs("format_=png/svg", "output", "--format {format_} needs --output, a folder for the pictures"),
     Excludes(
-        "level=subword",
-        "format_=html",
-        "--level subword: --format html shows words; leave it out, or use --format png",
+        "level=subword", "format_=html", "--level subword: --format html shows words; leave it out, or use --format png"
     ),
     Needs(
         "base level",
@@ -276,9 +274,7 @@ CONFLICTS = (
         where="links",
     ),
     Excludes(
-        "links",
-        "suspects",
-        "--suspects asks a model how probable each pair is, and --links are of none; leave one out",
+        "links", "suspects", "--suspects asks a model how probable each pair is, and --links are of none; leave one out"
     ),
     Needs(
         "reverse_links links_base target_first",
@@ -310,9 +306,7 @@ CONFLICTS = (
         "--beam, --length-penalty and --max-length-ratio do nothing where --target is given",
     ),
     Needs(
-        "symmetrize threshold",
-        "reverse links",
-        "--symmetrize and --threshold join two models; give --reverse as well",
+        "symmetrize threshold", "reverse links", "--symmetrize and --threshold join two models; give --reverse as well"
     ),
     Excludes(
         "reverse",

@@ -131,8 +131,7 @@ app = typer.Typer(
 
 @app.callback()
 def _nmt(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> None:
     if version:
         typer.echo(f"nmt {nmt.__version__}")

@@ -24,8 +24,7 @@ def average(
         typer.Option("--last", metavar="N", min=2, help="The newest N checkpoints of the run; default: all."),
     ] = None,
     best: Annotated[
-        int | None,
-        typer.Option("--best", metavar="N", min=2, help="The N that were validated best."),
+        int | None, typer.Option("--best", metavar="N", min=2, help="The N that were validated best.")
     ] = None,
     best_by: Annotated[
         Literal["loss", "perplexity", "accuracy", "bleu"] | None,

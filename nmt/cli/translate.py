@@ -11,8 +11,7 @@ import typer
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import ModelOptions, Ray, check_model, with_options
-from nmt.core.memory import gc_paused
-from nmt.core.onednn_cache import limit_caches_for_translation
+from nmt.core.memory import gc_paused, limit_caches_for_translation
 
 
 @dataclass(frozen=True)
@@ -61,16 +60,14 @@ class TranslateOptions(ModelOptions):
         ),
     ] = None
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Another seed, other draws. Implies --sample."),
+        int | None, typer.Option("--seed", metavar="N", min=0, help="Another seed, other draws. Implies --sample.")
     ] = None
     consensus: Annotated[
         Literal["chrf", "bleu"] | None,
         typer.Option("--consensus", help="Draw many translations, take the one most like all (minimum Bayes risk)."),
     ] = None
     samples: Annotated[
-        int | None,
-        typer.Option("--samples", metavar="N", min=2, help="How many --consensus draws. Default: 32."),
+        int | None, typer.Option("--samples", metavar="N", min=2, help="How many --consensus draws. Default: 32.")
     ] = None
     prefix: Annotated[
         Path | None,
@@ -93,20 +90,17 @@ class TranslateOptions(ModelOptions):
         ),
     ] = None
     shortlist: Annotated[
-        bool,
-        typer.Option("--shortlist", help="Choose among what nmt shortlist found for the words of a line: faster."),
+        bool, typer.Option("--shortlist", help="Choose among what nmt shortlist found for the words of a line: faster.")
     ] = False
     replace_unknown: Annotated[
         bool,
         typer.Option("--replace-unknown", help="Copy the source word where a translation would have an unknown one."),
     ] = False
     markup: Annotated[
-        bool,
-        typer.Option("--markup", help="Carry tags, entities, URLs, numbers and placeholders over unchanged."),
+        bool, typer.Option("--markup", help="Carry tags, entities, URLs, numbers and placeholders over unchanged.")
     ] = False
     document: Annotated[
-        bool,
-        typer.Option("--document", help="The input is running text: translate each line sentence by sentence."),
+        bool, typer.Option("--document", help="The input is running text: translate each line sentence by sentence.")
     ] = False
     format_: Annotated[
         Literal["text", "tsv", "jsonl"],

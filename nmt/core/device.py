@@ -12,7 +12,7 @@ import torch
 
 from nmt.core import log, memory
 from nmt.core.errors import InputError
-from nmt.core.onednn_cache import limit_cache_for_training
+from nmt.core.memory import limit_cache_for_training
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 

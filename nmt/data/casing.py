@@ -37,7 +37,8 @@ def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()
     changed, last, first = [], 0, True
     for match in _words(text, kept):
         word = match.group()
-        small, capital, large = _lower(word), _capital(_lower(word)), _upper(word)
+        small, large = _lower(word), _upper(word)
+        capital = _upper(small[0]) + small[1:]
         if first:
             chosen = min((capital, large), key=cost)
         else:
@@ -91,7 +92,3 @@ def _upper(text: str) -> str:
 
 def _lower(text: str) -> str:
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in text)
-
-
-def _capital(word: str) -> str:
-    return _upper(word[0]) + word[1:]

@@ -10,11 +10,7 @@ from typing import TypeAlias
 Span: TypeAlias = tuple[int, int]
 """The offsets of the first character of a part of a text, and of the one after its last."""
 
-_BREAKS = (
-    re.compile(r"[;:](?=\s)|[；：]"),
-    re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"),
-    re.compile(r"(?=\s)"),
-)
+_BREAKS = (re.compile(r"[;:](?=\s)|[；：]"), re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"), re.compile(r"(?=\s)"))
 """Breaks within a sentence, the best first: a piece ends where a match does."""
 
 _MARGIN = 0.2

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 
 from nmt.data.pieces import Span
-from nmt.data.subword_model import ModelKind, Piece, PieceType, SubwordModel
+from nmt.data.subword_model import ModelKind, PieceType, SubwordModel
 from nmt.data.vocabulary import UNK
 
 if TYPE_CHECKING:
@@ -165,7 +165,12 @@ class UnigramSampler(SegmentationSampler):
 
     def __init__(self, model: SubwordModel) -> None:
         super().__init__(model)
-        self._scores = {piece.text: _log_probability(piece) for piece in model.pieces if piece.type in _SPELLS_ITSELF}
+        # SentencePiece scores user-defined pieces, which have no probability, so that they nearly always win
+        self._scores = {
+            piece.text: 0.1 * (len(piece.text) - 1) if piece.type == PieceType.USER_DEFINED else piece.score
+            for piece in model.pieces
+            if piece.type in _SPELLS_ITSELF
+        }
         self._longest = max(map(len, self._scores), default=0)
         normal = [piece.score for piece in model.pieces if piece.type == PieceType.NORMAL]
         self._unknown_score = min(normal, default=0.0) - _UNKNOWN_PENALTY
@@ -287,9 +292,3 @@ def make_sampler(model: SubwordModel) -> SegmentationSampler | None:
     if model.kind == ModelKind.BPE:
         return BpeSampler(model)
     return None
-
-
-def _log_probability(piece: Piece) -> float:
-    """Log-probability of a unigram piece. SentencePiece scores user-defined pieces, which have none, so that they
-    nearly always win."""
-    return 0.1 * (len(piece.text) - 1) if piece.type == PieceType.USER_DEFINED else piece.score

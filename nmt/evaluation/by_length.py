@@ -115,7 +115,9 @@ def table(scores: Sequence[LengthScores]) -> list[str]:
     """The lines of an aligned table for people."""
     rows = [("source words", "sentences", "", "BLEU", "95% interval", "chrF2", "95% interval")]
     for bucket in scores:
-        estimates = [text for estimate in (bucket.bleu, bucket.chrf) for text in _columns(estimate)]
+        estimates = list[str]()
+        for estimate in (bucket.bleu, bucket.chrf):
+            estimates += [f"{estimate.value:.1f}", f"{estimate.low:.1f} to {estimate.high:.1f}"]
         rows.append((bucket.label, str(bucket.sentences), "*" * bucket.is_few, *estimates))  # type: ignore[arg-type]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_aligned(row, widths) for row in rows]
@@ -135,10 +137,6 @@ def _limits(edges: Sequence[int]) -> Iterator[tuple[int, int | None]]:
         yield first, last
         first = last + 1
     yield first, None
-
-
-def _columns(estimate: Estimate) -> tuple[str, str]:
-    return f"{estimate.value:.1f}", f"{estimate.low:.1f} to {estimate.high:.1f}"
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:

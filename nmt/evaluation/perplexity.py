@@ -54,7 +54,7 @@ def predict(
     for rows in length_batches(lengths, batch_tokens):
         source_BS, _ = pad([sources[row] for row in rows])
         target_BT, length_B = pad([targets[row] for row in rows])
-        with compute.autocast(), torch.random.fork_rng(_cuda(compute)):
+        with compute.autocast(), torch.random.fork_rng([compute.device] if compute.device.type == "cuda" else []):
             torch.manual_seed(rows[0])
             loss = token_loss(
                 model,
@@ -67,7 +67,3 @@ def predict(
         correct += int(loss.correct.item())
         tokens += int(length_B.sum())
     return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)
-
-
-def _cuda(compute: Compute) -> list[torch.device]:
-    return [compute.device] if compute.device.type == "cuda" else []

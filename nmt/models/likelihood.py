@@ -61,12 +61,7 @@ def guided_loss(
 
 
 def _loss(
-    model: Seq2Seq[Any, Any],
-    target_BT: Tensor,
-    decoded: Decoded,
-    smoothing: float,
-    r_drop: float,
-    summed: RewardSums,
+    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float, r_drop: float, summed: RewardSums
 ) -> TokenLoss:
     """The loss of a decoded target, which with ``r_drop`` holds all sentences twice."""
     loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, smoothing, summed)

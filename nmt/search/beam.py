@@ -276,12 +276,7 @@ class BeamSearch:
         """One step of the sentences ``source_rows``, whose limits of length are ``limits``. ``log_probs_NV`` may be
         logits if the log-probabilities of the beams include their normalizers."""
         return advance_groups(
-            beams,
-            log_probs_NV,
-            groups=self.groups,
-            beam=self.group_beam,
-            eos=self.eos,
-            diversity=self.diversity,
+            beams, log_probs_NV, groups=self.groups, beam=self.group_beam, eos=self.eos, diversity=self.diversity
         )
 
     def _finish(

@@ -104,13 +104,9 @@ def greedy_or_sample(
     if attended_NS is not None:
         is_pad_NS = (source_BS == model.pad).repeat_interleave(count, dim=0)
         covered_N = covered(attended_NS, is_pad_NS).tolist()
-    hypotheses = [
-        _hypothesis(tokens, log_prob, coverage, eos, ranking)
-        for tokens, log_prob, coverage in zip(tokens_NT.tolist(), log_prob_N.tolist(), covered_N, strict=True)
-    ]
+    hypotheses: list[Hypothesis] = []
+    for tokens, log_prob, coverage in zip(tokens_NT.tolist(), log_prob_N.tolist(), covered_N, strict=True):
+        length = tokens.index(eos)
+        score = ranking.score(log_prob, length + 1, coverage)
+        hypotheses.append(Hypothesis(tuple(tokens[:length]), log_prob, score))
     return [tuple(hypotheses[first : first + count]) for first in range(0, rows, count)]
-
-
-def _hypothesis(tokens: list[int], log_prob: float, coverage: float, eos: int, ranking: Ranking) -> Hypothesis:
-    tokens = tokens[: tokens.index(eos)]
-    return Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(tokens) + 1, coverage))

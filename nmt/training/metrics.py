@@ -29,7 +29,8 @@ class Metrics:
 
     def write(self, kind: str, update: int, values: Mapping[str, float]) -> None:
         """One line: ``{"kind": "train" or "valid", "update": …, …}``."""
-        line = {"kind": kind, "update": update, **{name: _rounded(value) for name, value in values.items()}}
+        rounded = {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in values.items()}
+        line = {"kind": kind, "update": update, **rounded}  # JSON has no infinity
         with naming(self._path):
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
@@ -78,7 +79,3 @@ def _events(folder: Path, after: int) -> Any:
     except ImportError:
         raise InputError("training.tensorboard: needs TensorBoard: pip install 'nmt[tensorboard]'") from None
     return SummaryWriter(str(folder), purge_step=after + 1)
-
-
-def _rounded(value: float) -> float | None:
-    return float(f"{value:.6g}") if math.isfinite(value) else None  # JSON has no infinity

@@ -13,8 +13,8 @@ from nmt.attention.attention import Attention
 from nmt.attention.reinforce import RewardSums, Sampled
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
+from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig

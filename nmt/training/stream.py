@@ -15,13 +15,7 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.data.batching import (
-    Batch,
-    BatchingConfig,
-    Indices,
-    collate,
-    epoch_batches,
-)
+from nmt.data.batching import Batch, BatchingConfig, Indices, collate, epoch_batches
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.training.processes import Processes

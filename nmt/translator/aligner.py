@@ -210,12 +210,7 @@ class Aligner:
             pieces_TS = weights_TS.astype(np.float64)
             links = self.extraction.links(words_IJ)
         at_words = Alignment(
-            source.words,
-            target.words,
-            links,
-            words_IJ,
-            source_spans=source.word_spans,
-            target_spans=target.word_spans,
+            source.words, target.words, links, words_IJ, source_spans=source.word_spans, target_spans=target.word_spans
         )
         if level == "word":
             return at_words

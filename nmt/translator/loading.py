@@ -104,11 +104,7 @@ def load_trained(
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
     """A new model with the configuration of an experiment and the sizes of its vocabularies."""
     return build(
-        experiment.model,
-        source_tokens=tokenizers.source.size,
-        target_tokens=tokenizers.target.size,
-        pad=PAD,
-        bos=BOS,
+        experiment.model, source_tokens=tokenizers.source.size, target_tokens=tokenizers.target.size, pad=PAD, bos=BOS
     )
 
 

@@ -255,8 +255,8 @@ class Segmentation:
             between = source[last : piece.span[0]]
             if last == 0 and not self._search.document:
                 between = ""
-            elif not between and last > 0 and last not in borders and joined and not _is_wide(joined[-1]):
-                between = " "
+            elif not between and last > 0 and last not in borders and joined:
+                between = "" if unicodedata.east_asian_width(joined[-1]) in "WF" else " "
             begins.append(len(joined) + len(between))
             joined += between + text
             last = piece.span[1]
@@ -283,7 +283,3 @@ def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
 def _without(text: str, kept: Sequence[Span]) -> str:
     borders = [0, *(border for span in kept for border in span), len(text)]
     return "".join(text[begin:end] for begin, end in zip(borders[::2], borders[1::2], strict=True))
-
-
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in "WF"

@@ -54,11 +54,7 @@ class Validation:
         texts = [self.valid.text(index) for index in range(len(self.valid))]
         sources, references = [text.source for text in texts], [text.target for text in texts]
         prediction = Scorer(trained).predict(sources, references)
-        figures = {
-            "loss": prediction.loss,
-            "perplexity": prediction.perplexity,
-            "accuracy": prediction.accuracy,
-        }
+        figures = {"loss": prediction.loss, "perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
         if config.bleu:
             from nmt.evaluation.translation import scores
             from nmt.search.config import SearchConfig

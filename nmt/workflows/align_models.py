@@ -93,11 +93,7 @@ class ByModel:
 
 
 def align(
-    models: AlignmentModels,
-    views: Sequence[View],
-    inputs: AlignmentInputs,
-    outputs: AlignmentOutputs,
-    load: Loader,
+    models: AlignmentModels, views: Sequence[View], inputs: AlignmentInputs, outputs: AlignmentOutputs, load: Loader
 ) -> Mapping[str, AlignmentScore]:
     """Writes alignments of the input pairs, or of source lines and their translations by the model, by each of
     ``views``; of two models only between words.

@@ -25,7 +25,6 @@ from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.corpus import PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
-from nmt.data.sample import PairSample
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
 from nmt.data.tally import CorpusTally, SideTally
@@ -53,6 +52,40 @@ class BlockRunner(Protocol):
 
 
 OpenRunner: TypeAlias = Callable[[], AbstractContextManager[BlockRunner]]
+
+
+class PairSample:
+    """A bounded sample of a stream: the `limit` different pairs of smallest hash, which is a uniform sample without
+    replacement of the different pairs seen.
+
+    It depends only on the pairs and on the hash's seed: not on their order, nor on how often each one occurs (bottom-k
+    sampling: Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"). Memory holds at most twice `limit`.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pairs: dict[int, tuple[str, str]] = {}
+        self._below = 1 << 64
+
+    def offer(self, hashes: npt.NDArray[np.uint64], sources: list[str], targets: list[str]) -> None:
+        """Add pairs with their hashes."""
+        candidates = (
+            range(len(hashes)) if self._below >> 64 else np.flatnonzero(hashes < np.uint64(self._below)).tolist()
+        )
+        for index in candidates:
+            self._pairs.setdefault(int(hashes[index]), (sources[index], targets[index]))
+        if len(self._pairs) >= 2 * self._limit:
+            self._shrink()
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The sample, in the order of the hashes."""
+        self._shrink()
+        return [self._pairs[key] for key in sorted(self._pairs)]
+
+    def _shrink(self) -> None:
+        if len(self._pairs) > self._limit:
+            self._below = sorted(self._pairs)[self._limit]
+            self._pairs = {key: pair for key, pair in self._pairs.items() if key < self._below}
 
 
 def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> Report:

@@ -17,7 +17,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
 from nmt.core.terminal_width import printable
 from nmt.experiment import Experiment
-from nmt.models.parts import count
+from nmt.models.names import count
 from nmt.training import folders
 from nmt.training import metrics as metrics_files
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
@@ -324,11 +324,12 @@ def _fact_lines(info: Info) -> list[str]:
     pairs = "" if corpus.kept is None else f"{corpus.kept:,}{of} pairs: "
     valid = "" if corpus.valid is None else f"; valid {corpus.valid:,}"
     joint = "joint" if vocabulary.joint else f"and {vocabulary.target:,} of the target"
+    minutes = None if training.seconds is None else training.seconds / 60
     trained = [
         f"{training.updates:,} updates",
         "" if training.epoch is None else f"in epoch {training.epoch}",
         "" if training.target_tokens is None else f"{training.target_tokens:,} target tokens",
-        "" if training.seconds is None else _duration(training.seconds),
+        "" if minutes is None else f"{minutes:.1f} min" if minutes < 90 else f"{minutes / 60:.1f} h",
         training.precision or "",
         f"written {datetime.fromisoformat(training.written).astimezone():%Y-%m-%d %H:%M}",
     ]
@@ -388,10 +389,6 @@ def _used(info: Info) -> tuple[str, ...]:
             if link in each.links:
                 return (each.name,)
     return (info.checkpoints[-1].name,) if info.checkpoints else ()
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:

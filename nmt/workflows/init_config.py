@@ -257,14 +257,7 @@ def updates_for(size: Size, found: Survey, pairs: int) -> int:
 
 
 def config_text(
-    *,
-    path: Path,
-    run: str,
-    found: Survey,
-    train_pairs: int,
-    corpora: Mapping[str, CorpusConfig],
-    cuda: bool,
-    seed: int,
+    *, path: Path, run: str, found: Survey, train_pairs: int, corpora: Mapping[str, CorpusConfig], cuda: bool, seed: int
 ) -> str:
     """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test."""
     size = size_for(train_pairs, cuda=cuda)

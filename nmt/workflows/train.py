@@ -27,7 +27,7 @@ from nmt.data.prepared import PreparedData
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
-from nmt.models.parts import count
+from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders, validation

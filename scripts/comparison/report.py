@@ -17,11 +17,7 @@ from nmt.evaluation.bootstrap import RESAMPLES
 
 MARKER = "<!-- comparison -->"
 
-_RATES = {
-    "AER": ("attention", "grow"),
-    "AER argmax": ("attention", "argmax"),
-    "AER gradient": ("gradient", "grow"),
-}
+_RATES = {"AER": ("attention", "grow"), "AER argmax": ("attention", "argmax"), "AER gradient": ("gradient", "grow")}
 """The table's columns of error rates: method and rule."""
 
 

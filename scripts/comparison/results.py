@@ -133,11 +133,7 @@ class Missing:
 
 
 def gather(
-    comparison: Comparison,
-    resolved: Sequence[Resolved],
-    seeds: Sequence[int],
-    names: Mapping[str, str],
-    corpus: Corpus,
+    comparison: Comparison, resolved: Sequence[Resolved], seeds: Sequence[int], names: Mapping[str, str], corpus: Corpus
 ) -> tuple[list[Result], list[Missing]]:
     """The results of all systems that have all their seeds measured, in order, and the others; ``names`` are the
     baseline's in the groups."""

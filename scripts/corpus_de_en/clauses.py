@@ -13,12 +13,7 @@ from dataclasses import dataclass, field
 
 from corpus_de_en.lexicon.function_words import MANNER
 from corpus_de_en.lexicon.verbs import Slot, Verb, auxiliary
-from corpus_de_en.morphology import (
-    english_ing,
-    english_participle,
-    english_past,
-    english_third_person,
-)
+from corpus_de_en.morphology import english_ing, english_participle, english_past, english_third_person
 from corpus_de_en.phrases import Adverbial, Enumeration, Nominal, NounPhrase, Rejected, german_pp, listed
 from corpus_de_en.tokens import COMMA, Token, anchor, words
 

@@ -52,12 +52,7 @@ from corpus_de_en.lexicon.situations import (
     WANTED,
     YOUNGER,
 )
-from corpus_de_en.lexicon.verbs import (
-    BE,
-    Frame,
-    Slot,
-    Verb,
-)
+from corpus_de_en.lexicon.verbs import BE, Frame, Slot, Verb
 from corpus_de_en.phrases import (
     POSSESSIVES,
     Adverbial,
@@ -73,13 +68,7 @@ from corpus_de_en.phrases import (
     place_phrase,
 )
 from corpus_de_en.sampling import Sampler
-from corpus_de_en.selection import (
-    FITTING,
-    class_members,
-    frames_with,
-    is_child,
-    is_person,
-)
+from corpus_de_en.selection import FITTING, class_members, frames_with, is_child, is_person
 from corpus_de_en.tokens import COMMA, Token, anchor, words
 
 Sides = tuple[list[Token], list[Token]]
@@ -358,17 +347,9 @@ class Drawing:
         number = self.rng.balanced(several, several)
         german_unit, english_unit = NUMERAL_UNITS[unit]
         if tense == "past":
-            return linked(
-                f"vor {number} {german_unit}",
-                f"{NUMBERS[number]} {english_unit} ago",
-                "0-2 1-0 2-1",
-            )
+            return linked(f"vor {number} {german_unit}", f"{NUMBERS[number]} {english_unit} ago", "0-2 1-0 2-1")
         if tense in {"future", "modal"}:
-            return linked(
-                f"in {number} {german_unit}",
-                f"in {NUMBERS[number]} {english_unit}",
-                "0-0 1-1 2-2",
-            )
+            return linked(f"in {number} {german_unit}", f"in {NUMBERS[number]} {english_unit}", "0-0 1-1 2-2")
         return linked("jeden Tag", "every day", "0-0 1-1")
 
     def _schedule(self) -> Adverbial:
@@ -385,10 +366,7 @@ class Drawing:
         return Adverbial("frequency", *linked(german, FREQUENCY[german], "0-0"))
 
     def pick(
-        self,
-        need: Sequence[str] = (),
-        avoid: Sequence[str] = (),
-        test: Callable[[Frame], bool] | None = None,
+        self, need: Sequence[str] = (), avoid: Sequence[str] = (), test: Callable[[Frame], bool] | None = None
     ) -> tuple[Verb, Frame]:
         """A verb and one of its frames, with the marks wanted."""
         options = frames_with(tuple(need), tuple(avoid))
@@ -400,12 +378,7 @@ class Drawing:
         return options[index]
 
     def clause(
-        self,
-        verb: Verb,
-        frame: Frame,
-        subject: NounPhrase,
-        plain: bool = False,
-        pronouns: bool = True,
+        self, verb: Verb, frame: Frame, subject: NounPhrase, plain: bool = False, pronouns: bool = True
     ) -> Clause:
         """A clause with all required complements and perhaps some free ones (unless plain)."""
         arguments = []
@@ -494,11 +467,7 @@ class Drawing:
             clause.place = self.whereabouts(frame.place, False)
 
     def set_tense(
-        self,
-        clause: Clause,
-        frame: Frame,
-        allowed: Sequence[str] = ("past", "present", "future"),
-        timed: float = 0.55,
+        self, clause: Clause, frame: Frame, allowed: Sequence[str] = ("past", "present", "future"), timed: float = 0.55
     ) -> str:
         """Choose a tense (and a time that fits it); returns the time sphere."""
         weights = {"past": 5.0, "present": 3.0, "future": 1.7, "modal": 2.8}
@@ -766,11 +735,5 @@ class Drawing:
         german, english = subordinate(conjunction, inner)
         if first:
             self.note("front-clause")
-            return (
-                [*german, COMMA, *outer.german_after()],
-                [*english, COMMA, *outer.english_declarative()],
-            )
-        return (
-            [*outer.german_main(), COMMA, *german],
-            [*outer.english_declarative(), *english],
-        )
+            return ([*german, COMMA, *outer.german_after()], [*english, COMMA, *outer.english_declarative()])
+        return ([*outer.german_main(), COMMA, *german], [*outer.english_declarative(), *english])

@@ -267,13 +267,7 @@ class Nominal(NounPhrase):
             result += modifier.german(ending)
         noun = self.noun
         form = german_noun(
-            noun.lemma,
-            noun.genitive,
-            noun.plural,
-            noun.gender,
-            noun.weak,
-            "pl" if self.plural else "sg",
-            case,
+            noun.lemma, noun.genitive, noun.plural, noun.gender, noun.weak, "pl" if self.plural else "sg", case
         )
         result += words(form, self.link, notes=(noun.lemma,))
         if self.attribute:
@@ -442,9 +436,7 @@ class Enumeration(NounPhrase):
 
     def __init__(self, *items: NounPhrase) -> None:
         super().__init__(
-            person="3p",
-            definite=all(item.definite for item in items),
-            animate=all(item.animate for item in items),
+            person="3p", definite=all(item.definite for item in items), animate=all(item.animate for item in items)
         )
         self.items = items
         self._link = anchor()

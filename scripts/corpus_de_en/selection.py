@@ -6,21 +6,9 @@ from collections.abc import Sequence
 
 from corpus_de_en.lexicon.adjectives import ADJECTIVES, Adjective
 from corpus_de_en.lexicon.nouns import NOUN, NOUNS, Noun
-from corpus_de_en.lexicon.situations import (
-    AWKWARD,
-    OUTDOORS,
-    SORTS,
-)
-from corpus_de_en.lexicon.verbs import (
-    VERBS,
-    Frame,
-    Verb,
-)
-from corpus_de_en.phrases import (
-    Enumeration,
-    Nominal,
-    NounPhrase,
-)
+from corpus_de_en.lexicon.situations import AWKWARD, OUTDOORS, SORTS
+from corpus_de_en.lexicon.verbs import VERBS, Frame, Verb
+from corpus_de_en.phrases import Enumeration, Nominal, NounPhrase
 from corpus_de_en.tokens import Token
 
 

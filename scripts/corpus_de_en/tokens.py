@@ -40,12 +40,7 @@ class Token:
         return Token(text, self.sure | other.sure, self.possible | other.possible, self.notes + other.notes)
 
 
-def words(
-    text: str | Iterable[str],
-    *sure: int,
-    maybe: Iterable[int] = (),
-    notes: tuple[str, ...] = (),
-) -> list[Token]:
+def words(text: str | Iterable[str], *sure: int, maybe: Iterable[int] = (), notes: tuple[str, ...] = ()) -> list[Token]:
     """The words of ``text``, all with the same anchors and notes."""
     parts = text.split() if isinstance(text, str) else text
     return [Token(part, frozenset(sure), frozenset(maybe), notes) for part in parts]

@@ -184,10 +184,7 @@ FAULTS = [
     (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
     (["average", "--last", "1"], "error: invalid value for '--last'"),
     (["average", "--best", "2", "--best-by", "ter"], "error: invalid value for '--best-by': 'ter' is not one of"),
-    (
-        ["average", "--last", "2", "--best", "2"],
-        "error: --last and --best contradict each other; give one of them",
-    ),
+    (["average", "--last", "2", "--best", "2"], "error: --last and --best contradict each other; give one of them"),
     (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
     (["serve", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
     (["serve", "--port", "80000"], "error: invalid value for '--port'"),

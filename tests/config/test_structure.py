@@ -205,10 +205,7 @@ def test_a_section_without_entries_can_be_filled() -> None:
             "run: a\nmodel:\n  extra_encoder: {kind: transformer, cell: gru}",
             "c.yaml:3: model.extra_encoder.cell: unknown key for kind 'transformer'; it belongs to kind 'rnn'",
         ),
-        (
-            "run: a\nweight: 2",
-            "c.yaml:2: weight: unknown key; it belongs at 'data.train.0.weight'",
-        ),
+        ("run: a\nweight: 2", "c.yaml:2: weight: unknown key; it belongs at 'data.train.0.weight'"),
         (
             "run: a\nmodel: {heads: 2}",
             "c.yaml:2: model.heads: unknown key; it belongs at 'model.encoder.heads' or 'model.extra_encoder.heads'",
@@ -376,10 +373,7 @@ def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    [
-        (None, "{path}: no such file"),
-        (b"run: a\nx: \xff\n", "{path}:2: not UTF-8 text (byte 0xff)"),
-    ],
+    [(None, "{path}: no such file"), (b"run: a\nx: \xff\n", "{path}:2: not UTF-8 text (byte 0xff)")],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, data: bytes | None, expected: str) -> None:
     path = tmp_path / "c.yaml"

@@ -496,14 +496,7 @@ class TestInflection:
 
     def test_english(self) -> None:
         plurals = ("city", "bus", "box", "boy", "potato", "watch")
-        assert [english_plural(noun) for noun in plurals] == [
-            "cities",
-            "buses",
-            "boxes",
-            "boys",
-            "potatoes",
-            "watches",
-        ]
+        assert [english_plural(noun) for noun in plurals] == ["cities", "buses", "boxes", "boys", "potatoes", "watches"]
         assert [english_third_person(word) for word in ("go", "carry", "wash", "have", "play")] == [
             "goes",
             "carries",
@@ -525,9 +518,4 @@ class TestInflection:
             "seeing",
             "carrying",
         ]
-        assert [a_or_an(word) for word in ("apple", "university", "honest", "house")] == [
-            "an",
-            "a",
-            "an",
-            "a",
-        ]
+        assert [a_or_an(word) for word in ("apple", "university", "honest", "house")] == ["an", "a", "an", "a"]

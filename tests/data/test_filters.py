@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmt.data import filters
 from nmt.data.config import FiltersConfig
 from nmt.data.filters import TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
-from nmt.data.sample import PairSample
+from nmt.workflows.build_corpus import PairSample
 
 HELD_OUT = [("Ein Hund. ", "A dog."), ("Ja", "Yes")]
 

@@ -231,9 +231,7 @@ def as_dict(links: TokenLinks) -> dict[tuple[int, int, int], float]:
 
 @settings(max_examples=60)
 @given(sentences=SENTENCES)
-def test_links_of_words_are_links_of_all_their_tokens(
-    sentences: list[tuple[list[int], list[int], list[Link]]],
-) -> None:
+def test_links_of_words_are_links_of_all_their_tokens(sentences: list[tuple[list[int], list[int], list[Link]]]) -> None:
     links = token_links(
         [np.array(each, np.uint16).reshape(-1, 2) for _, _, each in sentences],
         [words for words, _, _ in sentences],

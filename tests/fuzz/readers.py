@@ -297,8 +297,7 @@ def _override(folder: Path) -> Opened:
         validate(Experiment, parse_document(CONFIG, "config.yaml", [data.decode("utf-8", "surrogateescape")]))
 
     return Opened(
-        [b"seed=3", b"model.encoder.layers=2", b"data.train=[{pairs: a}]", b"training.feed=teacher_forcing"],
-        read,
+        [b"seed=3", b"model.encoder.layers=2", b"data.train=[{pairs: a}]", b"training.feed=teacher_forcing"], read
     )
 
 
@@ -562,11 +561,7 @@ def _lengths(folder: Path) -> Opened:
 def _shortlist(folder: Path) -> Opened:
     trained = make_run(folder / "run")
     size = trained.tokenizers.source.size
-    tensors = {
-        "always": np.arange(EOS + 3),
-        "offsets": np.arange(size + 1) * 2,
-        "targets": np.arange(size * 2) % size,
-    }
+    tensors = {"always": np.arange(EOS + 3), "offsets": np.arange(size + 1) * 2, "targets": np.arange(size * 2) % size}
     file = folder / "run" / SHORTLIST
     safetensors.numpy.save_file(tensors, file, {"vocabulary": trained.tokenizers.fingerprint})
     seed = file.read_bytes()

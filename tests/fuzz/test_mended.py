@@ -70,8 +70,7 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "lengths",
-    ["[]", '{"usual": 1e400, "longest": 1}', '{"usual": -1, "longest": 9}', '{"usual": 0, "longest": 0}'],
+    "lengths", ["[]", '{"usual": 1e400, "longest": 1}', '{"usual": -1, "longest": 9}', '{"usual": 0, "longest": 0}']
 )
 def test_lengths_that_are_none(tmp_path: Path, lengths: str) -> None:
     (tmp_path / "lengths.json").write_text(lengths)
@@ -142,8 +141,7 @@ def _no_utf8(members: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [_claiming("(1000000000000,)"), _claiming("(-1,)"), _claiming("((((1,)"), _pickled, _with_nan, _no_utf8],
+    "change", [_claiming("(1000000000000,)"), _claiming("(-1,)"), _claiming("((((1,)"), _pickled, _with_nan, _no_utf8]
 )
 def test_an_archive_that_lies(tmp_path: Path, change: Callable[[dict[str, bytes]], None]) -> None:
     assert len(list(read_npz(_npz(tmp_path / "good.npz", lambda members: None)))) == len(ALIGNMENTS)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nmt.models.feed import Feed, FreeRunning, TeacherForcing
 from nmt.models.guidance import FLOOR, Guide
-from nmt.models.heads import matching
 from nmt.models.likelihood import guided_loss, token_loss
+from nmt.models.names import matching
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing

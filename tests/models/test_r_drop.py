@@ -20,10 +20,7 @@ from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, make, tree
 from tests.workflows.runs import CONFIG, write_corpus
 
-MODELS = {
-    "rnn": tree(),
-    "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER),
-}
+MODELS = {"rnn": tree(), "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)}
 
 
 def loss_by_loops(model: Any, alpha: float, smoothing: float) -> tuple[float, list[float]]:

@@ -44,12 +44,7 @@ def beam_search(
 
 
 def greedy(
-    model: Seq2Seq[Any, Any],
-    source_BS: Tensor,
-    limit_B: Tensor,
-    *,
-    eos: int,
-    exponent: float,
+    model: Seq2Seq[Any, Any], source_BS: Tensor, limit_B: Tensor, *, eos: int, exponent: float
 ) -> list[Hypothesis]:
     found = greedy_search(eos, Ranking(exponent))(model, source_BS, LogitsProcessors(limit_B, eos=eos))
     return [hypothesis for (hypothesis,) in found]

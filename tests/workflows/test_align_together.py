@@ -157,11 +157,7 @@ def test_a_page_of_links_from_files_has_their_views(align: Command) -> None:
     meta, pairs = read("page")
     assert meta == {"views": ["backward:links", "links", "forward:links"], "facts": ["s – t", "f", "b"], "gold": True}
     judged = []
-    for view, arguments in (
-        ("backward:links", (*FILES[:-1], "b")),
-        ("links", BOTH),
-        ("forward:links", FILES),
-    ):
+    for view, arguments in (("backward:links", (*FILES[:-1], "b")), ("links", BOTH), ("forward:links", FILES)):
         _, _, said = align(*arguments, "--gold", "gold", "--format", "jsonl", "-o", "alone")
         same([each[view] for each in pairs], "alone")
         judged.append(f"{view}: {said}")
@@ -259,10 +255,7 @@ HTML = ("--format", "html", "-o", "out")
             [*FILES, *HTML, "--view", "backward:links"],
             "--view backward:links: is of one of two files; give --reverse-links as well",
         ),
-        (
-            [*FILES, "--view", "links"],
-            "--view chooses what --format html shows; add that, or leave out --view",
-        ),
+        ([*FILES, "--view", "links"], "--view chooses what --format html shows; add that, or leave out --view"),
         (
             [*FILES, *HTML, "--base", "0"],
             "--base: html always counts from 0; leave it out, or use pharaoh, gold or tsv",

@@ -480,10 +480,7 @@ def test_the_moving_average_begins_with_the_weights_that_training_begins_with(ru
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            ["training.start_from=nowhere"],
-            "training.start_from: nowhere: no such run directory, checkpoint or config",
-        ),
+        (["training.start_from=nowhere"], "training.start_from: nowhere: no such run directory, checkpoint or config"),
         (
             ["training.start_from=run", "model.encoder.size=14"],
             (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import nmt as package
-from nmt.models.parts import part_of
+from nmt.models.names import part_of
 from tests.workflows.runs import Command, in_process, nmt
 
 ROOT = Path(__file__).parents[2]

@@ -204,11 +204,7 @@ def test_words_that_must_appear_appear(trained: Path) -> None:
     [
         ("cat\n", [], "--constraints words: has no line 2"),
         ("\n\n日本\n\n", [], "line 3: '日本' cannot be spelt in the model's subwords; leave it out"),
-        (
-            "cat\n" * 4,
-            ["--sample"],
-            "search.sampling: cannot be had together with constraints; leave",
-        ),
+        ("cat\n" * 4, ["--sample"], "search.sampling: cannot be had together with constraints; leave"),
         ("cat\n" * 4, ["--set", "search.no_repeat=2"], "search.no_repeat: cannot be had together with constraints"),
     ],
 )

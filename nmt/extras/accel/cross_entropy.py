@@ -72,10 +72,7 @@ class _Vocabulary:
         is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
         back_VX = torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]
         return _Vocabulary(
-            weight_VD=weight_VD.to(dtype),
-            back_VX=back_VX.to(dtype),
-            f_V=f_V,
-            has_range=weight_VD.device.type == "cpu",
+            weight_VD=weight_VD.to(dtype), back_VX=back_VX.to(dtype), f_V=f_V, has_range=weight_VD.device.type == "cpu"
         )
 
     def logits(self, readout_ND: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -103,12 +100,7 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        readout_ND: Tensor,
-        weight_VD: Tensor,
-        bias_V: Tensor,
-        gold_N: Tensor,
-        smoothing: float,
+        ctx: Any, readout_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, gold_N: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         rows, vocabulary = len(readout_ND), len(weight_VD)
         dtype, wide = readout_ND.dtype, torch.promote_types(readout_ND.dtype, torch.float32)

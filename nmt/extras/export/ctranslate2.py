@@ -104,11 +104,7 @@ def _options(config: TransformerConfig) -> dict[str, Any]:
         "gelu": common_spec.Activation.GELU,
         "swiglu": common_spec.Activation.SWISH,
     }[config.activation]
-    return {
-        "pre_norm": config.norm == "pre",
-        "activation": activation,
-        "ffn_glu": config.activation == "swiglu",
-    }
+    return {"pre_norm": config.norm == "pre", "activation": activation, "ffn_glu": config.activation == "swiglu"}
 
 
 def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any) -> None:

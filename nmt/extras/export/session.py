@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,10 @@ class OnnxSession:
             ended_B |= token_B == EOS
             tokens_TB.append(token_B)
         tokens_BT = np.stack(tokens_TB, axis=1).tolist()
-        return [_until(tokens[:limit]) for tokens, limit in zip(tokens_BT, limits, strict=True)]
-
-
-def _until(tokens: list[int]) -> tuple[int, ...]:
-    return tuple(tokens[: tokens.index(EOS)] if EOS in tokens else tokens)
+        return [
+            tuple(takewhile(lambda token: token != EOS, tokens[:limit]))
+            for tokens, limit in zip(tokens_BT, limits, strict=True)
+        ]
 
 
 def required() -> Any:

@@ -129,15 +129,7 @@ def suspect(
     if not kinds:
         return None
     return Suspect(
-        line,
-        score,
-        kinds,
-        nll,
-        z,
-        source_loose + source_numbers,
-        target_loose + target_numbers,
-        source,
-        target,
+        line, score, kinds, nll, z, source_loose + source_numbers, target_loose + target_numbers, source, target
     )
 
 

@@ -48,9 +48,10 @@ def heatmap(alignment: Alignment, *, cells: int) -> str:
         lines += [""] if lines else []
         lines += [" " * indent + line for line in _head([sources[column] for column in columns])]
         for row, label in enumerate(labels):
-            shades = "".join(
-                _cell(float(alignment.weights_TS[row, column]), linked=(column, row) in links) for column in columns
-            )
+            shades = ""
+            for column in columns:
+                character = shade(float(alignment.weights_TS[row, column]))
+                shades += character + (LINK if (column, row) in links else character)
             lines.append(f"{isolated(label)}{' ' * (indent - cell_len(label))}{shades}".rstrip())
     return "".join(f"{line}\n" for line in lines)
 
@@ -60,10 +61,6 @@ def shade(weight: float) -> str:
     if weight < 0.05:
         return SHADES[0]
     return SHADES[min(4, 1 + int(weight * 4))]
-
-
-def _cell(weight: float, *, linked: bool) -> str:
-    return shade(weight) + (LINK if linked else shade(weight))
 
 
 def _head(words: Sequence[str]) -> list[str]:

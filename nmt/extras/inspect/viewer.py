@@ -119,8 +119,9 @@ def page() -> tuple[str, str]:
 
 
 def part(name: str) -> str:
-    """Reads a file of the page: ``viewer.css``, ``viewer.js``, or ``pairs.html``, the controls and the pairs' place."""
-    return (files("nmt.extras.inspect") / "page" / name).read_text(encoding="utf-8")
+    """Reads a file of the page: ``viewer.css``, after the style of every page, ``viewer.js`` or ``pairs.html``."""
+    text = (files("nmt.extras.inspect") / "page" / name).read_text(encoding="utf-8")
+    return (files("nmt.extras") / "base.css").read_text(encoding="utf-8") + text if name == "viewer.css" else text
 
 
 def script_json(tree: object) -> str:

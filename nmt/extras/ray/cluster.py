@@ -159,9 +159,9 @@ def connected(address: str) -> Iterator[Cluster]:
         if found is None:
             # a token and a folder of its own, for what is started here is nobody else's
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-            folder = stack.enter_context(
-                TemporaryDirectory(prefix="nmt-ray-", dir=_short_folder(), ignore_cleanup_errors=True)
-            )
+            # names of sockets inside must not be longer than a hundred bytes
+            above = gettempdir() if len(gettempdir()) < 20 else "/tmp"
+            folder = stack.enter_context(TemporaryDirectory(prefix="nmt-ray-", dir=above, ignore_cleanup_errors=True))
             stack.callback(_end, ray)
             _begin(ray, address="local", include_dashboard=False, _temp_dir=folder)
         else:
@@ -267,11 +267,6 @@ def _check_answers(address: str) -> None:
 
 def _cannot_import(error: Exception) -> NodeFault:
     return NodeFault(f"--ray: a node cannot import nmt ({_last(error)}); install nmt {nmt.__version__} on all nodes")
-
-
-def _short_folder() -> str:
-    """Chooses a folder for temporary files; names of sockets inside must not be longer than a hundred bytes."""
-    return gettempdir() if len(gettempdir()) < 20 else "/tmp"
 
 
 def _last(error: BaseException) -> str:

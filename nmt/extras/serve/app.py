@@ -130,9 +130,10 @@ def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
 
 
 def _add_pages(app: FastAPI) -> None:
-    folder = files("nmt.extras.serve") / "page"
+    folder, base = files("nmt.extras.serve") / "page", (files("nmt.extras") / "base.css").read_bytes()
     for path, (name, kind) in PAGES.items():
-        page = _constant((folder / name).read_bytes(), kind)
+        content = (folder / name).read_bytes()
+        page = _constant(base + content if kind == "text/css" else content, kind)
         app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)(page)
 
 

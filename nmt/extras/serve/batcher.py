@@ -205,15 +205,14 @@ class Batcher:
                 self._changed.wait_for(lambda: self._queue or self._closed)
                 if self._queue:
                     patience_s = self._queue[0].since + self._batching.wait_s - time.monotonic()
-                    self._changed.wait_for(self._is_enough, timeout=patience_s)
+                    self._changed.wait_for(
+                        lambda: self._closed or self._pending >= self._batching.sentences or not self._queue, patience_s
+                    )
                 if self._queue:
                     self._running = self._take()
                     return self._running
                 if self._closed:
                     return []
-
-    def _is_enough(self) -> bool:
-        return self._closed or self._pending >= self._batching.sentences or not self._queue
 
     def _take(self) -> list[Part]:
         """Takes a batch of texts with the options of the first job in the queue."""

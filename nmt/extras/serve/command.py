@@ -9,9 +9,8 @@ import typer
 
 from nmt.cli.options import ModelOptions, check_model, with_options
 from nmt.core.errors import InputError
-from nmt.core.memory import gc_paused
-from nmt.core.onednn_cache import limit_caches_for_translation
-from nmt.extras.serve import check_installed
+from nmt.core.memory import gc_paused, limit_caches_for_translation
+from nmt.extras.serve.listening import check_installed
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,18 @@
-"""The socket of a server, with quick imports only, so that a port in use is found at once."""
+"""Checks before a server starts, and its socket: with quick imports only, so that a port in use is found at once."""
 
 from __future__ import annotations
 
 import errno
 import socket
+from importlib.util import find_spec
 
 from nmt.core.errors import InputError
+
+
+def check_installed() -> None:
+    """Raises InputError where a package of the server is not installed."""
+    if not all(find_spec(name) for name in ("fastapi", "prometheus_client", "uvicorn")):
+        raise InputError("nmt serve: needs FastAPI, uvicorn and prometheus-client: pip install 'nmt[serve]'")
 
 
 def bind(host: str, port: int) -> socket.socket:

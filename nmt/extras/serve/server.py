@@ -25,12 +25,7 @@ LAST_WORDS_S = 5
 
 
 def run(
-    listening: socket.socket,
-    load: Callable[[], Engine],
-    batching: Batching,
-    limits: Limits,
-    *,
-    grace_s: float,
+    listening: socket.socket, load: Callable[[], Engine], batching: Batching, limits: Limits, *, grace_s: float
 ) -> None:
     """Serves until SIGTERM or SIGINT, then answers what is in the queue for up to ``grace_s`` seconds; a second signal
     ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT; where the model is still at work

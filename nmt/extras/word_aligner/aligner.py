@@ -309,14 +309,7 @@ def learnt_alignments(
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
     rows = zip(sources, targets, RULE.links_of(weights), weights, source_spans, target_spans, strict=True)
     return [
-        Alignment(
-            tuple(source),
-            tuple(target),
-            links,
-            weights_IJ,
-            source_spans=tuple(here),
-            target_spans=tuple(there),
-        )
+        Alignment(tuple(source), tuple(target), links, weights_IJ, source_spans=tuple(here), target_spans=tuple(there))
         for source, target, links, weights_IJ, here, there in rows
     ]
 

@@ -255,10 +255,7 @@ def _equal(pairs: int, tokens: int) -> Hmm:
     jump_J = 1 / (1 + (torch.arange(-FARTHEST_JUMP, FARTHEST_JUMP + 1.0) - 1).abs())
     probability = 1 / max(tokens, 1)
     return Hmm(
-        torch.full((pairs,), probability),
-        torch.full((tokens + 1,), probability),
-        jump_J,
-        torch.ones(FARTHEST_JUMP + 1),
+        torch.full((pairs,), probability), torch.full((tokens + 1,), probability), jump_J, torch.ones(FARTHEST_JUMP + 1)
     )
 
 

@@ -14,13 +14,7 @@ from nmt.alignment.words import NO_WORD, word_indices
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.data.tokenizer import EncodedWords
-from nmt.extras.word_aligner.aligner import (
-    WordAligner,
-    between_words,
-    learnt_alignments,
-    load_aligner,
-    save_aligner,
-)
+from nmt.extras.word_aligner.aligner import WordAligner, between_words, learnt_alignments, load_aligner, save_aligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer, weights
 from nmt.training import folders
 from nmt.translator.find_run import ALIGNER, LAYER, run_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import model_validator
 
@@ -10,6 +10,15 @@ from nmt.config.structure import Structure
 from nmt.nn.config import Layers, Size
 
 Cell = Literal["elman", "gru", "lstm"]
+AnyRNN = TypeVar("AnyRNN", "RNNEncoderConfig", "RNNDecoderConfig")
+
+
+def _check_residual(config: AnyRNN) -> AnyRNN:
+    if config.residual and config.layers == 1:
+        raise ValueError(
+            "residual: true adds what a layer reads to what it gives, from the second layer on; set layers"
+        )
+    return config
 
 
 class RNNEncoderConfig(Structure):
@@ -26,11 +35,7 @@ class RNNEncoderConfig(Structure):
     """Whether a second stack reads the sentence from its end (Schuster & Paliwal 1997)."""
     residual: bool = False
     """Whether each layer above the bottom one adds its input to its output (Wu et al. 2016, section 3.1)."""
-
-    @model_validator(mode="after")
-    def _residual_has_layers(self) -> RNNEncoderConfig:
-        _check_residual(self.residual, self.layers)
-        return self
+    _residual_has_layers = model_validator(mode="after")(_check_residual)
 
     @property
     def memory_size(self) -> int:
@@ -64,11 +69,7 @@ class RNNDecoderConfig(Structure):
     """Width of the readout, which the output layer reads; null: the decoder's size, or the embedding's if tied."""
     readout_embedding: bool = False
     """Whether the readout also sees the last word's embedding (Bahdanau et al. 2015, appendix A.2.2)."""
-
-    @model_validator(mode="after")
-    def _residual_has_layers(self) -> RNNDecoderConfig:
-        _check_residual(self.residual, self.layers)
-        return self
+    _residual_has_layers = model_validator(mode="after")(_check_residual)
 
     @property
     def words(self) -> str:
@@ -102,10 +103,3 @@ class ContextConfig(Structure):
 def _stack(cell: str, layers: int, size: int, residual: bool) -> str:
     name = cell.upper() if cell != "elman" else "Elman"
     return f"{name}, {layers} layer{'s' if layers > 1 else ''} of {size}{', residual' if residual else ''}"
-
-
-def _check_residual(residual: bool, layers: int) -> None:
-    if residual and layers == 1:
-        raise ValueError(
-            "residual: true adds what a layer reads to what it gives, from the second layer on; set layers"
-        )

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corpus_de_en.lexicon.tables import rows
-from corpus_de_en.morphology import (
-    english_comparison,
-    german_adjective_stem,
-    german_comparative,
-    german_superlative,
-)
+from corpus_de_en.morphology import english_comparison, german_adjective_stem, german_comparative, german_superlative
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corpus_de_en.lexicon.tables import rows
-from corpus_de_en.morphology import (
-    INSEPARABLE,
-    german_imperative,
-    german_present,
-    german_preterite,
-    weak_participle,
-)
+from corpus_de_en.morphology import INSEPARABLE, german_imperative, german_present, german_preterite, weak_participle
 
 
 @dataclass(frozen=True)

@@ -5,36 +5,13 @@ from __future__ import annotations
 from corpus_de_en.clauses import Argument, Clause
 from corpus_de_en.drawing import Sides
 from corpus_de_en.lexicon.adjectives import Adjective
-from corpus_de_en.lexicon.function_words import (
-    NUMBERS,
-)
+from corpus_de_en.lexicon.function_words import NUMBERS
 from corpus_de_en.lexicon.nouns import NOUN, NOUNS, PART_OF
-from corpus_de_en.lexicon.situations import (
-    EXCESSIVE,
-    EXISTENCE,
-    PRICES,
-)
-from corpus_de_en.lexicon.verbs import (
-    BE,
-    COST,
-    HAVE,
-    Slot,
-)
+from corpus_de_en.lexicon.situations import EXCESSIVE, EXISTENCE, PRICES
+from corpus_de_en.lexicon.verbs import BE, COST, HAVE, Slot
 from corpus_de_en.patterns.relatives import Relatives
-from corpus_de_en.phrases import (
-    Adverbial,
-    Demonstrative,
-    Modifier,
-    Nominal,
-    NounPhrase,
-    Rejected,
-    linked,
-)
-from corpus_de_en.selection import (
-    FITTING,
-    owns_object,
-    same_sort,
-)
+from corpus_de_en.phrases import Adverbial, Demonstrative, Modifier, Nominal, NounPhrase, Rejected, linked
+from corpus_de_en.selection import FITTING, owns_object, same_sort
 from corpus_de_en.tokens import anchor, words
 
 
@@ -89,9 +66,7 @@ class Descriptions(Relatives):
             german, english = linked(*self.rng.choice(degree_words), "0-0")
             assert clause.complement is not None
             clause.complement = Adverbial(
-                "complement",
-                german + clause.complement.german,
-                english + clause.complement.english,
+                "complement", german + clause.complement.german, english + clause.complement.english
             )
         self.note(f"copula-{tense}")
         self.nest("copula", clause)

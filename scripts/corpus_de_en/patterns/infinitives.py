@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from corpus_de_en.clauses import Clause, comma_join
 from corpus_de_en.drawing import PAST, Drawing, Sides
-from corpus_de_en.lexicon.situations import (
-    DURATIVE,
-    ERRANDS,
-    EVALUATIONS,
-    JOURNEYS,
-    OMITTED,
-    SHOPPING,
-    UNFORGETTABLE,
-)
-from corpus_de_en.lexicon.verbs import (
-    CONTROL,
-    Frame,
-)
-from corpus_de_en.phrases import (
-    Nominal,
-    NounPhrase,
-    Pronoun,
-    Rejected,
-)
+from corpus_de_en.lexicon.situations import DURATIVE, ERRANDS, EVALUATIONS, JOURNEYS, OMITTED, SHOPPING, UNFORGETTABLE
+from corpus_de_en.lexicon.verbs import CONTROL, Frame
+from corpus_de_en.phrases import Nominal, NounPhrase, Pronoun, Rejected
 from corpus_de_en.tokens import COMMA, anchor, words
 
 

@@ -241,10 +241,7 @@ class LongSentences(Subordination, Relatives):
     def _but(left: Sides, right: Sides) -> Sides:
         """Two main clauses with aber."""
         link = anchor()
-        return (
-            [*left[0], COMMA, *words("aber", link), *right[0]],
-            [*left[1], COMMA, *words("but", link), *right[1]],
-        )
+        return ([*left[0], COMMA, *words("aber", link), *right[0]], [*left[1], COMMA, *words("but", link), *right[1]])
 
     def _because(self, conjunction: str, clause: Clause) -> Sides:
         """A reason or the like at the end; denn has the order of a main clause."""
@@ -303,18 +300,10 @@ class LongSentences(Subordination, Relatives):
         self._remember(clause)
         self.nest("coordination-adversative", clause)
         excuse = self._excuse(self.same_person(other))
-        return (
-            [*clause.german_main(), *excuse[0]],
-            [*clause.english_declarative(), *excuse[1]],
-        )
+        return ([*clause.german_main(), *excuse[0]], [*clause.english_declarative(), *excuse[1]])
 
     def _tail(
-        self,
-        left: Sides,
-        hero: NounPhrase,
-        scene: str,
-        acts: Sequence[Clause],
-        spare: Sequence[frozenset[str]],
+        self, left: Sides, hero: NounPhrase, scene: str, acts: Sequence[Clause], spare: Sequence[frozenset[str]]
     ) -> Sides:
         """The end of a story in the past: ``acts`` are its clauses so far, ``spare`` the stages that it left out."""
         kind = self.rng.weighted(
@@ -392,10 +381,7 @@ class LongSentences(Subordination, Relatives):
             self.nest("clause-nachdem", before)
             self.note("front-clause")
             german, english = subordinate(("nachdem", "after"), before)
-            left = (
-                [*german, COMMA, *chain.german_after()],
-                [*english, COMMA, *chain.english_declarative()],
-            )
+            left = ([*german, COMMA, *chain.german_after()], [*english, COMMA, *chain.english_declarative()])
         else:
             tense, modal = self.rng.weighted(
                 [(("pret", ""), 4.0), (("perf", ""), 4.0), (("modal", "müssen"), 1.0), (("modal", "wollen"), 1.0)]
@@ -463,10 +449,7 @@ class LongSentences(Subordination, Relatives):
         german, english = subordinate(("während", "while"), first)
         german = [*german, *words("und", link), *second.german_final()]
         english = [*english, *words("and", link), *second.english_declarative()]
-        left = (
-            [*german, COMMA, *chain.german_after()],
-            [*english, COMMA, *chain.english_declarative()],
-        )
+        left = ([*german, COMMA, *chain.german_after()], [*english, COMMA, *chain.english_declarative()])
         if chain.clauses[-1].verb.lemma not in PLEASURES and self.rng.chance(0.7):
             return self._but(left, self._no_help(hero))
         return left
@@ -533,13 +516,11 @@ class LongSentences(Subordination, Relatives):
             self.nest("coordination-three", clause)
         link = anchor()
         german = listed(
-            [clauses[0].german_main("time"), *(clause.german_main() for clause in clauses[1:])],
-            words("und", link),
+            [clauses[0].german_main("time"), *(clause.german_main() for clause in clauses[1:])], words("und", link)
         )
         first = [*when.english, *clauses[0].english_declarative(without=("time",))]
         english = listed(
-            [first, *(clause.english_declarative() for clause in clauses[1:])],
-            [COMMA, *words("and", link)],
+            [first, *(clause.english_declarative() for clause in clauses[1:])], [COMMA, *words("and", link)]
         )
         if not any(clause.verb.lemma in PLEASURES for clause in clauses):
             they = Pronoun("they")

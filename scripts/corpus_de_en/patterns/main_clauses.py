@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from corpus_de_en.clauses import Clause
 from corpus_de_en.drawing import PAST, Drawing, Sides
-from corpus_de_en.lexicon.function_words import (
-    MONTHS,
-    NUMBERS,
-    NUMERAL_UNITS,
-    SEASONS,
-    TIME_WORDS,
-)
-from corpus_de_en.lexicon.situations import (
-    FORBIDDEN,
-    GLADLY,
-    ORDERED_NEW,
-    SINCE_FRAMES,
-)
-from corpus_de_en.lexicon.verbs import (
-    RAIN,
-    SNOW,
-    Frame,
-)
-from corpus_de_en.phrases import (
-    Adverbial,
-    Enumeration,
-    Nominal,
-    NounPhrase,
-    Pronoun,
-    Rejected,
-    linked,
-)
+from corpus_de_en.lexicon.function_words import MONTHS, NUMBERS, NUMERAL_UNITS, SEASONS, TIME_WORDS
+from corpus_de_en.lexicon.situations import FORBIDDEN, GLADLY, ORDERED_NEW, SINCE_FRAMES
+from corpus_de_en.lexicon.verbs import RAIN, SNOW, Frame
+from corpus_de_en.phrases import Adverbial, Enumeration, Nominal, NounPhrase, Pronoun, Rejected, linked
 from corpus_de_en.tokens import COMMA, Token, anchor, words
 
 

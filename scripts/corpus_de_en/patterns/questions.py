@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from corpus_de_en.clauses import Clause
 from corpus_de_en.drawing import Drawing, Sides
-from corpus_de_en.lexicon.situations import (
-    COUNTED,
-    ONCE,
-    QUESTION_ADVERBS,
-)
-from corpus_de_en.lexicon.verbs import (
-    Frame,
-)
-from corpus_de_en.phrases import (
-    POSSESSIVES,
-    Nominal,
-    Pronoun,
-    Rejected,
-    linked,
-)
-from corpus_de_en.selection import (
-    is_animate,
-)
+from corpus_de_en.lexicon.situations import COUNTED, ONCE, QUESTION_ADVERBS
+from corpus_de_en.lexicon.verbs import Frame
+from corpus_de_en.phrases import POSSESSIVES, Nominal, Pronoun, Rejected, linked
+from corpus_de_en.selection import is_animate
 from corpus_de_en.tokens import anchor, words
 
 

@@ -5,26 +5,10 @@ from __future__ import annotations
 from corpus_de_en.clauses import Clause
 from corpus_de_en.drawing import Drawing, Sides
 from corpus_de_en.lexicon.nouns import PLACE_OF, WHEREABOUTS, Noun
-from corpus_de_en.lexicon.situations import (
-    FIXED_PREPOSITION,
-    TIMED,
-    YOUNGER,
-)
-from corpus_de_en.lexicon.verbs import (
-    Frame,
-)
-from corpus_de_en.phrases import (
-    Nominal,
-    NounPhrase,
-    Possessed,
-    Rejected,
-    Relative,
-)
-from corpus_de_en.selection import (
-    accepts,
-    frames_with,
-    is_child,
-)
+from corpus_de_en.lexicon.situations import FIXED_PREPOSITION, TIMED, YOUNGER
+from corpus_de_en.lexicon.verbs import Frame
+from corpus_de_en.phrases import Nominal, NounPhrase, Possessed, Rejected, Relative
+from corpus_de_en.selection import accepts, frames_with, is_child
 from corpus_de_en.tokens import COMMA, Token, anchor, words
 
 

@@ -20,24 +20,9 @@ from corpus_de_en.lexicon.situations import (
     TEMPORAL,
     VISITS,
 )
-from corpus_de_en.lexicon.verbs import (
-    ASK_ONESELF,
-    HAVE,
-    KNOW,
-    RAIN,
-    SAYING,
-    SNOW,
-    Slot,
-)
-from corpus_de_en.phrases import (
-    Nominal,
-    NounPhrase,
-    Pronoun,
-    Rejected,
-)
-from corpus_de_en.selection import (
-    outdoors,
-)
+from corpus_de_en.lexicon.verbs import ASK_ONESELF, HAVE, KNOW, RAIN, SAYING, SNOW, Slot
+from corpus_de_en.phrases import Nominal, NounPhrase, Pronoun, Rejected
+from corpus_de_en.selection import outdoors
 from corpus_de_en.tokens import COMMA
 
 
@@ -100,10 +85,7 @@ class Subordination(Drawing):
         self.record.lemmas.add(outer.verb.lemma)
         self.nest(f"clause-{conjunction[0]}", inner)
         german, english = subordinate(conjunction, inner)
-        return (
-            comma_join(outer.german_main(), german),
-            [*outer.english_declarative(), *english],
-        ), "."
+        return (comma_join(outer.german_main(), german), [*outer.english_declarative(), *english]), "."
 
     def temporal(self) -> tuple[Sides, str]:
         """Two things that happen one after the other or at the same time."""
@@ -247,11 +229,7 @@ class Subordination(Drawing):
         ):
             raise Rejected
         if which == "fine":
-            inner = self.state(
-                Nominal(NOUN["Wetter"]),
-                *self.rng.choice((("schön", "nice"), ("gut", "good"))),
-                "pres",
-            )
+            inner = self.state(Nominal(NOUN["Wetter"]), *self.rng.choice((("schön", "nice"), ("gut", "good"))), "pres")
             if self.rng.chance(0.4):
                 inner = Clause(self.rng.choice((RAIN, SNOW)), Pronoun("es"), negated=True)
         elif which == "bad":

@@ -34,7 +34,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "GRU encoder, rotary decoder": {
         "encoder": {**RNN, "cell": "gru"},
         "decoder": {**TRANSFORMER, "positions": "rotary"},
-    },
+    }
 }
 SLOW: dict[str, dict[str, Any]] = {
     "LSTM, input feeding, additive": {
@@ -56,13 +56,7 @@ SLOW: dict[str, dict[str, Any]] = {
     },
     "post-norm, learned positions that end early, swiglu": {
         "encoder": {**TRANSFORMER, "layers": 2, "norm": "post", "positions": "learned", "max_positions": 5},
-        "decoder": {
-            **TRANSFORMER,
-            "norm": "post",
-            "positions": "learned",
-            "max_positions": 5,
-            "activation": "swiglu",
-        },
+        "decoder": {**TRANSFORMER, "norm": "post", "positions": "learned", "max_positions": 5, "activation": "swiglu"},
     },
     "Transformer of other scores": {
         "encoder": {**TRANSFORMER, "score": "additive", "activation": "gelu"},

@@ -39,10 +39,7 @@ TEXTS = {
         "(siehe https://a.b/c_(d)?e=f&g=%20#h). www.x.org!",
         [("https://a.b/c_(d)?e=f&g=%20#h", "word"), ("www.x.org", "word")],
     ),
-    "&quot;www.a.b?c&amp;d&amp;&quot;": (
-        '"www.a.b?c&amp;d&"',
-        [("&quot;www.a.b?c&amp;d&amp;&quot;", "word")],
-    ),
+    "&quot;www.a.b?c&amp;d&amp;&quot;": ('"www.a.b?c&amp;d&"', [("&quot;www.a.b?c&amp;d&amp;&quot;", "word")]),
     "(www.a.b&amp; c)": ("(www.a.b& c)", [("www.a.b&amp;", "word")]),
     "Mail an a.b+c@d-e.co.uk.": ("Mail an a.b+c@d-e.co.uk.", [("a.b+c@d-e.co.uk", "word")]),
     "{a} und {{b c}}, ${d}, %{e} #{f}": (

@@ -33,10 +33,7 @@ from tests.models.plain_decoder import decode
 from tests.models.variants import TRANSFORMER, make, tree
 
 COMPUTE = Compute(torch.device("cpu"), "float32")
-MODELS = {
-    "rnn": tree(),
-    "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER),
-}
+MODELS = {"rnn": tree(), "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)}
 SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4, 1, 1, 4, 5], [1, 4]]
 TARGETS = [[5, 4], [4, 4, 1, 5, 5], [1, 5, 4], [4]]
 EOS = 3
@@ -130,10 +127,7 @@ def test_the_loss_is_the_mean_over_pieces_of_either_side() -> None:
         link_BTS[b, t, s] = 1
     seen = States(torch.zeros(2, 4, 1), torch.zeros(2, 3, 1), source_length_B, target_length_B)
     expected = 0.0
-    for lengths, log_p, here, there in (
-        (target_length_B, forward_BTS1, 1, 2),
-        (source_length_B, backward_BST1, 2, 1),
-    ):
+    for lengths, log_p, here, there in ((target_length_B, forward_BTS1, 1, 2), (source_length_B, backward_BST1, 2, 1)):
         losses = []
         for b, length in enumerate(lengths.tolist()):
             for piece in range(length):

@@ -663,10 +663,7 @@ def test_a_process_that_dies_before_all_have_met_ends_all(folder: Path) -> None:
     started = time.monotonic()
     done = _launched(folder)
     assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "no more of this",
-        "error: another process has ended; its own message says why",
-    ]
+    assert done.stderr.splitlines() == ["no more of this", "error: another process has ended; its own message says why"]
     assert time.monotonic() - started < 90
 
 

@@ -85,8 +85,7 @@ inline float tanh_of(float x) {
 
 // Sums stay in registers only if all their indices are constants.
 #define UNROLLED _Pragma("GCC unroll 8")
-#define INLINED __attribute__((always_inline))
-#define ALWAYS_INLINE INLINED inline
+#define ALWAYS_INLINE __attribute__((always_inline)) inline
 
 // Loops over positions run to a multiple of it: the rest of a vector takes longer than a vector.
 constexpr int64_t LANES = 16;
@@ -109,12 +108,10 @@ inline void softmax(float* scores, const float* seen, int64_t positions) {
     for (int64_t s = 0; s < positions; ++s) scores[s] = seen[s] > 0.0f ? scores[s] * scale : 0.0f;
 }
 
-// Context of one head of one query; key(s) and value(s) point to those of a position. WIDTH is the width as a constant
-// for the compiler, or 0.
-template <int64_t WIDTH, typename T, typename Key, typename Value>
+// Context of one head of one query; key(s) and value(s) point to those of a position.
+template <typename T, typename Key, typename Value>
 inline void attend_head(const T* q, const Key& key, const Value& value, const float* seen, float* scores, float* sums,
-                 T* context, int64_t positions, int64_t any_width, float scale) {
-    const int64_t width = WIDTH ? WIDTH : any_width;
+                 T* context, int64_t positions, int64_t width, float scale) {
     for (int64_t s = 0; s < positions; ++s) {
         const T* const k = key(s);
         float sum = 0.0f;
@@ -133,11 +130,10 @@ inline void attend_head(const T* q, const Key& key, const Value& value, const fl
     for (int64_t a = 0; a < width; ++a) narrow(sums[a], context[a]);
 }
 
-template <int64_t WIDTH, typename T>
-void attend_with(const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values,
+template <typename T>
+void attend(const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values,
                  int64_t memory_row, int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context,
-                 int64_t rows, int64_t beams, int64_t heads, int64_t positions, int64_t any_width, float scale) {
-    const int64_t width = WIDTH ? WIDTH : any_width;
+                 int64_t rows, int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale) {
     const int64_t padded = (positions + LANES - 1) / LANES * LANES;
     std::vector<float> buffer(2 * padded + width);
     float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
@@ -149,7 +145,7 @@ void attend_with(const T* query, int64_t query_row, int64_t query_head, const T*
         }
         for (int64_t h = 0; h < heads; ++h) {
             const int64_t start = sentence * memory_row + h * memory_head;
-            attend_head<WIDTH>(
+            attend_head(
                 query + n * query_row + h * query_head, [=](int64_t s) { return keys + start + s * memory_position; },
                 [=](int64_t s) { return values + start + s * memory_position; }, seen, scores, sums,
                 context + (n * heads + h) * width, positions, width, scale);
@@ -159,11 +155,10 @@ void attend_with(const T* query, int64_t query_row, int64_t query_head, const T*
 
 // The positions are earlier steps; a row comes from row `backpointers` of each. A row of a step has keys and then
 // values at its end, those of each head side by side.
-template <int64_t WIDTH, typename T>
-void attend_to_steps_with(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
+template <typename T>
+void attend_to_steps(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
                         const int64_t* backpointers, T* context, int64_t rows, int64_t heads, int64_t positions,
-                        int64_t any_width, float scale) {
-    const int64_t width = WIDTH ? WIDTH : any_width;
+                        int64_t width, float scale) {
     const int64_t padded = (positions + LANES - 1) / LANES * LANES, of_values = step_row - heads * width;
     const int64_t of_keys = of_values - heads * width;
     std::vector<float> buffer(2 * padded + width);
@@ -174,29 +169,11 @@ void attend_to_steps_with(const T* query, int64_t query_row, const T* const* ste
     for (int64_t n = 0; n < rows; ++n) {
         for (int64_t s = 0; s < positions; ++s) row_of[s] = steps[s] + backpointers[n * positions + s] * step_row;
         for (int64_t h = 0; h < heads; ++h) {
-            attend_head<WIDTH>(
+            attend_head(
                 query + n * query_row + h * width, [=](int64_t s) { return row_of[s] + of_keys + h * width; },
                 [=](int64_t s) { return row_of[s] + of_values + h * width; }, seen, scores, sums,
                 context + (n * heads + h) * width, positions, width, scale);
         }
-    }
-}
-
-template <typename T, typename... Others>
-void attend(int64_t width, const T* query, Others... others) {
-    switch (width) {
-        case 32: return attend_with<32>(query, others...);
-        case 64: return attend_with<64>(query, others...);
-        default: return attend_with<0>(query, others...);
-    }
-}
-
-template <typename T, typename... Others>
-void attend_to_steps(int64_t width, const T* query, Others... others) {
-    switch (width) {
-        case 32: return attend_to_steps_with<32>(query, others...);
-        case 64: return attend_to_steps_with<64>(query, others...);
-        default: return attend_to_steps_with<0>(query, others...);
     }
 }
 
@@ -334,63 +311,38 @@ __attribute__((noinline)) void tile(const uint8_t* x, int64_t stride, const int8
 constexpr int64_t TILE = 6;  // rows; with four vectors of sums for each: 24 of the 32 registers
 constexpr int64_t TOGETHER = 16 * TILE;  // rows whose results stay in the cache until all their blocks are done
 
-// done(sums, n, first) for each row n and each block of outputs from number `first` on; `together` rows go through all
-// blocks before the next ones do.
-template <typename Done>
-ALWAYS_INLINE void multiplied(const UnsignedRows& integers, const int8_t* weight, const int32_t* shift, int64_t rows,
-                              int64_t outputs, int64_t together, const Done& done) {
+template <typename T>
+void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
+             bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
     constexpr decltype(&tile<1>) TILES[TILE] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<TILE>};
+    static thread_local UnsignedRows integers;
+    integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
     const int64_t stride = integers.stride, quads = stride / QUAD;
     const uint8_t* const values = integers.values.data();
+    const Outputs<T> of = {output_scale, bias, outputs};
     int32_t sums[TILE][BLOCK];
-    for (int64_t start = 0; start < rows; start += together) {
-        const int64_t end = rows < start + together ? rows : start + together;
+    for (int64_t start = 0; start < rows; start += TOGETHER) {
+        const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
         for (int64_t first = 0; first < outputs; first += BLOCK) {
             for (int64_t n = start; n < end; n += TILE) {
                 const int64_t count = end - n < TILE ? end - n : TILE;
                 TILES[count - 1](values + n * stride, stride, weight + first * stride, shift + first, quads, sums);
-                for (int64_t r = 0; r < count; ++r) done(sums[r], n + r, first);
+                for (int64_t r = 0; r < count; ++r) {
+                    const __m512 row_scale = _mm512_set1_ps(integers.scale[n + r]);
+                    UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
+                        const int64_t o = first + v * LANES;
+                        const __mmask16 there = there_are(o, outputs);
+                        T* const to = out + (n + r) * outputs + o;
+                        const __m512i of_row = _mm512_loadu_si512(sums[r] + v * LANES);
+                        __m512 value = outputs_of(of_row, there, row_scale, of, o);
+                        if (onto) value = _mm512_add_ps(value, load(there, to));
+                        store(there, to, value);
+                    }
+                }
             }
         }
     }
 }
-
-ALWAYS_INLINE __m512i sums_of(const int32_t* block, int64_t v) { return _mm512_loadu_si512(block + v * LANES); }
-
-template <typename T>
-void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
-             bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
-    static thread_local UnsignedRows integers;
-    integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
-    const float* const scale = integers.scale.data();
-    const Outputs<T> of = {output_scale, bias, outputs};
-    multiplied(integers, weight, shift, rows, outputs, TOGETHER,
-               [=](const int32_t* sums, int64_t n, int64_t first) INLINED {
-        const __m512 row_scale = _mm512_set1_ps(scale[n]);
-        UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
-            const int64_t o = first + v * LANES;
-            const __mmask16 there = there_are(o, of.count);
-            T* const to = out + n * of.count + o;
-            __m512 value = outputs_of(sums_of(sums, v), there, row_scale, of, o);
-            if (onto) value = _mm512_add_ps(value, load(there, to));
-            store(there, to, value);
-        }
-    });
-}
-
-// As in PyTorch, NaN is larger than any number.
-inline bool stands_before(float one, float other) { return one > other || (one != one && other == other); }
-
-// Inserts a number that stands before entry `at` of a falling list, behind its equals.
-inline void put(float entry, int64_t where, float* value, int64_t* index_of, int64_t at) {
-    for (; at > 0 && stands_before(entry, value[at - 1]); --at) {
-        value[at] = value[at - 1];
-        index_of[at] = index_of[at - 1];
-    }
-    value[at] = entry;
-    index_of[at] = where;
-}
-
 #else
 template <typename T>
 void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
@@ -500,13 +452,13 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
     (const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values, int64_t memory_row, \
      int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context, int64_t rows,             \
      int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale)
-FOR_BOTH(attend, ATTEND, width, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position,
+FOR_BOTH(attend, ATTEND, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position,
          hidden, context, rows, beams, heads, positions, width, scale)
 
 #define ATTEND_TO_STEPS(T)                                                                                       \
     (const T* query, int64_t query_row, const T* const* steps, int64_t step_row, const int64_t* backpointers,    \
      T* context, int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale)
-FOR_BOTH(attend_to_steps, ATTEND_TO_STEPS, width, query, query_row, steps, step_row, backpointers, context, rows, heads,
+FOR_BOTH(attend_to_steps, ATTEND_TO_STEPS, query, query_row, steps, step_row, backpointers, context, rows, heads,
          positions, width, scale)
 
 #define QUANTIZE(T) (const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs)

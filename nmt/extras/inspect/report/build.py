@@ -179,14 +179,7 @@ def _make_folder(pictures: Path) -> None:
 
 
 def _run(
-    name: str,
-    read: _Read,
-    overrides: Sequence[str],
-    *,
-    samples: int,
-    translate: bool,
-    device: str,
-    precision: str,
+    name: str, read: _Read, overrides: Sequence[str], *, samples: int, translate: bool, device: str, precision: str
 ) -> tuple[Run, _Validated | None]:
     parts = parts_of(read.experiment, read.folder)
     run = Run(

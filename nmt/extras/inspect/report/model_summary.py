@@ -12,7 +12,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
 from nmt.extras.inspect.report.record import Part
 from nmt.models.config import ModelConfig
-from nmt.models.parts import part_of
+from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 

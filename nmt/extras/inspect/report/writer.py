@@ -201,12 +201,7 @@ def _dropped(corpus: Corpus, of: str) -> str:
     reasons = [name for name in report.corpora[0].dropped if any(each.dropped[name].pairs for each in report.corpora)]
     head = ["corpus", "pairs", *map(escape, reasons), "kept"]
     rows = [
-        [
-            escape(each.name),
-            f"{each.pairs:,}",
-            *(f"{each.dropped[name].pairs:,}" for name in reasons),
-            f"{each.kept:,}",
-        ]
+        [escape(each.name), f"{each.pairs:,}", *(f"{each.dropped[name].pairs:,}" for name in reasons), f"{each.kept:,}"]
         for each in report.corpora
     ]
     if len(report.corpora) > 1:
@@ -232,15 +227,14 @@ def _models(runs: Sequence[Run]) -> str:
     found = ""
     for place, run in enumerate(runs):
         svg = inline_svg(draw_model(run.parts), f"model{place}")
-        label = "; ".join(", ".join([part.name, *part.details, _counted(part.parameters)]) for part in run.parts)
+        counts = ["not counted" if one.parameters is None else f"{one.parameters:,} parameters" for one in run.parts]
+        label = "; ".join(
+            ", ".join([part.name, *part.details, counted]) for part, counted in zip(run.parts, counts, strict=True)
+        )
         svg = f'<div role="img" aria-label="{escape(label)}">{svg}</div>'
         title = run.facts.get("model", "") if len(runs) == 1 else f"{run.name}: {run.facts.get('model', '')}"
         found += _figure(svg, title, _shares(run), kind="model")
     return found
-
-
-def _counted(parameters: int | None) -> str:
-    return "not counted" if parameters is None else f"{parameters:,} parameters"
 
 
 def _shares(run: Run) -> str:

@@ -1,8 +1,9 @@
-"""The parts that people see in a model, by the names of its parameters."""
+"""Names in a model: its heads of attention, and the parts that its parameters belong to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 PARTS = ("embedding", "encoder", "attention", "decoder", "output")
 """In the order in which a sentence goes through them."""
@@ -23,3 +24,12 @@ def count(parameters: Mapping[str, int]) -> dict[str, int]:
         part = part_of(name)
         counts[part] = counts.get(part, 0) + numbers
     return {part: numbers for part, numbers in counts.items() if numbers}
+
+
+def matching(names: Sequence[str], pattern: str) -> list[int]:
+    """The indices of the names that match a shell pattern, such as ``layer3.*``; raises ValueError where none does."""
+    indices = [index for index, name in enumerate(names) if fnmatchcase(name, pattern)]
+    if not indices:
+        choices = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
+        raise ValueError(f"{pattern}: fits no head of this model; it has {choices}")
+    return indices
