@@ -39,7 +39,7 @@ def test_a_training_and_a_translation_keep_the_bars(capsys: pytest.CaptureFixtur
     assert code == 0, err
     figures = {line["name"]: line["value"] for line in map(json.loads, out.splitlines())}
     assert figures.keys() == count_lines.BARS.keys()
-    assert min(figures.values()) > 1
+    assert min(figures.values()) > 0
 
 
 def test_counts_of_a_small_tree(

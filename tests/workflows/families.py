@@ -13,7 +13,6 @@ import os
 import sys
 from pathlib import Path
 
-from nmt.attention.registry import SCORES, WEIGHTS
 from tests.workflows.runs import CONFIG, write_corpus
 
 SIDES = ("encoder", "decoder")
@@ -37,8 +36,8 @@ FAMILIES = {
         ]
         for kind in ("every_step", "first_step", "initial_state", "projected_initial_state")
     },
-    **{f"score {kind}": [f"model.attention.score={kind}"] for kind in SCORES},
-    **{f"weights {kind}": [f"model.attention.weights={kind}"] for kind in WEIGHTS},
+    **{f"score {kind}": [f"model.attention.score={kind}"] for kind in ("gaussian", "location")},
+    **{f"weights {kind}": [f"model.attention.weights={kind}"] for kind in ("glimpse", "gumbel", "hard", "local_p")},
     "weights hard, summed": [
         "model.attention.weights={kind: hard, training: marginal}",
         "model.decoder.input_feeding=false",

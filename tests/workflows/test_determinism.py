@@ -41,13 +41,5 @@ def test_two_processes_train_the_same_weights(family: str, twice: list[dict[str,
 
 
 def test_other_families_have_other_weights(twice: list[dict[str, str]]) -> None:
-    """Else the fingerprints would tell nothing. What is the same by its definition: the defaults under their names,
-    a window that is wider than the sentences, and what spares memory alone."""
-    groups: dict[str, set[str]] = {}
-    for family, weights in twice[0].items():
-        groups.setdefault(weights, set()).add(family)
-    same = [group for group in groups.values() if len(group) > 1]
-    assert same == [
-        {"recompute", "score additive", "weights softmax", "weights local_m"},
-        {"score dot", "score general"},  # a query of another width than the keys is projected for both
-    ]
+    """Else the fingerprints would tell nothing."""
+    assert len(set(twice[0].values())) == len(twice[0])
