@@ -83,7 +83,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_killed_again_and_again_it_ends_in_the_same_bits(whole: Path, tmp_path: Path) -> None:
     killed = prepare(tmp_path / "killed")
-    told = kill(killed, [30, 150, 0.5, 20, 15, 25], seed=194, updates=24)
+    told = kill(killed, [30, 150, 25, 20, 0.1, 15, 25], seed=194, updates=24)
     assert len(told) >= 5, "the training had ended before"
     assert any(each["going_on"] for each in told), "it was never taken up"
     same_run(killed, whole)
