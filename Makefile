@@ -3,8 +3,6 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# of the tests: half as many again as cores, for they wait much for processes that they start
-PROCESSES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count() * 3 // 2)')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo compare test test-slow fuzz endurance audit lock compatibility mutants docs package lint format types layers clean
@@ -45,8 +43,8 @@ compare: $(INSTALLED) ## train every attention mechanism for one CPU minute on t
 	  --gold data/de-en/test.de data/de-en/test.en data/de-en/test.align
 
 test: lint types layers ## lint, types, layers and all tests but the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
-	  -m 'not slow'
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist loadfile \
+	  --no-loadscope-reorder -m 'not slow'
 
 test-slow: $(INSTALLED) ## the tests that train models or measure
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow

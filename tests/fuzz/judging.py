@@ -32,7 +32,7 @@ CASE_BYTES = 512 << 20
 """The memory, of addresses, that the cases of a reader may take beyond what its process has before them. The files are
 of some kilobytes."""
 
-FREE_CASES = 60
+FREE_CASES = 25
 
 
 class Slow(BaseException):

@@ -16,7 +16,7 @@ from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
-from tests.models.variants import TRANSFORMER, make, tree, variants, variants_by_mechanism
+from tests.models.variants import TRANSFORMER, kinds, make, tree, variants
 from tests.search.plain_search import beam_search, greedy
 
 EOS = 3
@@ -24,7 +24,7 @@ SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 
 every_model = pytest.mark.parametrize("config", list(variants()))
-each_mechanism = pytest.mark.parametrize("config", variants_by_mechanism())
+each_kind = pytest.mark.parametrize("config", list(kinds()))
 
 
 @torch.no_grad()
@@ -152,7 +152,7 @@ def test_every_hypothesis_scores_as_its_teacher_forced_rescoring(config: dict[st
             assert len(each.tokens) + 1 <= limits[row]
 
 
-@each_mechanism
+@each_kind
 def test_beam_one_equals_greedy(config: dict[str, Any]) -> None:
     model = make(config)
     limits = torch.tensor([12, 3, 12])
@@ -163,7 +163,7 @@ def test_beam_one_equals_greedy(config: dict[str, Any]) -> None:
         assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
-@each_mechanism
+@each_kind
 def test_a_beam_as_wide_as_the_space_finds_what_brute_force_finds(config: dict[str, Any]) -> None:
     model = make(config)
     limits = torch.tensor([3, 2, 3])
@@ -207,7 +207,7 @@ def test_every_parameter_learns(config: dict[str, Any]) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-@each_mechanism
+@each_kind
 def test_bfloat16_gives_about_the_same_loss(config: dict[str, Any]) -> None:
     model = make(config, scale=1.0)
     exact = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)

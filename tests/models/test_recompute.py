@@ -12,7 +12,7 @@ from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.nn.recompute import recomputing
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
-from tests.models.variants import TRANSFORMER, make, tree, variants_by_mechanism
+from tests.models.variants import TRANSFORMER, kinds, make, tree
 
 DROPOUT = {"embedding": 0.3, "layers": 0.3}
 
@@ -36,7 +36,7 @@ def learnt(config: dict[str, Any], on: bool, *, feed: Any = None, long: int = 1)
     return [loss.objective, *(each.grad for each in model.parameters())], sum(kept.values())
 
 
-@pytest.mark.parametrize("config", variants_by_mechanism())
+@pytest.mark.parametrize("config", list(kinds()))
 def test_gradients_are_the_same_to_the_bit(config: dict[str, Any]) -> None:
     for one, other in zip(learnt(config, True)[0], learnt(config, False)[0], strict=True):
         assert (one is None) == (other is None)

@@ -52,8 +52,8 @@ def tree(
 def variants() -> Iterator[Any]:
     """Every option of encoder, decoder and attention at least once.
 
-    Any two options of a cell, the number of layers, the query and input feeding occur together. Each score and all
-    weights occur with some of the others; ``tests/attention`` has every score with all weights.
+    Any two options of a cell, the number of layers, the query and input feeding occur together. Each score occurs
+    with the softmax, and all weights with the additive score; ``tests/attention`` has every score with all weights.
     """
     for cell in ("elman", "gru", "lstm"):
         for layers in (1, 2):
@@ -68,7 +68,7 @@ def variants() -> Iterator[Any]:
         for column, weights in enumerate(WEIGHTS):
             for place, (name, wiring) in enumerate(WIRINGS.items()):
                 simple = {score, weights} & {"additive", "softmax"}
-                if len(simple) == 2 or ((simple or (row + column) % 4 == 0) and place == (row + column) % 3):
+                if len(simple) == 2 or (simple and place == (row + column) % 3):
                     yield pytest.param(
                         tree(score=score, weights=weights, decoder=wiring), id=f"{score}-{weights}-{name}"
                     )
@@ -78,16 +78,15 @@ def variants() -> Iterator[Any]:
             tree(score=score, weights=marginal, decoder=WIRINGS["parallel"]), id=f"{score}-hard marginal"
         )
     for context in ("every_step", "first_step", "initial_state", "projected_initial_state"):
-        for feeding in (True, False):
-            for layers, vector in ((1, "last"), (2, "mean")):
-                yield pytest.param(
-                    tree(
-                        score="none",
-                        context={"kind": context, "summary": vector},
-                        decoder={"size": 10, "input_feeding": feeding, "layers": layers},
-                    ),
-                    id=f"none-{context}-{vector}-{'feeding' * feeding}",
-                )
+        for feeding, layers, vector in ((True, 1, "last"), (False, 2, "mean")):
+            yield pytest.param(
+                tree(
+                    score="none",
+                    context={"kind": context, "summary": vector},
+                    decoder={"size": 10, "input_feeding": feeding, "layers": layers},
+                ),
+                id=f"none-{context}-{vector}-{'feeding' * feeding}",
+            )
     yield pytest.param(tree(score={"kind": "location", "positions": 3}), id="location, three positions")
     for weights in ("local_m", "local_p"):
         for score in ("location", "dot"):
@@ -113,12 +112,19 @@ def variants() -> Iterator[Any]:
     yield from transformers()
 
 
-def variants_by_mechanism() -> list[Any]:
-    """Variants, with every score under the softmax and all weights over the additive score, not each with each."""
-    simple = {"additive", "none", "softmax"}
-    return [
-        variant for variant in variants() if not simple.isdisjoint(map(str, variant.values[0]["attention"].values()))
-    ]
+def kinds() -> Iterator[Any]:
+    """Each wiring and weighting once, ways without attention, and Transformers: for what depends on no score."""
+    for name, wiring in WIRINGS.items():
+        yield pytest.param(tree(decoder=wiring), id=name)
+    for weights in WEIGHTS:
+        yield pytest.param(tree(weights=weights), id=weights)
+    for context in ("every_step", "initial_state"):
+        yield pytest.param(tree(score="none", context=context, decoder={"size": 10}), id=context)
+    yield pytest.param(tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot"), id="transformer")
+    yield pytest.param(tree(encoder=TRANSFORMER), id="transformer to rnn")
+    yield pytest.param(
+        tree(decoder={**TRANSFORMER, "positions": "rotary"}, score="scaled_dot"), id="rnn to transformer"
+    )
 
 
 def transformers() -> Iterator[Any]:

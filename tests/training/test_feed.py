@@ -244,8 +244,7 @@ def test_the_model_is_told_the_updates_done(start: Start, monkeypatch: pytest.Mo
     assert told == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("guess", ["argmax", "sample"])
-@pytest.mark.parametrize("unit", ["token", "sentence"])
+@pytest.mark.parametrize(("unit", "guess"), [("token", "sample"), ("sentence", "argmax")])
 def test_scheduled_sampling_trains(start: Start, unit: str, guess: str) -> None:
     schedule = "{kind: linear, start: 0.6, end: 0.4, updates: 10}"
     _, lines = start(

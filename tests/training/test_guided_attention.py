@@ -162,7 +162,7 @@ def trained(*settings: str) -> list[dict[str, Any]]:
     ("model", "sampling"),
     [
         ("rnn", 0.2),
-        ("transformer", 0.0),
+        pytest.param("transformer", 0.0, marks=pytest.mark.slow),
         pytest.param("rnn", 0.0, marks=pytest.mark.slow),
         pytest.param("transformer", 0.2, marks=pytest.mark.slow),
     ],

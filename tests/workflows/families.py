@@ -20,13 +20,11 @@ SIDES = ("encoder", "decoder")
 TRANSFORMER = [f"model.{side}={{kind: transformer, size: 16, heads: 2, layers: 1, feed_forward: 24}}" for side in SIDES]
 
 FAMILIES = {
-    **{f"cell {cell}": [f"model.encoder.cell={cell}", f"model.decoder.cell={cell}"] for cell in ("gru", "elman")},
+    **{f"cell {cell}": [f"model.encoder.cell={cell}", f"model.decoder.cell={cell}"] for cell in ("gru",)},
     "residual layers": [
         f"model.{side}.{setting}" for side in SIDES for setting in ("layers=2", "residual=true")
     ],
     "variational dropout": ["model.dropout.variational=true"],
-    "previous state asks": ["model.decoder.query=previous"],
-    "without input feeding": ["model.decoder.input_feeding=false"],
     "recompute": ["training.recompute=true"],
     **{
         f"context {kind}": [
@@ -34,21 +32,14 @@ FAMILIES = {
             f"model.context={{kind: {kind}, summary: mean}}",
             "model.decoder.size=24",
         ]
-        for kind in ("every_step", "first_step", "initial_state", "projected_initial_state")
+        for kind in ("initial_state",)
     },
-    **{f"score {kind}": [f"model.attention.score={kind}"] for kind in ("gaussian", "location")},
-    **{f"weights {kind}": [f"model.attention.weights={kind}"] for kind in ("glimpse", "gumbel", "hard", "local_p")},
-    "weights hard, summed": [
-        "model.attention.weights={kind: hard, training: marginal}",
-        "model.decoder.input_feeding=false",
-    ],
+    **{f"weights {kind}": [f"model.attention.weights={kind}"] for kind in ("gumbel", "hard")},
     "transformer": TRANSFORMER,
     "transformer, rotary, swiglu": [
         *TRANSFORMER,
         *(f"model.{side}.{each}" for each in ("positions=rotary", "activation=swiglu") for side in SIDES),
     ],
-    "transformer encoder": TRANSFORMER[:1],
-    "transformer decoder": TRANSFORMER[1:],
     "sampled subwords": ["data.subwords={kind: unigram, size: 36, sampling: 0.2}", "data.prepared=sampled"],
     "R-Drop": ["training.r_drop=1.0"],
     "moving average": ["training.ema=0.9"],
@@ -64,7 +55,6 @@ FAMILIES = {
     ],
     "bfloat16": [],
     "another seed": ["seed=2"],
-    "narrow window": ["model.attention.weights={kind: local_m, width: 1}"],
 }  # fmt: skip
 """Each with the keys that make it of the tiny recurrent model of the tests."""
 

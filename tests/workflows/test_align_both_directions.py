@@ -79,7 +79,7 @@ def test_the_command_joins_what_each_model_finds_alone(trained: Path, reverse: P
     assert any(each.links for each in found)
 
 
-@pytest.mark.parametrize("method", ["attention", "gradient", "input-x-gradient"])
+@pytest.mark.parametrize("method", ["attention", "gradient"])
 def test_every_format_holds_every_line(trained: Path, reverse: Path, align: Command, method: str) -> None:
     arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", "--method", method, *PRECISE)
     for format_ in ("pharaoh", "jsonl", "npz", "png"):

@@ -43,7 +43,7 @@ def same(one: Alignment, other: Alignment) -> None:
     np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["gradient", "input-x-gradient"])
+@pytest.mark.parametrize("method", [pytest.param("gradient", marks=pytest.mark.slow), "input-x-gradient"])
 def test_every_format_holds_every_line_by_gradients(trained: Path, align: Command, tmp_path: Path, method: str) -> None:
     sources, targets = ["Hund und Katze.", "", "zwei Hund", "eins", " "], ["dog and cat.", "x", " ", "one three", ""]
     for name, lines in (("s", sources), ("t", targets)):

@@ -30,13 +30,11 @@ TOKENS = 40
 TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feed_forward": 12}
 RNN = {"kind": "rnn", "size": 12}
 
-QUICK: dict[str, dict[str, Any]] = {
+CASES: dict[str, dict[str, Any]] = {
     "GRU encoder, rotary decoder": {
         "encoder": {**RNN, "cell": "gru"},
         "decoder": {**TRANSFORMER, "positions": "rotary"},
-    }
-}
-SLOW: dict[str, dict[str, Any]] = {
+    },
     "LSTM, input feeding, additive": {
         "encoder": {**RNN, "layers": 2},
         "decoder": {**RNN, "layers": 2, "residual": True},
@@ -103,7 +101,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq
 
     @cache
     def save_once(name: str) -> tuple[Seq2Seq[Any, Any], Graphs, Path]:
-        model, folder = made({**QUICK, **SLOW}[name]), tmp_path_factory.mktemp("onnx")
+        model, folder = made(CASES[name]), tmp_path_factory.mktemp("onnx")
         return model, save(model, folder), folder
 
     return save_once
@@ -132,10 +130,8 @@ def run(graph: Graph, folder: Path, feeds: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-EACH = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
-
-
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_the_graphs_compute_what_the_model_does(name: str, saved: Any) -> None:
     model, graphs, folder = saved(name)
     onnx.checker.check_model(folder / graphs.encoder.file, full_check=True)
@@ -143,7 +139,8 @@ def test_the_graphs_compute_what_the_model_does(name: str, saved: Any) -> None:
     _compare_steps(model, graphs.encoder, graphs.step, folder)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_greedy_search_finds_the_same(name: str, saved: Any) -> None:
     model, _, folder = saved(name)
     sources = [row[: length - 1] for length in (2, 3, 6, 9, 14) for row in padded((length,) * 3).tolist()]

@@ -182,7 +182,7 @@ def taught(model: Seq2Seq[Any, Any], updates: int = 120) -> AlignmentLayer:
     return layer
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", ["rnn", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_it_learns_and_the_model_does_not(kind: str) -> None:
     model = make(MODELS[kind], tokens=12, scale=1.0)
     before = {name: each.clone() for name, each in model.state_dict().items()}

@@ -279,8 +279,9 @@ def wait_for_updates(folder: Path, updates: int) -> None:
             2,
             ["data.subwords.sampling=0.2", "data.subwords.kind=unigram", "data.subwords.size=36"],
             id="2-sampled-subwords",
+            marks=pytest.mark.slow,
         ),
-        pytest.param(3, ["training.batching.batch_tokens=25"], id="3-empty-shares"),
+        pytest.param(3, ["training.batching.batch_tokens=25"], id="3-empty-shares", marks=pytest.mark.slow),
         pytest.param(
             3,
             [
@@ -294,12 +295,12 @@ def wait_for_updates(folder: Path, updates: int) -> None:
     ],
 )
 def test_several_processes_learn_what_one_learns(size: int, settings: list[str], folder: Path, start: Start) -> None:
-    settings = [*settings, NO_DROPOUT, "training.stopping.updates=50", "training.validation.every=20"]
-    settings.append("training.optimizer.learning_rate=0.005")
+    settings = [*settings, NO_DROPOUT, "training.stopping.updates=15", "training.validation.every=6"]
+    settings.append("training.optimizer.learning_rate=0.02")
     start(folder, 1, "run=one", *settings)
     start(folder, size, "run=several", *settings)
     one, several = folder / "one", folder / "several"
-    assert len(losses(one)) == 50
+    assert len(losses(one)) == 15
     assert losses(one)[-1] < 0.8 * losses(one)[0]
     assert losses(several) == pytest.approx(losses(one), abs=1e-4)
     guidance = [[line.get("guidance", 0.0) for line in lines(run)] for run in (one, several)]
@@ -420,9 +421,9 @@ def test_a_run_goes_on_with_other_numbers_of_processes(folder: Path, start: Star
 
 def test_going_on_with_as_many_processes_is_exact(folder: Path, start: Start) -> None:
     """With dropout: the first process' generators are in the checkpoint, the others' are functions of the update."""
-    start(folder, 2, "run=whole", "training.stopping.updates=20")
-    start(folder, 2, "training.stopping.updates=9")
-    start(folder, 2, "training.stopping.updates=20")
+    start(folder, 2, "run=whole", "training.stopping.updates=7")
+    start(folder, 2, "training.stopping.updates=4")
+    start(folder, 2, "training.stopping.updates=7")
     for name in ("model.safetensors", "training.safetensors"):
         whole, parts = (read_tensors(folder / run / "latest" / name) for run in ("whole", "run"))
         assert whole.keys() == parts.keys()

@@ -188,8 +188,7 @@ def probabilities(
     return found
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(("kind", "temperature"), list(zip(MODELS, (0.5, 3.0), strict=False)))
 @torch.no_grad()
 def test_hypotheses_are_drawn_from_the_model(kind: str, temperature: float) -> None:
     """Where the first sentence ends at once and leaves the batch."""
