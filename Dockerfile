@@ -9,10 +9,11 @@ ARG PYTHON=3.12
 FROM python:${PYTHON}-slim AS build
 ARG PIP_INDEX_URL PIP_EXTRA_INDEX_URL
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+RUN apt-get update && apt-get install --yes --no-install-recommends g++  # compiles the kernels
+COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
 COPY nmt nmt
 RUN python -m venv /opt/nmt \
- && /opt/nmt/bin/pip install --no-cache-dir --constraint constraints.txt '.[plot,serve]'
+ && /opt/nmt/bin/pip install --no-cache-dir --constraint constraints.txt '.[serve]'
 
 FROM python:${PYTHON}-slim
 RUN useradd --create-home nmt

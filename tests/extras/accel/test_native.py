@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
+import runpy
 import shutil
 import stat
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +18,13 @@ import torch
 from torch import Tensor
 
 from nmt.core import log
+from nmt.core.errors import InputError
 from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight, add_product
 from nmt.extras.accel.native import FEW_THREADS, Kernels
 from nmt.extras.accel.native.compiled import compiled
 
+ROOT = Path(__file__).parents[3]
 making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
@@ -279,89 +286,144 @@ def test_gradients_and_other_types_get_none() -> None:
         assert native.kernels(torch.nn.Parameter(torch.zeros(1))) is None
 
 
-# ---- where they cannot be made
+# ---- which library is loaded
 
 needs_shell = pytest.mark.skipif(shutil.which("sh") is None, reason="the compiler is a shell script")
 
 
-class Making:
-    """The library made anew in a cache of its own; ``made``: whether there is one, and the messages."""
+class Loading:
+    """The library loaded anew with a cache of its own; ``loaded``: its path, and the messages."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
-    def made(self, cache: Path, **environment: str) -> tuple[bool, str]:
+    def loaded(self, cache: Path | str, **environment: str) -> tuple[str | None, str]:
         for name, value in {"XDG_CACHE_HOME": str(cache), **environment}.items():
             self._monkeypatch.setenv(name, value)
         log.set_verbosity(log.Verbosity.VERBOSE)
         self._capsys.readouterr()
         library = making.compiled.__wrapped__()
-        return library is not None, self._capsys.readouterr().err
+        return None if library is None else library._name, self._capsys.readouterr().err
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Making:
-    return Making(monkeypatch, capsys)
+def library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Loading:
+    return Loading(monkeypatch, capsys)
 
 
 def compiler(path: Path, script: str) -> str:
-    path.write_bytes(f'#!/bin/sh\n[ "$1" = --version ] && exit 0\n{script}\n'.encode("latin-1"))
+    path.write_bytes(f'#!/bin/sh\n[ "$1" = --version ] && exit 0\nfor last; do :; done\n{script}\n'.encode("latin-1"))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
 
 
+def installing() -> dict[str, list[str]]:
+    """The options of the libraries that ``setup.py`` compiles, by their names."""
+    found: dict[str, list[str]] = {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("setuptools.setup", lambda **settings: found.update(
+            {each.name.rpartition(".kernels_")[2]: each.extra_compile_args for each in settings["ext_modules"]}
+        ))  # fmt: skip
+        runpy.run_path(str(ROOT / "setup.py"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("avx2 bmi2 f16c fma movbe", "x86_64_v3"),
+        ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl", "x86_64_v3"),
+        ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni", "x86_64_v4_vnni"),
+        ("avx2", None),
+        ("", None),
+    ],
+)
+def test_the_cpu_chooses_the_library(
+    features: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "SOURCE", tmp_path / "kernels.cpp")
+    monkeypatch.setattr(making, "_features", lambda: features)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for name in installing():
+        (tmp_path / f"kernels_{name}.abi3.so").touch()
+    if expected is None:
+        with pytest.raises(InputError, match="did not know this CPU"):
+            making.installed()
+    else:
+        assert making.installed() == tmp_path / f"kernels_{expected}.abi3.so"
+
+
+@needs_kernels
+def test_nothing_is_compiled_unless_it_is_asked_for(tmp_path: Path, library: Loading) -> None:
+    path, said = library.loaded(tmp_path, CXX=compiler(tmp_path / "c++", "echo called >&2; exit 1"))
+    assert (Path(path or "").parent, said) == (making.SOURCE.parent, "")
+    assert library.loaded(tmp_path, NMT_KERNELS="off") == (None, "kernels: PyTorch's own: NMT_KERNELS=off\n")
+    assert not (tmp_path / "nmt").exists()
+
+
 @needs_kernels
 @needs_shell
-def test_they_are_compiled_once_and_again_where_the_library_is_damaged(tmp_path: Path, library: Making) -> None:
-    """By a compiler that copies the library of the other tests. A file is empty after a power cut."""
+def test_compiled_once_for_this_cpu(tmp_path: Path, library: Loading) -> None:
+    """By a compiler that copies the library of the other tests."""
     usual = compiled()
     assert usual is not None
-    copying = compiler(tmp_path / "copying", f'for last; do :; done; cp "{usual._name}" "$last"')
-    made, said = library.made(tmp_path, CXX=copying)
-    assert made
+    copying = compiler(tmp_path / "copying", f'cp "{usual._name}" "$last"')
+    path, said = library.loaded(tmp_path, NMT_KERNELS="compile", CXX=copying)
     assert said == f"kernels: compiling them for this CPU, once ({copying})\n"
-    (file,) = (tmp_path / "nmt").iterdir()  # nothing else is left behind
-    assert library.made(tmp_path) == (True, "")
-    damaged = tmp_path / "damaged" / "nmt" / file.name
-    damaged.parent.mkdir(parents=True)
-    damaged.write_bytes(b"")
-    made, said = library.made(tmp_path / "damaged")
-    assert made
-    assert said.startswith(f"kernels: {damaged} is damaged\n")
-    assert library.made(tmp_path / "damaged") == (True, "")
-
-
-def test_they_can_be_turned_off(tmp_path: Path, library: Making) -> None:
-    assert library.made(tmp_path, NMT_KERNELS="off") == (False, "kernels: turned off by NMT_KERNELS=off\n")
-    assert not list(tmp_path.iterdir())
-
-
-def test_without_a_compiler_there_are_none(tmp_path: Path, library: Making) -> None:
-    made, said = library.made(tmp_path, CXX="no-such-compiler")
-    assert not made
-    assert said.startswith("kernels: PyTorch's own, because there is no C++ compiler")
+    assert [str(each) for each in (tmp_path / "nmt").iterdir()] == [path]  # nothing else is left behind
+    assert library.loaded(tmp_path) == (path, "")
 
 
 @needs_shell
-def test_a_compiler_that_fails_is_told_of(tmp_path: Path, library: Making) -> None:
+def test_a_compiler_that_fails_is_named_with_its_error(tmp_path: Path, library: Loading) -> None:
     broken = compiler(tmp_path / "broken", "echo no such h\xe9ader >&2\nexit 1")
-    made, said = library.made(tmp_path / "cache", CXX=broken)
-    assert not made
-    assert said.splitlines()[-1] == f"kernels: PyTorch's own, because {broken} did not make others: no such h\ufffdader"
+    _, said = library.loaded(tmp_path / "cache", NMT_KERNELS="compile", CXX=broken)
+    assert said.splitlines()[-1] == "warning: kernels: PyTorch's own: no such h\ufffdader"
     assert not list((tmp_path / "cache" / "nmt").iterdir())
+    _, said = library.loaded(tmp_path / "cache", CXX="no-such-compiler")
+    assert said == "warning: kernels: PyTorch's own: there is no C++ compiler (no-such-compiler)\n"
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no home directory"), PermissionError("no")], ids=["no home", "closed"])
-def test_without_a_place_there_are_none(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def folder() -> Path:
-        raise error
+@needs_shell
+@pytest.mark.parametrize("open_to_others", ["folder", "library"])
+def test_a_library_that_others_could_have_written_is_not_loaded(
+    open_to_others: str, tmp_path: Path, library: Loading
+) -> None:
+    folder = tmp_path / "nmt"
+    touching = compiler(tmp_path / "touching", 'echo no library > "$last"')
+    library.loaded(tmp_path, NMT_KERNELS="compile", CXX=touching)
+    (file,) = folder.iterdir()
+    (folder if open_to_others == "folder" else file).chmod(0o777)
+    path, said = library.loaded(tmp_path)
+    assert path is None
+    assert "must belong to you, and no one else may write to it" in said
 
-    monkeypatch.setattr(making, "_folder", folder)
-    assert making.compiled.__wrapped__() is None
+
+@needs_shell
+def test_a_relative_cache_is_ignored(tmp_path: Path, library: Loading, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the XDG base directory specification says."""
+    monkeypatch.chdir(tmp_path)
+    library.loaded(
+        "cache", HOME=str(tmp_path / "home"), NMT_KERNELS="compile", CXX=compiler(tmp_path / "c++", "exit 1")
+    )
+    assert (tmp_path / "home" / ".cache" / "nmt").is_dir()
+    assert not (tmp_path / "cache").exists()
 
 
-def test_where_nothing_can_be_kept_there_are_none(tmp_path: Path, library: Making) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    made, said = library.made(tmp_path / "file")
-    assert not made
-    assert "PyTorch's own" in said
+@needs_shell
+def test_nothing_is_left_over_after_kill_9(tmp_path: Path) -> None:
+    slow = compiler(tmp_path / "slow", 'echo begun > "$last"; sleep 0.5; echo done > "$last"')
+    code = "from nmt.extras.accel.native.compiled import _compiled_here; _compiled_here()"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "CXX": slow}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment)
+    while not list(tmp_path.glob("nmt/*.partial-*")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while list(tmp_path.glob("nmt/*.partial-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    (library,) = (tmp_path / "nmt").iterdir()
+    assert library.read_text(encoding="utf-8") == "done\n"

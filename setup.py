@@ -1,0 +1,36 @@
+"""The optional kernels (nmt/extras/accel/native/kernels.cpp), a library for each kind of CPU.
+
+nmt/extras/accel/native/compiled.py loads the one for the CPU. Where one cannot be compiled, for lack of a compiler or
+because it does not know the CPU, the installation goes on without it.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+from setuptools import Extension, setup
+
+OPTIONS = ["-O3", "-std=c++17", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"]
+# tanh and exp take two thirds of the time with the wide vectors, which compilers do not use by default
+CPUS = {
+    "x86_64": {
+        "x86_64_v4_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"],
+        "x86_64_v3": ["-march=x86-64-v3"],
+    }
+}
+
+machine = platform.machine().lower()
+setup(
+    ext_modules=[
+        Extension(
+            f"nmt.extras.accel.native.kernels_{name}",
+            ["nmt/extras/accel/native/kernels.cpp"],
+            extra_compile_args=[*OPTIONS, *options],
+            language="c++",
+            optional=True,
+            py_limited_api=True,  # for it uses nothing of Python
+        )
+        for name, options in (CPUS.get(machine, {machine: []}) if sys.platform != "win32" else {}).items()
+    ]
+)
