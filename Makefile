@@ -10,17 +10,17 @@ INSTALLED := $(VENV)/.installed
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(INSTALLED) ## make .venv and install nmt with all extras at the pinned versions
+setup: $(INSTALLED) ## make .venv and install nmt with all extras and its kernels, at the pinned versions
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt setup.py nmt/extras/accel/native/kernels.cpp
 	@set -e; \
 	if [ ! -x $(BIN)/python ]; then \
 	  python=; \
-	  for candidate in python3 python3.13 python3.12 python3.11 python3.10; do \
-	    if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then python=$$candidate; break; fi; \
+	  for candidate in python3 python3.14 python3.13 python3.12 python3.11; do \
+	    if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
 	  done; \
 	  if [ -z "$$python" ]; then \
-	    echo 'error: no Python 3.10 or newer found (tried python3, python3.13 to python3.10); install one and run make again' >&2; \
+	    echo 'error: no Python 3.11 or newer found (tried python3, python3.14 to python3.11); install one and run make again' >&2; \
 	    exit 2; \
 	  fi; \
 	  if ! $$python -c 'import venv, ensurepip' 2>/dev/null; then \
@@ -32,7 +32,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	fi; \
 	export PIP_DISABLE_PIP_VERSION_CHECK=1; \
 	echo 'installing nmt and what it needs (a few minutes the first time)'; \
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
+	$(BIN)/python -m pip install --quiet 'pip>=25.1'; \
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev; \
+	if ! ls nmt/extras/accel/native/kernels_*.so > /dev/null 2>&1; then \
+	  echo 'no kernels were compiled, for lack of a C++ compiler: translation on a CPU is slower (docs/translate.md#kernels)'; \
+	fi
 	@touch $@
 
 demo: $(INSTALLED) ## prepare, train, translate, evaluate and align on the corpus that ships

@@ -3,7 +3,7 @@
     python scripts/benchmark_alignment.py train.de train.en --gold dev.de dev.en dev.align [--model RUN [--reverse RUN]]
         [--threads 1 --threads 2] [--rounds 3] [--pairs N]
 
-Speed: ``eflomal`` (`pip install 'nmt[eflomal]'`) learns from and aligns the training text and the gold text, both
+Speed: ``eflomal`` (`pip install '.[eflomal]'`) learns from and aligns the training text and the gold text, both
 directions, with its default settings and as many threads as it takes. ``nmt`` learns from the training text and saves
 what it has learnt; then it loads that and aligns the same text. ``trained`` is ``nmt align RUN --method trained``, of a
 run that has an aligner. Text goes in and Pharaoh lines come out; Python and its modules are there already. Each system
@@ -233,7 +233,7 @@ def _eflomal() -> Work:
     try:
         import eflomal
     except ImportError:
-        raise InputError("eflomal is not installed; pip install 'nmt[eflomal]'") from None
+        raise InputError("eflomal is not installed; pip install '.[eflomal]'") from None
     os.environ.pop("OMP_NUM_THREADS", None)
 
     def work(text: Text) -> tuple[list[str], list[str]]:

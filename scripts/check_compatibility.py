@@ -1,14 +1,14 @@
 """Installs nmt with its oldest, its pinned and the newest dependencies on each Python at hand, and runs some tests.
 
-    python scripts/check_compatibility.py                      every Python from 3.10 to 3.13, all sets, all parts
+    python scripts/check_compatibility.py                      every Python from 3.11 to 3.14, all sets, all parts
     python scripts/check_compatibility.py --python 3.12 --set oldest --part core ray --record build/tried.jsonl
 
 ``oldest`` takes of each direct dependency the oldest release that its lower bound and the Python allow, ``newest`` the
 newest that its upper bound allows, ``pinned`` what ``constraints.txt`` names; of what those need, the newest. PyTorch
 is that of ``constraints.txt`` in all of them unless ``--torch`` names another, for a download may take gigabytes.
 
-The part ``core`` is nmt with pictures and the server and some 300 tests of all kinds; each other part is one extra
-alone, or the tools of ``dev``, with tests of its own. Each trial gets an environment of its own under
+The part ``core`` is nmt with the server and some 300 tests of all kinds; each other part is one extra alone, or a
+group of tools, with tests of its own. Each trial gets an environment of its own under
 ``build/compatibility`` or ``--place``, made by uv, which has settings of its own for where packages come from; it is
 removed afterwards unless ``--keep``. With ``--record FILE`` each trial is noted there in JSON, and what has passed
 according to it is not tried again: after a change to nmt begin with another file. Prints a table; exit code 1 where
@@ -32,7 +32,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "compatibility"
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SETS = {"oldest": "lowest-direct", "pinned": "highest", "newest": "highest"}
 LIMIT_MINUTES = 60
 
@@ -56,21 +56,13 @@ class Part:
 
 PARTS = {
     "core": Part(
-        ("plot", "serve"),
+        ("serve",),
         ("torch", "numpy", "pydantic", "safetensors", "sacrebleu", "typer", "fastapi", "matplotlib"),
         ("torch", "matplotlib", "fastapi"),
         (
             "tests/core/test_lines.py", "tests/config/test_structure.py", "tests/data/test_config.py",
             "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/inspect/test_plot.py",
             "tests/extras/serve/test_app.py", "tests/workflows/test_golden.py",
-        ),
-    ),
-    "plot": Part(
-        ("plot",), ("matplotlib",), ("matplotlib",),
-        (
-            "tests/extras/inspect/test_plot.py", "tests/extras/inspect/test_score_plot.py",
-            "tests/extras/inspect/report",
-            "tests/extras/inspect/report/test_build.py",
         ),
     ),
     "serve": Part(
@@ -94,13 +86,13 @@ PARTS = {
         ("ray",), ("ray", "pyarrow", "grpcio", "protobuf"), ("ray", "pyarrow.parquet", "grpc"),
         ("tests/extras/ray/test_shards.py", "tests/extras/ray/test_ray.py"),
     ),
-    "docs": Part(("docs",), ("mkdocs", "mkdocs-material"), ("mkdocs", "material"), ("tests/docs/test_site.py",)),
+    "docs": Part((), ("mkdocs", "mkdocs-material"), ("mkdocs", "material"), ("tests/docs/test_site.py",)),
     "eflomal": Part(
         ("eflomal",), ("eflomal", "numpy"), ("eflomal",), ("tests/scripts/test_benchmark_alignment.py",), "",
         built="eflomal",
     ),
     "dev": Part(
-        ("plot", "serve"),
+        ("serve",),
         ("ruff", "mypy", "import-linter", "pytest", "pytest-xdist", "hypothesis"),
         ("httpx", "xdist"),
         ("tests/core", "--numprocesses=2"),
@@ -170,7 +162,7 @@ def _install(place: Path, python: Path, set: str, part: Part, torch: str) -> dic
         "pip", "compile", ROOT / "pyproject.toml", "--python", python, "--resolution", SETS[set], *wheels,
         "--constraint", place / "torch.txt", "--output-file", place / "resolved.txt",
     ]  # fmt: skip
-    resolve += [argument for extra in (*part.extras, "dev") for argument in ("--extra", extra)]
+    resolve += ["--group", "pyproject.toml:dev", *(f"--extra={extra}" for extra in part.extras)]
     if set == "pinned":
         resolve += ["--constraint", ROOT / "constraints.txt"]
     inside = place / "env" / "bin" / "python"

@@ -43,7 +43,7 @@ def without_torch(text: str) -> str:
 def main() -> int:
     """The command line; returns the exit code."""
     command = [
-        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.10",
+        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11",
         "--generate-hashes", "--no-header", "--no-annotate", "--constraint", "constraints.txt", "pyproject.toml",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)

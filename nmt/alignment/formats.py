@@ -28,11 +28,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, TextIO, TypeAlias
+from typing import IO, Any, Literal, Self, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self
 
 from nmt.alignment import Link, Links, Weights
 from nmt.alignment.error_rate import Gold

@@ -23,8 +23,7 @@ def members_of(annotation: Any) -> list[Any]:
 
 def structures_of(annotation: Any) -> list[type[BaseModel]]:
     """The configuration classes in a type; several where the key `kind` chooses."""
-    # in Python 3.10 list[int] is an instance of type
-    members = [member for member in members_of(annotation) if get_origin(member) is None]
+    members = members_of(annotation)
     return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 

@@ -13,13 +13,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, cast
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.misalignment import locate_misalignment
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 BLOCK_PAIRS = 8192
 _READ_BYTES = 1 << 20

@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
 
 from nmt.data.store import FORMAT, SIDES, WORDS, Ragged, StoredCorpus, Text
 

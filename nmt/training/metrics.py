@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nmt.core.errors import InputError
 from nmt.core.files import naming, sync_entry
 
 FILE = "metrics.jsonl"
@@ -77,5 +76,7 @@ def _events(folder: Path, after: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise InputError("training.tensorboard: needs TensorBoard: pip install 'nmt[tensorboard]'") from None
+        from nmt.core.installation import missing
+
+        raise missing("training.tensorboard: TensorBoard is", "tensorboard") from None
     return SummaryWriter(str(folder), purge_step=after + 1)

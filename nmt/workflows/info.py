@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -218,7 +218,7 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
 
 def _training(folder: Path) -> Training:
     state = folders.read_state(folder)
-    written = datetime.fromtimestamp((folder / folders.STATE).stat().st_mtime, timezone.utc).isoformat("T", "seconds")
+    written = datetime.fromtimestamp((folder / folders.STATE).stat().st_mtime, UTC).isoformat("T", "seconds")
     try:
         if "position" not in state:
             return Training(int(state.get("update", _update(folder))), None, None, None, None, written)

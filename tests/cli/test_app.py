@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import nmt
 from nmt.cli import app as cli
+from nmt.core.installation import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
@@ -202,7 +203,7 @@ def test_a_fault_of_the_user_is_one_line_and_exit_2() -> None:
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client"])
 def test_serve_says_which_extra_it_needs(missing: str) -> None:
     result = run(f"import sys\nsys.modules[{missing!r}] = None\n{WATCHED}", "serve", "no/such")
-    expected = "error: nmt serve: needs FastAPI, uvicorn and prometheus-client: pip install 'nmt[serve]'"
+    expected = f"error: nmt serve: FastAPI, uvicorn or prometheus-client is not installed: {install_command('serve')}"
     assert (result.returncode, result.stderr.splitlines()) == (2, [expected, "no torch"])
 
 

@@ -22,7 +22,7 @@ from tests.docs.test_commands import options_of
 from tests.extras.serve.accessibility import faults
 from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM, browsing
 
-pytest.importorskip("material", reason="pip install 'nmt[docs]'")
+pytest.importorskip("material", reason="pip install --group docs")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def test_eflomal_gets_words_and_signs_in_lower_case() -> None:
 
 @pytest.mark.slow
 def test_a_measurement_prints_a_line_for_each_figure(capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("eflomal", reason="needs nmt[eflomal]")
+    pytest.importorskip("eflomal", reason="needs the extra eflomal")
     text = [str(DATA / f"train.{side}") for side in ("de", "en")]
     options = ["--pairs", "300", "--rounds", "1", "--threads", "1"]
     assert benchmark_alignment.main([*text, *GOLD, *options]) == 0

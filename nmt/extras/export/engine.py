@@ -12,6 +12,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.installation import missing
 from nmt.data.batching import length_batches
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS
@@ -181,5 +182,5 @@ def required() -> Any:
     try:
         import ctranslate2
     except ImportError:
-        raise InputError("CTranslate2 is not installed; pip install 'nmt[ctranslate2]'") from None
+        raise missing("CTranslate2 is", "ctranslate2") from None
     return ctranslate2

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.core.errors import InputError
+from nmt.core.installation import missing
 from nmt.data.batching import pad
 from nmt.data.vocabulary import BOS, EOS
 
@@ -58,5 +58,5 @@ def required() -> Any:
         import onnxruntime
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise InputError(f"--to onnx: {error.name} is not installed; pip install 'nmt[onnx]'") from None
+        raise missing(f"--to onnx: {error.name} is", "onnx") from None
     return onnxruntime

@@ -69,19 +69,15 @@ def plot(
     Any text can stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's
     matplotlib style is set aside, and pyplot is not used. The same arguments give the same bytes.
 
-    Raises InputError when matplotlib is not installed or the file cannot be written, ValueError when the matrix does
-    not fit the words.
+    Raises InputError when the file cannot be written, ValueError when the matrix does not fit the words.
     """
     weights_TS = np.asarray(weights_TS, dtype=np.float64)
     if weights_TS.shape != (len(target_words), len(source_words)):
         words = f"{len(target_words)} target and {len(source_words)} source words"
         raise ValueError(f"a matrix of shape {weights_TS.shape} for {words}")
-    try:
-        from matplotlib import style
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("pictures need matplotlib: pip install 'nmt[plot]'") from None
+    from matplotlib import style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     rows, columns = max(len(target_words), 1), max(len(source_words), 1)
     cell = float(np.clip(6 / max(rows, columns), 0.23, 0.42))  # inches

@@ -96,10 +96,6 @@ def check_plot(path: Path) -> None:
         raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} for this picture does not exist; make it first")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError("pictures need matplotlib: pip install 'nmt[plot]'") from None
 
 
 def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], metric: Metric) -> list[Line2D]:

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import nmt
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.installation import missing
 from nmt.training.interruption import terminated_as_interrupted
 
 S = TypeVar("S")
@@ -50,7 +51,7 @@ def on_this_node(message: str) -> NodeFault:
 def check_installed() -> None:
     """Raises InputError where Ray is not installed."""
     if not all(find_spec(name) for name in ("ray", "grpc")):
-        raise InputError("--ray: needs Ray: pip install 'nmt[ray]'")
+        raise missing("--ray: Ray is", "ray")
 
 
 class Cluster:

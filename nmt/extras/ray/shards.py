@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.core.errors import InputError
+from nmt.core.installation import missing
 from nmt.translator.windows import OutputFormat
 
 Kind = Literal["text", "jsonl", "parquet"]
@@ -85,7 +86,7 @@ def check_wanted(shards: Sequence[Shard], format: OutputFormat, field: str | Non
         if format == "jsonl" and shard.kind == "parquet":
             raise InputError(f"--format jsonl: {shard.path} gets a column of text; use --format text")
         if shard.kind == "parquet" and find_spec("pyarrow") is None:
-            raise InputError(f"--input {shard.path}: needs PyArrow: pip install 'nmt[ray]'")
+            raise missing(f"--input {shard.path}: PyArrow is", "ray")
 
 
 def check_output(shards: Sequence[Shard], output: Path) -> None:

@@ -95,7 +95,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
     async def translate(request: Request) -> JSONResponse:
         try:
             body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise Refused(408, f"the body did not come within {limits.timeout_s:g} s") from None
         message = parse(body)
         check(message, limits)

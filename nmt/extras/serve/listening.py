@@ -7,12 +7,13 @@ import socket
 from importlib.util import find_spec
 
 from nmt.core.errors import InputError
+from nmt.core.installation import missing
 
 
 def check_installed() -> None:
     """Raises InputError where a package of the server is not installed."""
     if not all(find_spec(name) for name in ("fastapi", "prometheus_client", "uvicorn")):
-        raise InputError("nmt serve: needs FastAPI, uvicorn and prometheus-client: pip install 'nmt[serve]'")
+        raise missing("nmt serve: FastAPI, uvicorn or prometheus-client is", "serve")
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -16,8 +16,6 @@ from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.extras.inspect.plot import PictureWriter, plot
 
-pytest.importorskip("matplotlib", reason="pictures need the extra nmt[plot]")
-
 ODD = [
     "$x_1$",
     "\\frac{",
@@ -171,14 +169,11 @@ def test_the_writer_makes_one_picture_per_pair(tmp_path: Path) -> None:
         PictureWriter(tmp_path / "file")
 
 
-def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"shape \(1, 2\) for 2 target and 1 source words"):
         plot(np.zeros((1, 2)), ["a"], ["x", "y"], tmp_path / "a.png")
     with pytest.raises(InputError, match=r"a.png: cannot write the picture: No such file"):
         plot(np.zeros((1, 1)), ["a"], ["x"], tmp_path / "nowhere" / "a.png")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"^pictures need matplotlib: pip install 'nmt\[plot\]'$"):
-        plot(np.zeros((1, 1)), ["a"], ["x"], tmp_path / "a.png")
 
 
 def test_svg_has_text_as_text_and_the_same_bytes_each_time(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.extras.inspect.score_plot import plot_by_length
 
-pytest.importorskip("matplotlib", reason="pictures need the extra nmt[plot]")
-
 BLUE = (0x21, 0x71, 0xB5)
 ORANGE = (0xD9, 0x48, 0x0F)
 PALE = (0xC9, 0xDD, 0xF0)
@@ -115,7 +113,7 @@ def test_equal_figures_make_equal_files_whatever_the_users_settings_are(tmp_path
     assert b"<svg" in (tmp_path / "here.svg").read_bytes()
 
 
-def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults(tmp_path: Path) -> None:
     scores = {"": [bucket(1, 5, 40)]}
     with pytest.raises(InputError, match=r"a.jpg: a picture is a file that ends in .png or .svg; name it so$"):
         plot_by_length(scores, tmp_path / "a.jpg")
@@ -126,6 +124,3 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plot_by_length(scores, tmp_path / "folder.png")
     with pytest.raises(ValueError, match="no bucket"):
         plot_by_length({"a": []}, tmp_path / "a.png")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"^pictures need matplotlib: pip install 'nmt\[plot\]'$"):
-        plot_by_length(scores, tmp_path / "a.png")

@@ -28,7 +28,7 @@ from nmt.workflows.prepare import prepare
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'nmt[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
 
 ROOT = Path(__file__).parents[3]
 SHARDS, LINES = 8, 700

@@ -21,7 +21,7 @@ from nmt.experiment import Experiment
 from nmt.extras.inspect.report import writer
 from nmt.extras.inspect.report.attention import looks
 from nmt.extras.inspect.report.charts import length_chart, look_charts, snapshot_charts, training_charts
-from nmt.extras.inspect.report.draw import check_matplotlib, draw, draw_model, save
+from nmt.extras.inspect.report.draw import draw, draw_model, save
 from nmt.extras.inspect.report.model_summary import facts_of, parts_of
 from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.extras.inspect.score_plot import draw_by_length
@@ -77,7 +77,6 @@ def report(
     Raises InputError for a run that is not there, holds no metrics or, if it is to ``translate``, no model, and for
     what cannot be written.
     """
-    check_matplotlib()
     read = [_read(model, overrides, translate=translate) for model in models or (None,)]
     _refuse_twice(read)
     output = read[0].folder / FILE if output is None else output

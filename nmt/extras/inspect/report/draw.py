@@ -65,14 +65,6 @@ class Drawing:
     trace: Trace
 
 
-def check_matplotlib() -> None:
-    """Raises InputError where it is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError("nmt report: draws with matplotlib: pip install 'nmt[plot]'") from None
-
-
 def drawing(chart: Chart) -> Drawing:
     """Draws a chart for a page, which has its title and legend."""
     figure = draw(chart)

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 import sacrebleu
 
-pytest.importorskip("matplotlib")
-
 import nmt
 from nmt.extras.inspect.report.build import evenly
 from tests.extras.inspect.report.test_writer import Page
@@ -195,10 +193,3 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
         f"{run}: there are no measurements in metrics.jsonl: nothing has been trained here yet"
     )
     assert not (run / "report.html").exists()
-
-
-def test_without_matplotlib_it_says_which_extra_it_needs(report: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert report("run").error == "nmt report: draws with matplotlib: pip install 'nmt[plot]'"

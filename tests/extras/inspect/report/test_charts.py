@@ -11,8 +11,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from nmt.extras.inspect.report.charts import (
     MOST_POINTS,
     Chart,

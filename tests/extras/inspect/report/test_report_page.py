@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from nmt.extras.inspect.report.record import Run
 from nmt.extras.inspect.report.writer import page
 from tests.extras.inspect.report.records import NASTY, run

@@ -8,8 +8,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from nmt.evaluation.bootstrap import paired_bootstrap
 from nmt.extras.inspect.report.record import Run
 from nmt.extras.inspect.report.writer import page
