@@ -234,7 +234,10 @@ def test_every_target_of_make_is_there() -> None:
 
 def test_every_extra_that_is_installed_is_there() -> None:
     asked = {
-        extra for page in PAGES for extra in re.findall(r"pip install '\.\[([a-z0-9,]+)\]", page.read_text("utf-8"))
+        extra
+        for page in PAGES
+        for extras in re.findall(r"pip install '\.\[([a-z0-9,]+)\]", page.read_text("utf-8"))
+        for extra in extras.split(",")
     }
     there = re.findall(r"^([a-z0-9]+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), flags=re.MULTILINE)
     assert {"serve", "ray", "onnx"} <= asked <= set(there)
