@@ -143,16 +143,18 @@ def _nmt(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (by default `sys.argv`) and exit."""
     command = typer.main.get_command(app)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
     try:
         # Not standalone: returns the code of a typer.Exit, 130 for Ctrl-C, and raises the rest.
         code = command.main(args=arguments, prog_name="nmt", standalone_mode=False)
     except InputError as error:
-        code = _fail(str(error))
+        code = _fail(*error.messages)
     except typer.TyperException as error:
-        context: typer.Context | None = getattr(error, "ctx", None)
-        where = context.command_path if context else "nmt"
-        message = error.format_message().replace("Value error, ", "").rstrip(".")
-        code = _fail(f"{message[:1].lower()}{message[1:]} (see {where} --help)")
+        from nmt.cli.mistakes import describe
+
+        code = _fail(describe(error, arguments, COMMANDS))
     except OSError as error:
         if error.errno not in REFUSED:
             raise
@@ -161,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str) -> int:
-    print("error:", " ".join(message.split()), file=sys.stderr)
+def _fail(*messages: str) -> int:
+    for message in messages:
+        print("error:", " ".join(message.split()), file=sys.stderr)
     return 2

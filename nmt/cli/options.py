@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_h
 import typer
 
 from nmt.cli.conflicts import Rule
+from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
@@ -178,7 +179,14 @@ def with_search(
         "max_length_ratio": max_length_ratio,
         "batch_tokens": batch_tokens,
     }
-    return [*(overrides or []), *(f"search.{name}={value}" for name, value in options.items() if value is not None)]
+    return [*(overrides or []), *(search_change(name, value) for name, value in options.items() if value is not None)]
+
+
+def search_change(key: str, value: object) -> Override:
+    """The change of the search that an option makes."""
+    option = f"--{key.rpartition('.')[2].replace('_', '-')}"
+    typed = str(value).removesuffix(".0")
+    return Override(f"search.{key}={typed}", option if typed in ("true", "{}") else f"{option} {typed}")
 
 
 def check_model(model: str | None, overrides: Sequence[str]) -> None:

@@ -10,7 +10,9 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import ModelOptions, Ray, check_model, with_options
+from nmt.cli.mistakes import refuse_text
+from nmt.cli.options import ModelOptions, Ray, check_model, search_change, with_options
+from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 
 
@@ -142,7 +144,7 @@ class TranslateOptions(ModelOptions):
             "markup": "true" if self.markup else None,
             "document": "true" if self.document else None,
         }
-        return [*super().changes, *(f"search.{key}={value}" for key, value in values.items() if value is not None)]
+        return [*super().changes, *(search_change(key, value) for key, value in values.items() if value is not None)]
 
 
 CONFLICTS = (
@@ -165,7 +167,12 @@ def translate(options: TranslateOptions) -> None:
     One sentence per line; every line in gives one line out, and --format tsv one for each translation. With --ray many
     files on many machines: text, JSONL and Parquet, each to a file of the same name in a folder."""
     changes, ensemble = options.changes, options.ensemble or []
-    check_model(options.model, changes)
+    try:
+        check_model(options.model, changes)
+    except InputError:
+        if options.model is not None:
+            refuse_text(options.model)
+        raise
     for other in ensemble:
         check_model(other, [])
     limit_caches_for_translation()

@@ -36,8 +36,12 @@ def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[E
                 noun = "key" if isinstance(place[-1], str) else "entry"
                 missing.append(f"{document.mark(place[:-1])}: {dotted(place)}: missing; add this {noun}")
         elif here[0]["type"] != "extra_forbidden":
-            name = f"{dotted(place)}: " if place else ""
-            wrong.append(f"{document.mark(place)}: {name}{_wrong_value(here, annotations[place])}")
+            text = _wrong_value(here, annotations[place])
+            key, colon, rest = text.partition(": ")  # of a validator of a section that names one of its keys
+            if colon and (*place, key) in document.named:
+                place, text = (*place, key), rest
+            name = f"{dotted(place)}: " if place and place not in document.named else ""
+            wrong.append(f"{document.mark(place)}: {name}{text}")
     return unknown + wrong + missing
 
 
@@ -64,8 +68,10 @@ def _unknown_key(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[str, P
 
 _EXPECTED = {
     "int_type": "a whole number",
+    "int_parsing": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "true or false",
     "string_type": "text",
     "path_type": "a path",
@@ -101,16 +107,17 @@ def _wrong_value(errors: Sequence[ErrorDetails], annotation: Any) -> str:
         return _choose(value["kind"], kinds)
     if len(errors) == 1 and errors[0]["type"] == "literal_error":
         return _choose(value, [choice for choice in choices_of(annotation) if isinstance(choice, str)])
-    expected = " or ".join(dict.fromkeys(_expected(error) for error in errors))
+    wanted = " or ".join(dict.fromkeys(expected(error) for error in errors))
     hint = ""
-    if isinstance(value, str) and "number" in expected and (INTEGER.fullmatch(value) or NUMBER.fullmatch(value)):
+    if isinstance(value, str) and "number" in wanted and (INTEGER.fullmatch(value) or NUMBER.fullmatch(value)):
         hint = "; remove the quotes"
-    elif expected == "text" and isinstance(value, (bool, int, float)):
+    elif wanted == "text" and isinstance(value, (bool, int, float)):
         hint = "; put it in quotes"
-    return f"expected {expected}, found {describe(value)}{hint}"
+    return f"expected {wanted}, found {describe(value)}{hint}"
 
 
-def _expected(error: ErrorDetails) -> str:
+def expected(error: ErrorDetails) -> str:
+    """The value that one of pydantic's errors expects."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     words = _EXPECTED.get(error["type"])

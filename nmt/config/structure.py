@@ -35,8 +35,8 @@ class Structure(BaseModel):
 def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
     """The typed tree of a document.
 
-    Raises InputError with the first fault (mark, dotted key, found and expected value) and the number of the others.
-    A misspelt key takes precedence over the missing key.
+    Raises InputError with all faults (mark, dotted key, found and expected value). A misspelt key takes precedence over
+    the missing key.
     """
     try:
         # From JSON, pydantic's strict mode accepts a list for a tuple and text for a path.
@@ -45,8 +45,7 @@ def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
         from nmt.config.errors import describe_faults
 
         faults = describe_faults(cls, document, error.errors(include_url=False))
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    raise InputError(f"{faults[0]}{more}") from None
+    raise InputError(*faults) from None
 
 
 def dump(structure: Structure) -> str:

@@ -36,16 +36,29 @@ MAX_DIGITS = 100
 """Maximum length of a whole number; Python takes long for thousands of digits."""
 
 
+class Override(str):
+    """A `dotted.key=value` that stands for an option or argument; errors name it by `mark`, such as "--beam 3"."""
+
+    mark: str
+
+    def __new__(cls, override: str, mark: str) -> Override:
+        made = super().__new__(cls, override)
+        made.mark = mark
+        return made
+
+
 @dataclass(frozen=True)
 class Document:
     """A configuration before validation: a plain tree and the mark of each place in it.
 
     `marks` holds a mark ("config.yaml:12" or "--set seed=3") for the root and for every key and list entry. The inner
-    places of an override's value have the mark of the override.
+    places of an override's value have the mark of the override. `named` are the places of `Override`s, whose marks say
+    which key is meant.
     """
 
     tree: dict[str, Tree]
     marks: Mapping[Place, str]
+    named: frozenset[Place] = frozenset()
 
     def mark(self, place: Place) -> str:
         """The mark of `place`, or of the innermost place with a mark that encloses it."""
@@ -84,11 +97,10 @@ def parse_document(text: str, name: str, overrides: Sequence[str] = ()) -> Docum
     tree = _construct(node, (), lambda part: f"{name}:{part.start_mark.line + 1}", marks, frozenset())
     if not isinstance(tree, dict):
         raise InputError(f"{marks[()]}: expected 'key: value' lines, found {describe(tree)}")
-    for override in overrides:
-        _override(tree, marks, override)
+    named = {_override(tree, marks, override) for override in overrides}
     if _characters(tree) > MAX_CHARACTERS:
         raise InputError(f"{name}: more than {MAX_CHARACTERS:,} characters of text; do aliases multiply them?")
-    return Document(tree, marks)
+    return Document(tree, marks, frozenset(filter(None, named)))
 
 
 def write(tree: Tree) -> str:
@@ -262,9 +274,10 @@ def _characters(tree: Tree) -> int:
     return len(tree) if isinstance(tree, str) else 0
 
 
-def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> None:
-    """Set one place of `tree`. Missing sections on the way are created; a list entry must exist."""
-    mark = f"--set {clip(override)}"
+def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> Place | None:
+    """Set one place of `tree`; return it for an `Override`. Missing sections on the way are created; a list entry must
+    exist."""
+    mark = clip(override.mark) if isinstance(override, Override) else f"--set {clip(override)}"
     name, equals, text = override.partition("=")
     keys = [key.strip() for key in name.split(".")]
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
@@ -290,8 +303,9 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
                 del marks[inner]
             marks[place] = mark
             parent[index] = value
-            return
+            return place if isinstance(override, Override) else None
         if isinstance(parent, dict) and parent.get(key) is None:
             parent[key] = {}
             marks[place] = mark
         parent = parent[index]
+    raise AssertionError("a key has at least one part")

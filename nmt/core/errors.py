@@ -13,15 +13,23 @@ _LINE_END = re.compile(r"\s*[\r\n]\s*")
 class InputError(Exception):
     """A fault of the input, the command line or the configuration.
 
-    The message is one plain line that names the file, line or key and says what to do. Line ends and control characters
-    that it quotes from the input are replaced. The command line prints the message without a traceback and exits with
-    code 2; a library user may catch the error like any exception.
+    Each message is one plain line that names the file, line or key and says what to do; several are faults of one file.
+    Line ends and control characters that a message quotes from the input are replaced. The command line prints each on
+    a line, without a traceback, and exits with code 2; a library user may catch the error like any exception.
     """
 
-    def __init__(self, message: str) -> None:
-        if len(message) > LONGEST:
-            message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
-        if not message.isprintable():
-            message = _LINE_END.sub(" ", message)
-            message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
-        super().__init__(message)
+    def __init__(self, *messages: str) -> None:
+        self.messages = [_printable(message) for message in messages]
+        super().__init__(*self.messages)
+
+    def __str__(self) -> str:
+        return "; ".join(self.messages)
+
+
+def _printable(message: str) -> str:
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+    if not message.isprintable():
+        message = _LINE_END.sub(" ", message)
+        message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+    return message

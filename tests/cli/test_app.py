@@ -149,6 +149,10 @@ def test_the_options_of_align_stand_in_groups_each_once() -> None:
     assert "Other options:" not in CliRunner().invoke(cli.app, ["train", "--help"]).stdout
 
 
+def test_help_is_also_a_command() -> None:
+    assert run(WATCHED, "help", "info").stdout == run(WATCHED, "info", "--help").stdout
+
+
 def test_version() -> None:
     assert CliRunner().invoke(cli.app, ["--version"]).stdout == f"nmt {nmt.__version__}\n"
 
@@ -158,8 +162,25 @@ FAULTS = [
     (["trian"], "error: no such command 'trian'. Did you mean 'train'? (see nmt --help)"),
     (["--versoin"], "error: no such option: --versoin"),
     (["translate", "--baem", "3"], "error: no such option: --baem"),
-    (["translate", "--beam", "0"], "error: invalid value for '--beam'"),
-    (["translate", "--beam", "many"], "error: invalid value for '--beam'"),
+    (["translate", "--beam"], "error: option '--beam' requires an argument (see nmt translate --help)"),
+    (["translate", "--beam", "0"], "error: --beam: expected at least 1, found 0 (see nmt translate --help)"),
+    (["translate", "--beam", "many"], "error: --beam: expected a whole number, found many"),
+    (["translate", "--top-p", "x"], "error: --top-p: expected a number, found x"),
+    (
+        ["translate", "README.md"],
+        "error: README.md: no such run directory, checkpoint or config; to translate a file: nmt translate --input RE",
+    ),
+    (["translate", "runs/z", "README.md"], "error: to translate a file: nmt translate runs/z --input README.md"),
+    (
+        ["translate", "Der Hund."],
+        "error: Der Hund.: no such run directory, checkpoint or config; to translate a text: echo 'Der Hund.' | nmt t",
+    ),
+    (["translate", "z", "Der Hund"], "error: to translate a text: echo 'Der Hund' | nmt translate z"),
+    (
+        ["train", "c.yaml", "--lr", "3"],
+        "error: --lr: no such option; a key of the configuration is set with --set training.optimizer.learning_rate=3",
+    ),
+    (["train", "c.yaml", "--hiden", "3"], "error: no such option: --hiden"),
     (["translate", "--precision", "int4"], "error: invalid value for '--precision': 'int4' is not one of"),
     (["train", "c.yaml", "--precision", "int8"], "error: invalid value for '--precision': 'int8' is not one of"),
     (["translate", "--quiet", "-v"], "error: --quiet and --verbose contradict each other; give one of them"),
@@ -183,12 +204,12 @@ FAULTS = [
     ),
     (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
     (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
-    (["average", "--last", "1"], "error: invalid value for '--last'"),
+    (["average", "--last", "1"], "error: --last: expected at least 2, found 1"),
     (["average", "--best", "2", "--best-by", "ter"], "error: invalid value for '--best-by': 'ter' is not one of"),
     (["average", "--last", "2", "--best", "2"], "error: --last and --best contradict each other; give one of them"),
     (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
     (["serve", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
-    (["serve", "--port", "80000"], "error: invalid value for '--port'"),
+    (["serve", "--port", "80000"], "error: --port: expected at most 65535, found 80000"),
     (["serve", "--queue", "100"], "error: --max-sentences 256: such a request has no room in --queue 100"),
 ]
 
@@ -216,7 +237,7 @@ def test_no_command_prints_the_help_on_stderr() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("rnu: x\n", "config.yaml:1: rnu: unknown key; did you mean 'run'?"),
+        ("rnu: x\ndata: {train: {pairs: x.tsv}}\n", "config.yaml:1: rnu: unknown key; did you mean 'run'?"),
         ("run: [x\n", "config.yaml:2: not valid YAML: expected ',' or ']', but got '<stream end>'"),
         ("", "config.yaml: is empty; a configuration needs at least one 'key: value' line"),
     ],
@@ -230,7 +251,7 @@ def test_a_fault_of_the_configuration_answers_without_torch(text: str, expected:
 
 
 def test_a_fault_of_a_run_is_met_without_torch(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("rnu: x\n")
+    (tmp_path / "config.yaml").write_text("rnu: x\ndata: {train: {pairs: x.tsv}}\n")
     (tmp_path / "checkpoints" / "step-00000001").mkdir(parents=True)
     result = run(WATCHED, "align", str(tmp_path), "--source", "x")
     assert result.stderr.startswith(f"error: {tmp_path}/config.yaml:1: rnu: unknown key; did you mean 'run'?")
@@ -277,7 +298,7 @@ def test_options_reach_the_workflow() -> None:
     arguments += "--constraints c --shortlist --replace-unknown --markup --document --workers 2"
     result = run(REPLACED, "translate", *arguments.split(), workflow=workflow)
     assert result.stdout == (
-        "('runs/x', ['a.b=1', 'c=[2]', 'search.beam=3', 'search.length_penalty=0.6', 'search.max_length_ratio=2.0', "
+        "('runs/x', ['a.b=1', 'c=[2]', 'search.beam=3', 'search.length_penalty=0.6', 'search.max_length_ratio=2', "
         "'search.batch_tokens=99', 'search.n_best=3', 'search.sampling={}', 'search.sampling.temperature=0.5', "
         "'search.sampling.top_k=4', 'search.sampling.top_p=0.9', 'search.sampling.seed=5', "
         "'search.consensus.utility=bleu', 'search.consensus.samples=6', 'search.shortlist=true', "

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from nmt.config.structure import Structure, differences, dump, load_document, validate
-from nmt.config.yaml_source import parse_document, write
+from nmt.config.yaml_source import Override, parse_document, write
 from nmt.core.errors import InputError
+from nmt.search.config import SearchConfig
 
 
 class Rnn(Structure):
@@ -118,6 +119,14 @@ def test_plain_words_mean_what_yaml_1_2_says(written: str, value: Any) -> None:
     assert type(found) is type(value)
 
 
+def test_a_fault_of_an_option_is_told_in_the_words_of_the_option() -> None:
+    assert message("run: a", Override("seed=x", "--seed x")) == "--seed x: expected a whole number, found text 'x'"
+    assert message("run: a", Override("seed=13", "--seed 13")) == "--seed 13: 13 brings bad luck, take another"
+    with pytest.raises(InputError) as caught:
+        validate(SearchConfig, parse_document("{}", "c.yaml", [Override("n_best=30", "--n-best 30")]))
+    assert str(caught.value).startswith("--n-best 30: 30 translations need as many beams, not 5; add --beam 30")
+
+
 def test_nested_choices_lists_and_defaults() -> None:
     experiment = read(
         """
@@ -212,7 +221,10 @@ def test_a_section_without_entries_can_be_filled() -> None:
         ),
         (
             "run: a\nmodel:\n  zzz: 1\nqqq: 2",
-            "c.yaml:3: model.zzz: unknown key; the keys here are encoder, extra_encoder, size (and 1 more)",
+            (
+                "c.yaml:3: model.zzz: unknown key; the keys here are encoder, extra_encoder, size; "
+                "c.yaml:4: qqq: unknown key; the keys here are run, seed, limit, model, data"
+            ),
         ),
         # missing keys
         ("seed: 3", "c.yaml:1: run: missing; add this key"),
@@ -288,7 +300,11 @@ def test_a_section_without_entries_can_be_filled() -> None:
         # several
         (
             "run: a\nseed: x\nlimit: 1.5\nsize: 3",
-            "c.yaml:4: size: unknown key; it belongs at 'model.size' (and 2 more)",
+            (
+                "c.yaml:4: size: unknown key; it belongs at 'model.size'; "
+                "c.yaml:2: seed: expected a whole number, found text 'x'; "
+                "c.yaml:3: limit: expected a whole number or 'auto', found 1.5"
+            ),
         ),
         # YAML
         ("", "c.yaml: is empty; a configuration needs at least one 'key: value' line"),
