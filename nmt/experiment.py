@@ -125,9 +125,17 @@ class Experiment(Structure):
         return Path(self.run).expanduser()
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
-    """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place."""
-    return validate(Experiment, load_document(path, overrides))
+def load(path: Path, overrides: Sequence[str] = (), *, with_corpora: bool = False) -> Experiment:
+    """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place, and
+    ``with_corpora`` also where a file of ``data`` is missing."""
+    from nmt.data.corpus_paths import find_beside, refuse_missing
+
+    document = load_document(path, overrides)
+    find_beside(document, path)
+    experiment = validate(Experiment, document)
+    if with_corpora:
+        refuse_missing(document)
+    return experiment
 
 
 def save(experiment: Experiment, path: Path) -> None:

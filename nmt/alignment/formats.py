@@ -37,7 +37,7 @@ from nmt.alignment import Link, Links, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special, whole_file
+from nmt.core.files import naming, refuse_special, whole_file
 from nmt.data.pieces import Span
 
 Level: TypeAlias = Literal["word", "subword"]
@@ -453,13 +453,15 @@ class _Column:
         self._kind = kind
         self._row_shape = row_shape
         self._rows = 0
+        self._folder = folder
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
 
     def add(self, rows: Any) -> None:
         array = np.ascontiguousarray(rows, dtype=self._kind)
         assert array.shape[1:] == self._row_shape
         self._rows += len(array)
-        self._file.write(array.tobytes())
+        with naming(self._folder):
+            self._file.write(array.tobytes())
 
     def copy(self, member: IO[bytes]) -> None:
         shape = (self._rows, *self._row_shape)

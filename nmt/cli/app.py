@@ -158,8 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        place = f"{error.filename}: " if error.filename else ""
-        code = _fail(f"{place}{error.strerror}")
+        # What is written elsewhere is named by ``nmt.core.files.naming``.
+        code = _fail(f"{error.filename or 'stdout'}: {error.strerror}")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -28,7 +28,7 @@ def prepare(
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment
 
-    settings = experiment.load(config, overrides or [])
+    settings = experiment.load(config, overrides or [], with_corpora=True)
 
     from nmt.workflows import prepare as workflow
 

@@ -51,7 +51,7 @@ def train(
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment
 
-    settings = experiment.load(config, overrides or [])
+    settings = experiment.load(config, overrides or [], with_corpora=True)
     choices = [part for override in overrides or [] for part in ("--set", override)]
     options = [*choices, "--device", device, "--precision", precision, "--quiet"]
     options += ["--skip-damaged"] if skip_damaged else []

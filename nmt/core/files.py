@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from nmt.core import log
 from nmt.core.errors import InputError
 
 MAX_JSON_BYTES = 64 << 20
@@ -69,24 +70,43 @@ def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
         raise InputError(f"{option} {output}: cannot be written: folder {output.parent} does not exist")
 
 
+def is_written_directly(path: Path) -> bool:
+    """True where no other file can take the place of this one: a device, a pipe, a file of a folder without write
+    access."""
+    special = str(path.absolute()).startswith(("/dev/", "/proc/"))  # /dev/stdout may be a regular file
+    return special or (path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)))
+
+
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, keep: bool = False) -> Iterator[Path]:
     """Write ``path`` atomically: yield a new file beside it, then sync it to disk and rename it.
 
-    After an error nothing has changed. The caller may replace the new file by another, as safetensors does. A killed
-    process leaves it behind, see ``partial_files``.
+    After an error nothing has changed; with ``keep`` a warning says where the part is. The caller may replace the new
+    file by another, as safetensors does. A killed process leaves it behind, see ``partial_files``. What
+    ``is_written_directly`` is yielded itself.
     """
+    if is_written_directly(path):
+        with naming(path):
+            yield path
+        return
+    path = path.resolve() if path.is_symlink() else path  # the link stays
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask()
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.partial-{os.getpid()}-", dir=path.parent)
     os.close(descriptor)
     partial = Path(name)
     try:
-        yield partial
-        partial.chmod(0o666 & ~umask())  # mkstemp and safetensors deny access to other users
-        sync_entry(partial)
-        partial.replace(path)
-        sync_entry(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+        with naming(path):
+            yield partial
+            partial.chmod(mode)  # mkstemp and safetensors deny access to other users
+            sync_entry(partial)
+            partial.replace(path)
+            sync_entry(path.parent)
+    except BaseException:
+        if keep and partial.exists() and partial.stat().st_size:
+            log.warning(f"{path}: not written; what was done until then is in {partial}")
+        else:
+            partial.unlink(missing_ok=True)
+        raise
 
 
 def partial_files(path: Path) -> list[Path]:

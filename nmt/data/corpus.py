@@ -98,7 +98,8 @@ def open_bytes(path: Path) -> BinaryIO:
     """
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path}: not a regular file; corpora are read more than once")
+            what = "a folder" if path.is_dir() else "a device or a pipe, and corpora are read more than once"
+            raise InputError(f"{path}: is {what}; name a file")
         with path.open("rb") as file:
             magic = file.read(6)
         if magic.startswith(b"\x1f\x8b"):

@@ -39,6 +39,8 @@ class Survey:
     """Hashes of pairs that may be held out, each once, in the order in which they are taken."""
     others: bool
     """True where more pairs may be held out."""
+    identical: int
+    """Pairs whose sides are the same text."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
     those that the filters of training would keep, and that are not in ``known``. Raises InputError as
     ``nmt.data.corpus.read_blocks`` does."""
     judge = TextFilter(FiltersConfig(), [pair for each in known for pair in _pairs(each)])
-    pairs = target_bytes = 0
+    pairs = target_bytes = identical = 0
     characters: set[str] = set()
     words: set[str] = set()
     least: list[int] = []  # a heap of the greatest of the least hashes, as negative numbers
@@ -65,6 +67,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
     others = False
     for source, target in _pairs(corpus):
         pairs += 1
+        identical += source == target
         target_bytes += len(target.encode())
         characters.update(source, target)
         if len(words) < MOST_WORDS:
@@ -82,7 +85,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
             chosen.discard(-heapq.heapreplace(least, -number))
         chosen.add(number)
     candidates = tuple(number.to_bytes(8, "big") for number in sorted(chosen))
-    return Survey(pairs, target_bytes, len(characters), min(len(words), MOST_WORDS), candidates, others)
+    return Survey(pairs, target_bytes, len(characters), min(len(words), MOST_WORDS), candidates, others, identical)
 
 
 def write_parts(

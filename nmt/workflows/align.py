@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -23,6 +23,7 @@ from nmt.core.files import refuse_overwriting
 from nmt.data.corpus import open_bytes, read_lines
 from nmt.data.words import text_words, white_space_words
 from nmt.translator.views import Views
+from nmt.workflows.output_files import text_file
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Translator
@@ -98,10 +99,7 @@ def lines(writer: Callable[[TextIO], AlignmentWriter]) -> OpenWriter:
 
     @contextmanager
     def open_lines(path: Path | None, _: Header) -> Iterator[WritePair]:
-        with (
-            nullcontext(log.results()) if path is None else text_file(path) as stream,
-            first_view(writer(stream)) as write,
-        ):
+        with text_file(path) as stream, first_view(writer(stream)) as write:
             yield write
 
     return open_lines
@@ -258,11 +256,3 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
             longer, shorter = (target, source) if one is None else (source, target)
             raise InputError(f"{shorter} has {count} lines, but {longer} has more: they must go together line by line")
         yield one, other
-
-
-def text_file(path: Path) -> TextIO:
-    """Opens a file to write lines to."""
-    try:
-        return path.open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None

@@ -59,6 +59,8 @@ def init_config(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
     others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
     found = survey(parts.train, most=most, seed=seed, known=others)
+    if found.identical == found.pairs:
+        raise InputError(f"{parts.train.name}: both sides are the same in all {found.pairs:,} pairs")
     corpora, held = parts.corpora, Held(found.pairs, {}, 0)
     if parts.held_out:
         held, written = _hold_out(parts, found, folder, seed)

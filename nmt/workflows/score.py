@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,7 +11,8 @@ from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
 from nmt.translator.scorer import PairScore
 from nmt.translator.translator import Loader
-from nmt.workflows.align import check_readable, text_file, windows
+from nmt.workflows.align import check_readable, windows
+from nmt.workflows.output_files import text_file
 
 ScoreFormat = Literal["text", "tsv", "jsonl"]
 
@@ -34,7 +34,7 @@ def score(
     check_readable(source, target)
     translator = load(model, device=device, precision=precision, overrides=overrides)
     with ExitStack() as stack:
-        stream = sys.stdout if output is None else stack.enter_context(text_file(output))
+        stream = stack.enter_context(text_file(output))
         for window in stack.enter_context(closing(windows(translator, source, target, description="score"))):
             scores = translator.score(window.sources, window.targets, first_line=window.first + 1)
             for number, each in enumerate(scores, window.first + 1):

@@ -15,12 +15,13 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_overwriting
+from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import typed
 from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from nmt.translator.workers import LoadOptions, Workers
+from nmt.workflows.output_files import output_file
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more lines are faster, and take more memory."""
@@ -75,7 +76,7 @@ def translate(
             None if path is None else _Beside(option, path, stack.enter_context(_reading(path, option)))
             for option, path in (("--prefix", prefix), ("--constraints", constraints))
         )
-        sink = stack.enter_context(_writing(output))
+        sink = stack.enter_context(output_file(output))
         interactive = input is None and sys.stdin.isatty()
         bar = stack.enter_context(log.progress(description="translate", unit="line"))
         loading: LoadOptions | None = LoadOptions(
@@ -113,7 +114,7 @@ def translate(
         log.detail(
             f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
         )
-    if input is not None and output is not None and format == "text" and lines:
+    if input and output and not is_written_directly(output) and format == "text" and lines:
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
 
@@ -161,18 +162,5 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
         file = path.open("rb")
     except OSError as error:
         raise InputError(f"{option} {path}: cannot be read: {error.strerror}") from None
-    with file:
-        yield file
-
-
-@contextmanager
-def _writing(path: Path | None) -> Iterator[BinaryIO]:
-    if path is None:
-        yield sys.stdout.buffer
-        return
-    try:
-        file = path.open("wb")
-    except OSError as error:
-        raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
     with file:
         yield file

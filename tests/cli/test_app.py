@@ -364,7 +364,7 @@ def test_a_full_disk_is_one_line() -> None:
             stderr=subprocess.PIPE,
             timeout=60,
         )
-    assert (process.returncode, process.stderr) == (2, b"error: No space left on device\n")
+    assert (process.returncode, process.stderr) == (2, b"error: stdout: No space left on device\n")
 
 
 def test_python_dash_m() -> None:

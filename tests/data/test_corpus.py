@@ -119,7 +119,7 @@ def test_empty_missing_and_irregular_files(tmp_path: Path) -> None:
     assert "empty; a corpus needs at least one pair" in failure(CorpusConfig(pairs=tmp_path / "empty"))
     assert "empty" in failure(CorpusConfig(source=tmp_path / "bom", target=tmp_path / "empty"))
     assert failure(CorpusConfig(pairs=tmp_path / "nowhere")) == f"{tmp_path / 'nowhere'}: no such file"
-    assert failure(CorpusConfig(pairs=tmp_path)) == f"{tmp_path}: not a regular file; corpora are read more than once"
+    assert failure(CorpusConfig(pairs=tmp_path)) == f"{tmp_path}: is a folder; name a file"
 
 
 def test_a_file_without_line_ends_is_refused(tmp_path: Path) -> None:

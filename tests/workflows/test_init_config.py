@@ -149,6 +149,7 @@ def test_names_that_yaml_would_take_for_something_else(here: Path, init: Command
             ["--tsv", "${NO_SUCH_VARIABLE}"],
             "${NO_SUCH_VARIABLE}: a configuration cannot name this file, for its name is not a plain text; rename it",
         ),
+        (["--source", "x.de", "--target", "x.de"], "x.de + x.de: both sides are the same in all 85 pairs"),
         (["--tsv", "pairs.tsv", "--device", "gpu"], "--device gpu: is none of auto, cpu, cuda, cuda:N"),
     ],
 )
@@ -196,7 +197,7 @@ def test_the_size_goes_by_pairs_and_machine(pairs: int, cuda: bool, size: Size) 
 
 
 def found(pairs: int, *, characters: int = 80, words: int = 50_000) -> Survey:
-    return Survey(pairs, 60 * pairs, characters, words, (), True)
+    return Survey(pairs, 60 * pairs, characters, words, (), True, 0)
 
 
 def test_vocabulary_and_updates_fit_the_corpus() -> None:
@@ -215,7 +216,10 @@ def config(capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(capsys, "config")
 
 
-def test_a_configuration_is_shown_complete(trained: Path, config: Command, tmp_path: Path) -> None:
+def test_a_configuration_is_shown_complete(
+    trained: Path, config: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained)
     file, run = config(trained / "config.yaml"), config(trained / "run")
     assert (file.code, file.stdout) == (0, run.stdout)
     shown = tmp_path / "shown.yaml"

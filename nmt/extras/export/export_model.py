@@ -15,7 +15,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import read_json
+from nmt.core.files import naming, read_json
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -134,16 +134,17 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
         unfinished.mkdir(parents=True)
     except OSError as error:
         raise InputError(f"--output {folder}: cannot be made: {error.strerror}; name another folder") from None
-    about = {
-        "format": to,
-        "checkpoint": trained.checkpoint.resolve().name,
-        "vocabulary": trained.tokenizers.fingerprint,
-        **chosen.save(trained, unfinished),
-    }
-    (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    _compare(trained, partial(chosen.greedy, trained, unfinished))
-    shutil.rmtree(folder, ignore_errors=True)
-    unfinished.replace(folder)
+    with naming(folder):
+        about = {
+            "format": to,
+            "checkpoint": trained.checkpoint.resolve().name,
+            "vocabulary": trained.tokenizers.fingerprint,
+            **chosen.save(trained, unfinished),
+        }
+        (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        _compare(trained, partial(chosen.greedy, trained, unfinished))
+        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.replace(folder)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
     log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 

@@ -1,0 +1,61 @@
+"""Files that a configuration names: looked for from the working directory, then beside the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nmt.config.yaml_source import Document, Place, dotted
+from nmt.core.errors import InputError
+from nmt.data.config import expand
+
+SECTIONS = ("train", "valid", "test", "subwords")
+KEYS = ("source", "target", "pairs", "links", "model")
+
+
+def find_beside(document: Document, configuration: Path) -> None:
+    """Replace each path of the section `data` that is not there by the one beside the configuration, where that is."""
+    for node, key, _ in _paths(document):
+        path = _expanded(node[key])
+        if path is not None and not path.is_absolute() and not path.exists():
+            beside = configuration.parent / path
+            if beside.exists():
+                node[key] = str(beside)
+
+
+def refuse_missing(document: Document) -> None:
+    """Raise InputError with the places of all paths of the section `data` where there is nothing, or a folder instead
+    of a file."""
+    faults = []
+    for node, key, place in _paths(document):
+        path = _expanded(node[key])
+        if path is None or path.is_file() or (path.is_dir() and key == "model"):
+            continue
+        fault = "no such file"
+        if path.exists():
+            fault = "is a folder, but a file is needed" if path.is_dir() else "is a device or a pipe; corpora are files"
+        elif not path.is_absolute():
+            fault = "no such file, neither in the working directory nor beside the configuration"
+        faults.append(f"{document.mark(place)}: {dotted(place)}: {path}: {fault}")
+    if faults:
+        raise InputError(*faults)
+
+
+def _paths(document: Document) -> Iterator[tuple[dict[str, Any], str, Place]]:
+    """The paths in the section `data`: each one's node, its key there, and its place in the document."""
+    data = document.tree.get("data")
+    for section in SECTIONS if isinstance(data, dict) else ():
+        node = data.get(section) if isinstance(data, dict) else None
+        entries = enumerate(node) if isinstance(node, list) else [(None, node)]
+        for index, entry in entries:
+            for key in KEYS if isinstance(entry, dict) else ():
+                if isinstance(entry, dict) and isinstance(entry.get(key), str):
+                    yield entry, key, ("data", section, *([] if index is None else [index]), key)
+
+
+def _expanded(path: str) -> Path | None:
+    try:
+        return expand(Path(path))
+    except ValueError:  # of an unknown variable, which validation reports
+        return None

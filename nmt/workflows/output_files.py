@@ -1,0 +1,45 @@
+"""Results of a command: stdout, or the file of `--output`, which replaces an older one only when it is whole."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+
+
+@contextmanager
+def output_file(path: Path | None) -> Iterator[BinaryIO]:
+    """Write to a file beside ``path`` that gets its name at the end; devices and pipes, and for None stdout, are
+    written directly.
+
+    After an error or Ctrl-C the old file is as it was, and a warning says where the part is. Raises InputError where no
+    file can be written."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(stack.enter_context(whole_file(path, keep=True)).open("wb"))
+        except OSError as error:
+            raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
+        yield stream
+        stream.flush()
+
+
+@contextmanager
+def text_file(path: Path | None) -> Iterator[TextIO]:
+    """The same for lines of text."""
+    if path is None:
+        yield log.results()
+        return
+    with output_file(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
+        yield text
+        text.detach()  # flushes

@@ -1,0 +1,96 @@
+"""Files of `--output`: old or whole, never half; devices and pipes as they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from nmt.core.errors import InputError
+from nmt.core.files import partial_files
+from nmt.workflows.output_files import output_file, text_file
+from tests.workflows.runs import nmt
+
+
+def test_an_interrupted_output_leaves_the_old_one_and_names_the_part(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "out"
+    path.write_text("old\n")
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(path)
+    (part,) = partial_files(path)
+    assert (path.read_text(), part.read_text()) == ("old\n", "new\n")
+    assert capsys.readouterr().err == f"warning: {path}: not written; what was done until then is in {part}\n"
+
+
+def _interrupted(path: Path) -> None:
+    with text_file(path) as stream:
+        stream.write("new\n")
+        stream.flush()
+        raise KeyboardInterrupt
+
+
+def test_a_killed_process_leaves_the_old_output(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old\n")
+    program = (
+        "import os, signal, sys; from pathlib import Path; from nmt.workflows.output_files import output_file\n"
+        "with output_file(Path(sys.argv[1])) as stream: stream.write(b'new'); stream.flush(); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, path], timeout=60).returncode == -signal.SIGKILL
+    assert path.read_text() == "old\n"
+
+
+def test_an_output_keeps_its_link_and_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("old\n")
+    (tmp_path / "out").chmod(0o600)
+    (tmp_path / "link").symlink_to("out")
+    with output_file(tmp_path / "link") as stream:
+        stream.write(b"new\n")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "out").read_text() == "new\n"
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "out"]
+
+
+def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    with output_file(pipe) as stream:
+        stream.write(b"line\n")
+    reader.join(timeout=60)
+    assert read == [b"line\n"]
+    with output_file(Path("/dev/null")) as stream:
+        stream.write(b"line\n")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    with pytest.raises(InputError, match=r"--output .*: cannot be written: Is a directory"), output_file(tmp_path):
+        pass
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught, output_file(Path("/dev/full")) as stream:
+        stream.write(b"line\n")
+    assert caught.value.filename == "/dev/full"
+
+
+def test_the_commands_write_whole_files_and_to_stdout_by_its_path(trained: Path, tmp_path: Path) -> None:
+    translate = ["translate", "run", "--input", "test.de", "--precision", "float32", "--output"]
+    files = ["--source", "test.de", "--target", "test.en", "--precision", "float32", "--output"]
+    for words in (translate, ["score", "run", *files], ["align", "run", *files]):
+        output = tmp_path / words[0]
+        output.write_text("old\n")
+        os.link(output, tmp_path / "old")  # what is replaced by name stays what it was
+        assert nmt(*words, output, folder=trained).returncode == 0
+        assert (tmp_path / "old").read_text() == "old\n"
+        assert nmt(*words, "/dev/stdout", folder=trained).stdout == output.read_bytes()
+        (tmp_path / "old").unlink()
