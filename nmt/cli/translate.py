@@ -10,7 +10,6 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.mistakes import refuse_text
 from nmt.cli.options import ModelOptions, Ray, check_model, search_change, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
@@ -171,6 +170,8 @@ def translate(options: TranslateOptions) -> None:
         check_model(options.model, changes)
     except InputError:
         if options.model is not None:
+            from nmt.cli.mistakes import refuse_text
+
             refuse_text(options.model)
         raise
     for other in ensemble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -49,17 +50,17 @@ class Compute:
         return f"{self.device} ({detail}), {self.precision}"
 
 
-def compute(device: str, precision: str) -> Compute:
+def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.detail) -> Compute:
     """Parse the values of ``--device`` and ``--precision`` and set up the allocator and caches of the CPU.
 
     ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, bfloat16, float16 or int8;
-    auto takes bfloat16 where the hardware multiplies it (float16 on other GPUs), else float32 with a notice. Raises
+    auto takes bfloat16 where the hardware multiplies it (float16 on other GPUs), else float32 with a ``notice``. Raises
     InputError for unknown values and missing devices.
     """
     chosen = _device(device)
     memory.keep_freed_memory()
     limit_cache_for_training()
-    return Compute(chosen, _precision(precision, chosen))
+    return Compute(chosen, _precision(precision, chosen, notice))
 
 
 def _device(name: str) -> torch.device:
@@ -76,13 +77,13 @@ def _device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _precision(name: str, device: torch.device) -> Precision:
+def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -> Precision:
     if name == "auto":
         if device.type == "cuda":
             return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
         if _cpu_has_bfloat16():
             return "bfloat16"
-        log.info("precision: float32, because this CPU has no bfloat16 matrix products (AVX512-BF16 or AMX)")
+        notice("precision: float32, because this CPU has no bfloat16 matrix products (AVX512-BF16 or AMX)")
         return "float32"
     if name == "float16" and device.type == "cpu":
         raise InputError("--precision float16: is for CUDA devices; use bfloat16 or float32 on a CPU")

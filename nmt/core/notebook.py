@@ -8,33 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape as _escape
-from typing import Protocol, TypeVar
-
-MOST_SHOWN = 20
-"""Maximum number of results of a list that are shown."""
 
 BLUE, RED = "31, 119, 180", "214, 39, 40"
 """Background colours, without their opacity."""
 
 _CELL = "padding: 2px 8px; text-align: left; vertical-align: top"
-
-
-class HasHtml(Protocol):
-    """An object that Jupyter shows as HTML."""
-
-    def _repr_html_(self) -> str: ...
-
-
-Result = TypeVar("Result", bound=HasHtml)
-
-
-class Results(list[Result]):
-    """A list whose entries a notebook shows one below the other."""
-
-    def _repr_html_(self) -> str:
-        shown = "".join(result._repr_html_() for result in self[:MOST_SHOWN])
-        more = len(self) - MOST_SHOWN
-        return shown + (f"<div>… and {more:,} more</div>" if more > 0 else "")
 
 
 def escape(words: str) -> str:

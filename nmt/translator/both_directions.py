@@ -18,7 +18,7 @@ from nmt.alignment import Method
 from nmt.alignment.directions import Join
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
-from nmt.core.notebook import Results
+from nmt.core.results import Results
 from nmt.translator.find_run import run_of
 from nmt.translator.translator import Translator
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.core import notebook
-from nmt.core.notebook import Results
+from nmt.core.results import Results
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.models.feed import Feed, TeacherForcing
@@ -32,6 +31,8 @@ class PairScore:
 
     def _repr_html_(self) -> str:
         """For a notebook: the score, and the subwords, the redder the less probable."""
+        from nmt.core import notebook
+
         shares = [1 - math.exp(log_prob) for log_prob in self.token_log_probs]
         notes = [f"log-probability {notebook.figure(log_prob)}" for log_prob in self.token_log_probs]
         return notebook.table(

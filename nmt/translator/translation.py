@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nmt.core import notebook
-
 
 @dataclass(frozen=True)
 class Translation:
@@ -28,4 +26,6 @@ class Translation:
 
     def _repr_html_(self) -> str:
         """For a notebook: the text and its score."""
+        from nmt.core import notebook
+
         return notebook.table([("translation", notebook.text(self.text)), ("score", notebook.figure(self.score))])

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nmt.alignment import Method
 from nmt.core.errors import InputError
-from nmt.core.notebook import Results
+from nmt.core.results import Results
 from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel

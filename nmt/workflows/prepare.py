@@ -56,7 +56,9 @@ def prepare(
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
         except OSError as error:  # those of reading are InputErrors by now
             raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
-        log.info(report.table())
+        from nmt.data.report_table import report_table
+
+        log.info(report_table(report))
         log.info(f"{folder}: prepared {report.kept:,} of {report.pairs:,} pairs")
         return open_folder(folder, key, reused=False)
 

@@ -74,7 +74,7 @@ def train(
         if processes.is_first:
             folders.recover(run)
         _refuse_conflicts(run, experiment)
-        chosen = compute(processes.device(device), precision)
+        chosen = compute(processes.device(device), precision, notice=log.info)
         with processes.connected(chosen.device):
             trainer = _trainer(experiment, chosen, processes, skip_damaged, markup)
             trainer.train()
