@@ -14,6 +14,7 @@ command that is asked for is imported.
 from __future__ import annotations
 
 import errno
+import io
 import keyword
 import os
 import select
@@ -144,6 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (by default `sys.argv`) and exit."""
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="replace")  # what the terminal cannot show
+        else:
+            sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import statistics
 import subprocess
@@ -365,6 +366,20 @@ def test_a_full_disk_is_one_line() -> None:
             timeout=60,
         )
     assert (process.returncode, process.stderr) == (2, b"error: stdout: No space left on device\n")
+
+
+def test_stdout_is_utf_8_in_a_pipe_and_never_fails_on_a_terminal() -> None:
+    workflow = "def translate(*a, **k): print('ein Pfeil → ü')"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow, "PYTHONIOENCODING": "cp1252"}
+    command = [sys.executable, "-c", REPLACED, "translate"]
+    piped = subprocess.run(command, env=environment, capture_output=True, timeout=60)
+    assert (piped.returncode, piped.stdout.decode(), piped.stderr) == (0, "ein Pfeil → ü\n", b"")
+    ours, theirs = pty.openpty()
+    on_terminal = subprocess.run(command, env=environment, stdout=theirs, stderr=subprocess.PIPE, timeout=60)
+    assert (on_terminal.returncode, on_terminal.stderr) == (0, b"")
+    assert os.read(ours, 99) == "ein Pfeil ? ü\r\n".encode("cp1252")
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_python_dash_m() -> None:
