@@ -40,6 +40,7 @@ BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
 GUIDES = {
     "init": "begin",
     "info": "begin",
+    "doctor": "begin",
     "config": "begin",
     "import": "begin",
     "score": "translate",

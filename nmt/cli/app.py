@@ -54,6 +54,7 @@ COMMANDS = {
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",
     "config": "nmt.cli.config",
+    "doctor": "nmt.extras.doctor",
 }
 """The module of each command, in the order of the help page. The function has the command's name."""
 
