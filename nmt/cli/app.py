@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
             sys.stdout.reconfigure(errors="replace")  # what the terminal cannot show
-        else:
+        elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]

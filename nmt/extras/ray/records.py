@@ -18,6 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
 from nmt.extras.ray.shards import Kind, Shard
+from nmt.translator.records import translate_records
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
@@ -75,7 +76,7 @@ def _jsonl(translator: Translator, wanted: OutputOptions, source: Path, target: 
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES, interactive=False):
             texts = [_bounded(object_text(line, field, name), line, field) for line in window]
-            found = wanted.translate_records(translator, texts)
+            found = translate_records(translator, texts, wanted)
             for line, value in zip(window, found.values, strict=True):
                 sink.write(f"{with_value(line.text, name, value)}\n".encode())
             tally.add(len(window), found.subwords, found.warnings)
@@ -100,7 +101,7 @@ def _parquet(
                     texts = _column(table, field, tally.lines)
                     values: list[str] = []
                     for first in range(0, len(texts), WINDOW_LINES):
-                        found = wanted.translate_records(translator, texts[first : first + WINDOW_LINES])
+                        found = translate_records(translator, texts[first : first + WINDOW_LINES], wanted)
                         values += found.values
                         tally.add(len(found.values), found.subwords, found.warnings)
                     writer.write_table(table.append_column(added.field(name), pa.array(values, pa.string())))

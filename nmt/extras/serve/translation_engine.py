@@ -17,9 +17,9 @@ from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.search.config import SearchConfig
 from nmt.translator.find_run import run_of
+from nmt.translator.records import aligned, json_result
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
-from nmt.translator.windows import aligned, json_result
 
 
 def serve(
