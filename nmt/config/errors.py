@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,10 @@ def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[E
             text = _wrong_value(here, annotations[place])
             key, colon, rest = text.partition(": ")  # of a validator of a section that names one of its keys
             if colon and (*place, key) in document.named:
-                place, text = (*place, key), rest
+                place = (*place, key)
+                # the advice in the words of the option or argument
+                option = r"add --\1 \2" if document.mark(place).startswith("--") else r"add \1=\2"
+                text = re.sub(r"\bset (\w+) to (\w+)", option, rest)
             name = f"{dotted(place)}: " if place and place not in document.named else ""
             wrong.append(f"{document.mark(place)}: {name}{text}")
     return unknown + wrong + missing

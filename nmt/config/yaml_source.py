@@ -46,6 +46,9 @@ class Override(str):
         made.mark = mark
         return made
 
+    def __getnewargs__(self) -> tuple[str, str]:
+        return str(self), self.mark
+
 
 @dataclass(frozen=True)
 class Document:

@@ -84,10 +84,8 @@ class SearchConfig(Structure):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.sampling is None and self.consensus is None and self.n_best > self.beam:
-            raise ValueError(
-                f"n_best: {self.n_best} translations need as many beams, not {self.beam}; add --beam {self.n_best}, or "
-                f"set search.beam: {self.n_best}"
-            )
+            needed = f"{self.n_best} translations need as many beams, not {self.beam}"
+            raise ValueError(f"n_best: {needed}; set beam to {self.n_best}")
         if self.consensus is not None and self.n_best > self.consensus.samples:
             raise ValueError(f"n_best: {self.n_best} translations need at least as many consensus.samples")
         if self.beam % self.groups:

@@ -124,7 +124,9 @@ def test_a_fault_of_an_option_is_told_in_the_words_of_the_option() -> None:
     assert message("run: a", Override("seed=13", "--seed 13")) == "--seed 13: 13 brings bad luck, take another"
     with pytest.raises(InputError) as caught:
         validate(SearchConfig, parse_document("{}", "c.yaml", [Override("n_best=30", "--n-best 30")]))
-    assert str(caught.value).startswith("--n-best 30: 30 translations need as many beams, not 5; add --beam 30")
+    assert str(caught.value) == "--n-best 30: 30 translations need as many beams, not 5; add --beam 30"
+    with pytest.raises(InputError, match="n_best=30: 30 translations need as many beams, not 5; add beam=30"):
+        validate(SearchConfig, parse_document("{}", "c.yaml", [Override("n_best=30", "n_best=30")]))
 
 
 def test_nested_choices_lists_and_defaults() -> None:

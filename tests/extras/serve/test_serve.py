@@ -122,7 +122,7 @@ def test_what_is_cut_is_told(translator: Translator) -> None:
     [
         (RequestOptions(n_best=6), "n_best: 6 is more than this server allows, 5"),
         (RequestOptions(beam=6), "beam: 6 is more than this server allows, 5"),
-        (RequestOptions(n_best=3, beam=2), "n_best: 3 translations need at least as many beams, not 2"),
+        (RequestOptions(n_best=3, beam=2), "n_best: 3 translations need as many beams, not 2; set beam to 3"),
         (RequestOptions(alignment=True), "alignment: this model has no attention to align by; leave it out"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(value),
