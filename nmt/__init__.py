@@ -2,10 +2,10 @@
 
     >>> import nmt
     >>> translator = nmt.load("runs/de-en")
-    >>> translator.translate(["Der Hund schläft."])[0].text  # such as "The dog is sleeping."
+    >>> translator.translate("Der Hund schläft.").text  # such as "The dog is sleeping."
     '...'
 
-`import nmt` is cheap; PyTorch is imported when a model is loaded.
+`import nmt` is cheap; PyTorch is imported when a model is loaded or trained. Errors of input are `nmt.InputError`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
+    from nmt.api import load, train
     from nmt.search.engine import Engine
     from nmt.translator.aligner import LearntAligner
     from nmt.translator.loading import TrainedModel
@@ -33,10 +34,18 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 __version__ = VERSION
-__all__ = ["__version__", "load"]
+__all__ = ["InputError", "Translator", "__version__", "load", "train"]
 
 
-def load(
+def __getattr__(name: str) -> Any:
+    if name not in ("Translator", "load", "train"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nmt import api
+
+    return getattr(api, name)
+
+
+def load_translator(
     model: str | Path | None = None,
     *,
     device: str = "auto",
@@ -45,13 +54,7 @@ def load(
     ensemble: Sequence[str | Path] = (),
     engine: EngineName = "nmt",
 ) -> Translator:
-    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
-
-    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
-    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
-    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. Raises InputError.
-    """
+    """Loads a translator for the command line; ``nmt.api.load`` describes it."""
     import torch
 
     from nmt.translator.loading import load_trained

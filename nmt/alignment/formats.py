@@ -86,6 +86,11 @@ class Alignment:
             if spans is not None and len(spans) != len(words):
                 raise ValueError(f"{len(spans)} places for {len(words)} words")
 
+    def __repr__(self) -> str:
+        words = self.source_words, self.target_words
+        pairs = ", ".join(f"{words[0][source]}–{words[1][target]}" for source, target in sorted(self.links))
+        return f"Alignment({pairs})"
+
     def scored_links(self) -> list[tuple[Link, float | None]]:
         """The links, sorted and without repeats, with their scores."""
         scores = dict(zip(self.links, self.scores, strict=True)) if self.scores is not None else {}

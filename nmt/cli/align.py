@@ -88,9 +88,9 @@ def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: Al
         options.level or "word",
     )
     if options.compare:
-        workflow.compare(models, inputs, json=options.json, load=nmt.load)
+        workflow.compare(models, inputs, json=options.json, load=nmt.load_translator)
     else:
-        workflow.align(models, views, inputs, outputs, nmt.load)
+        workflow.align(models, views, inputs, outputs, nmt.load_translator)
 
 
 def _join(options: AlignOptions) -> Join:

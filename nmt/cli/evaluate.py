@@ -185,5 +185,5 @@ def evaluate(options: EvaluateOptions) -> None:
         json=options.json,
         device=options.device,
         precision=options.precision,
-        load=nmt.load,
+        load=nmt.load_translator,
     )

@@ -65,5 +65,5 @@ def score(
         format=format_,
         device=device,
         precision=precision,
-        load=nmt.load,
+        load=nmt.load_translator,
     )

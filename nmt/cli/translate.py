@@ -212,5 +212,5 @@ def translate(options: TranslateOptions) -> None:
         workers=options.workers,
         device=options.device,
         precision=options.precision,
-        load=nmt.load,
+        load=nmt.load_translator,
     )

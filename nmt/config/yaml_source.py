@@ -46,8 +46,8 @@ class Override(str):
         made.mark = mark
         return made
 
-    def __getnewargs__(self) -> tuple[str, str]:
-        return str(self), self.mark
+    def __reduce__(self) -> tuple[type[Override], tuple[str, str]]:
+        return Override, (str(self), self.mark)
 
 
 @dataclass(frozen=True)

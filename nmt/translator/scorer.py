@@ -29,6 +29,9 @@ class PairScore:
     token_log_probs: tuple[float, ...]
     """The log-probability of each subword, given those before it."""
 
+    def __repr__(self) -> str:
+        return f"PairScore({self.score:.3f}, log_prob={self.log_prob:.3f}, {len(self.tokens)} tokens)"
+
     def _repr_html_(self) -> str:
         """For a notebook: the score, and the subwords, the redder the less probable."""
         from nmt.core import notebook

@@ -24,6 +24,13 @@ class Translation:
     longest: int = 0
     """Number of subwords of the longest of these targets."""
 
+    alternatives: tuple[Translation, ...] = ()
+    """Further translations, the best first, where ``n_best`` asks for them."""
+
+    def __repr__(self) -> str:
+        more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
+        return f"Translation({self.text!r}, score={self.score:.3f}{more})"
+
     def _repr_html_(self) -> str:
         """For a notebook: the text and its score."""
         from nmt.core import notebook

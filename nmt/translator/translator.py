@@ -2,13 +2,13 @@
 
 >>> import nmt
 >>> translator = nmt.load("runs/de-en")
->>> (translation,) = translator.translate(["Der Hund schläft."])
+>>> translation = translator.translate("Der Hund schläft.")
 >>> translation.text  # such as "The dog is sleeping."
 '...'
->>> (alignment,) = translator.align(["Der Hund schläft."], [translation.text])
+>>> alignment = translator.align("Der Hund schläft.", translation.text)
 >>> alignment.weights_TS.shape == (len(translation.text.split()), 3)
 True
->>> (score,) = translator.score(["Der Hund schläft."], [translation.text])
+>>> score = translator.score("Der Hund schläft.", translation.text)
 >>> abs(score.log_prob - sum(score.token_log_probs)) < 1e-3
 True
 
@@ -17,10 +17,10 @@ In a Jupyter notebook each of these results, and the list of them, is shown as H
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from nmt.alignment import Method
 from nmt.core.errors import InputError
@@ -67,6 +67,9 @@ class Translator:
     heads: str | None = None
     """Heads to align by, a pattern over their names; None: those of the configuration."""
 
+    def __repr__(self) -> str:
+        return f"Translator({str(self.trained.checkpoint)!r}, {self.trained.compute.label})"
+
     def __post_init__(self) -> None:
         if self.search.markup and self.markup is None:
             raise InputError("search.markup: needs nmt.extras.markup; load the model with nmt.load")
@@ -87,17 +90,43 @@ class Translator:
             extraction = extraction.model_copy(update={"heads": self.heads})
         return Aligner(self.trained, extraction, self.learnt)
 
+    @overload
+    def translate(self, texts: str, *, beam: int | None = ..., n_best: int | None = ...,  # type: ignore[overload-overlap]
+                  length_penalty: float | None = ...,
+                  max_length_ratio: float | None = ...) -> Translation: ...  # fmt: skip
+    @overload
+    def translate(self, texts: Iterable[str], *, beam: int | None = ..., n_best: int | None = ...,
+                  length_penalty: float | None = ..., max_length_ratio: float | None = ...,
+                  prefixes: Sequence[str] | None = ...,
+                  constraints: Sequence[Sequence[str]] | None = ...) -> Results[Translation]: ...  # fmt: skip
     def translate(
         self,
-        texts: Sequence[str],
+        texts: str | Iterable[str],
         *,
+        beam: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        max_length_ratio: float | None = None,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
-    ) -> Results[Translation]:
-        """One translation for each text, in order; a blank text gives a blank one. The others in the list do not change
-        a text's translation, but for rounding in bfloat16 on a CPU with AMX. A translation begins with the text's
-        prefix, where there is one that is not blank, and contains its constraints; see ``candidates``."""
-        return Results(best for best, *_ in self.candidates(texts, prefixes=prefixes, constraints=constraints))
+    ) -> Translation | Results[Translation]:
+        """The translation of a text; of several texts one for each, in order. A blank text gives a blank one. Others in
+        the list do not change a text's translation, but for rounding in bfloat16 on a CPU with AMX.
+
+        ``beam``, ``n_best``, ``length_penalty`` and ``max_length_ratio`` stand for those keys of ``search``; with
+        ``n_best`` a translation has ``alternatives``. A translation begins with the text's prefix, where there is one
+        that is not blank, and contains its constraints; see ``candidates``. Raises InputError for values that cannot
+        be, and for what is not text."""
+        from nmt.translator.arguments import searching, texts_of
+
+        options = (beam, n_best, length_penalty, max_length_ratio)
+        translator = self
+        if any(option is not None for option in options):
+            translator = replace(self, search=searching(self.search, *options))
+        sources = [texts] if isinstance(texts, str) else texts_of(texts, "texts")
+        ranked = translator.candidates(sources, prefixes=prefixes, constraints=constraints)
+        found = Results(replace(best, alternatives=tuple(others)) if others else best for best, *others in ranked)
+        return found[0] if isinstance(texts, str) else found
 
     def candidates(
         self,
@@ -161,25 +190,42 @@ class Translator:
         uncut = {"split_longer_than": None, "markup": False, "document": False}
         return replace(self, search=self.search.model_copy(update=uncut)).candidates(texts)
 
+    @overload
+    def align(self, sources: str, targets: str, *, level: Level = ..., method: Method = ...,  # type: ignore[overload-overlap]
+              text: bool = ...) -> Alignment: ...  # fmt: skip
+    @overload
+    def align(self, sources: Iterable[str], targets: Iterable[str], *, level: Level = ..., method: Method = ...,
+              first_line: int = ..., text: bool = ...) -> Results[Alignment]: ...  # fmt: skip
     def align(
         self,
-        sources: Sequence[str],
-        targets: Sequence[str],
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
         *,
         level: Level = "word",
         method: Method = "attention",
         first_line: int = 1,
         text: bool = False,
-    ) -> Results[Alignment]:
-        """One alignment for each pair by one method; see ``nmt.translator.aligner.Aligner.align``."""
-        alignments = self.aligner.align((method,), sources, targets, level=level, first_line=first_line, text=text)
-        return Results(alignments[method])
+    ) -> Alignment | Results[Alignment]:
+        """The alignment of a pair, or of each pair, by one method; see ``nmt.translator.aligner.Aligner.align``."""
+        from nmt.translator.arguments import pairs_of
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> Results[PairScore]:
-        """The probabilities of given translations; see ``nmt.translator.scorer.Scorer.score``."""
+        pairs = pairs_of(sources, targets)
+        alignments = self.aligner.align((method,), *pairs, level=level, first_line=first_line, text=text)
+        return alignments[method][0] if isinstance(sources, str) else Results(alignments[method])
+
+    @overload
+    def score(self, sources: str, targets: str) -> PairScore: ...  # type: ignore[overload-overlap]
+    @overload
+    def score(self, sources: Iterable[str], targets: Iterable[str], *, first_line: int = ...) -> Results[PairScore]: ...
+    def score(
+        self, sources: str | Iterable[str], targets: str | Iterable[str], *, first_line: int = 1
+    ) -> PairScore | Results[PairScore]:
+        """The probability of a given translation, or of several; see ``nmt.translator.scorer.Scorer.score``."""
+        from nmt.translator.arguments import pairs_of
         from nmt.translator.scorer import Scorer
 
-        return Scorer(self.trained).score(sources, targets, first_line=first_line)
+        scores = Scorer(self.trained).score(*pairs_of(sources, targets), first_line=first_line)
+        return scores[0] if isinstance(sources, str) else scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
         """Loss, perplexity and accuracy on given translations; see ``nmt.translator.scorer.Scorer.predict``."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts.make_golden_run import copy
+from tests.workflows.runs import sentences
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
@@ -36,12 +37,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for golden, name in (("recurrent", "de-en"), ("transformer", "en-de")):
         copy(ROOT / "tests" / "golden" / "format-1" / golden, folder / golden)
         (folder / golden / "run").rename(folder / "runs" / name)
+    lines = [f"{source}\t{target}\n" for source, target in sentences(60, seed=1)]
+    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
     return folder
 
 
 def test_there_are_examples() -> None:
     assert {"nmt", "nmt.translator.translator", "nmt.translator.both_directions"} <= set(map(module_of, SOURCES))
-    assert {"README.md", "translate.md", "align.md", "evaluate.md"} <= {page.name for page in PAGES}
+    assert {"README.md", "python.md", "align.md", "evaluate.md"} <= {page.name for page in PAGES}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)

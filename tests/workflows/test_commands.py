@@ -641,11 +641,3 @@ def test_free_running_aligns_the_models_own_words(trained: Path) -> None:
 def test_align_refuses_files_of_different_lengths(trained: Path) -> None:
     done = nmt("align", "run", "--source", "test.de", "--target", "train.en", folder=trained)
     assert error(done) == "test.de has 10 lines, but train.en has more: they must go together line by line"
-
-
-def test_the_library_in_five_lines(trained: Path) -> None:
-    translator = package.load(trained / "run")
-    (translation,) = translator.translate(["Hund und Katze."])
-    (alignment,) = translator.align(["Hund und Katze."], [translation.text])
-    assert alignment.source_words == ("Hund", "und", "Katze.")
-    assert alignment.target_words == tuple(translation.text.split())

@@ -183,7 +183,7 @@ def _translator(job: Job) -> Translator:
         torch.set_num_threads(1)
         model, *others = map(str, job.checkpoints)
         precision, overrides = job.precision, job.overrides
-        translator = nmt.load(
+        translator = nmt.load_translator(
             model, device=device, precision=precision, overrides=overrides, ensemble=others, engine=job.engine
         )
         if job.engine == "nmt":  # that of the shards to come, where this job has left it open

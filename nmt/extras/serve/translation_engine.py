@@ -38,7 +38,7 @@ def serve(
 
     def loaded() -> TranslatorEngine:
         engine = TranslatorEngine(
-            nmt.load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
+            nmt.load_translator(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
         engine.answer(["."], RequestOptions())  # the first translation of a process takes longer than any after it
         return engine

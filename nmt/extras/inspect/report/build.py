@@ -197,7 +197,7 @@ def _run(
 
     store = read.prepared.valid
     texts = [store.text(index) for index in range(len(store))]
-    translator = nmt.load(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
+    translator = nmt.load_translator(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
     log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
     sources, references = [text.source for text in texts], [text.target for text in texts]
     found = translator.translate(sources)
