@@ -48,11 +48,13 @@ def train(
     overrides: Sequence[str] = (),
     device: str = "auto",
     precision: str = "auto",
+    extend: bool = False,
 ) -> Path:
     """Trains what a configuration describes, or goes on training it, and returns the run directory.
 
     ``config`` is a YAML file, or the same as a dictionary; ``overrides`` are ``dotted.key=value`` changes of it. The
-    corpus is prepared first if needed. Messages go to stderr, as with `nmt train`. Raises InputError for a fault of
+    corpus is prepared first if needed. ``extend`` allows another number of updates than the run was begun with, where
+    its schedule depends on it. Messages go to stderr, as with `nmt train`. Raises InputError for a fault of
     configuration, corpus or environment, and KeyboardInterrupt for Ctrl-C once the training is saved.
     """
     with in_library_words():
@@ -66,7 +68,7 @@ def train(
         nmt.accelerate()
         from nmt.workflows import train as workflow
 
-        return workflow.train(settings, device=device, precision=precision, markup=nmt.marked_line)
+        return workflow.train(settings, device=device, precision=precision, extend=extend, markup=nmt.marked_line)
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from nmt.training.config import TrainingConfig
 FILE = "config.yaml"
 """The resolved configuration in a run directory."""
 
+HORIZON = "training.stopping.updates"
+
 _MAY_CHANGE = (
     "run",
     "search",
@@ -147,9 +149,12 @@ def save(experiment: Experiment, path: Path) -> None:
     beside.replace(path)
 
 
-def conflicts(old: Experiment, new: Experiment) -> list[str]:
-    """The changed keys, dotted, because of which ``new`` cannot resume a run of ``old``."""
-    free = tuple(key for key in _MAY_CHANGE if key != "training.stopping" or not new.training.schedule.needs_horizon)
-    if new.training.schedule.needs_horizon:
-        free += ("training.stopping.epochs", "training.stopping.minutes", "training.stopping.patience")
-    return [key for key in differences(old, new) if not any(key == name or key.startswith(f"{name}.") for name in free)]
+def conflicts(old: Experiment, new: Experiment, *, extend: bool = False) -> list[str]:
+    """The changed keys, dotted, because of which ``new`` cannot resume a run of ``old``. A schedule may depend on the
+    number of updates, which only ``extend`` changes then."""
+    fixed = () if extend or not new.training.schedule.needs_horizon else (HORIZON,)
+    return [
+        key
+        for key in differences(old, new)
+        if key in fixed or not any(key == name or key.startswith(f"{name}.") for name in _MAY_CHANGE)
+    ]

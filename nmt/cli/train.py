@@ -31,6 +31,14 @@ SkipDamaged = Annotated[
 ]
 
 
+Extend = Annotated[
+    bool,
+    typer.Option(
+        "--extend", help="Go on with another training.stopping.updates, more or fewer, by the schedule for that number."
+    ),
+]
+
+
 def train(
     config: Config,
     device: Device = "auto",
@@ -38,6 +46,7 @@ def train(
     overrides: Overrides = None,
     processes: Processes = 1,
     skip_damaged: SkipDamaged = False,
+    extend: Extend = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -55,6 +64,7 @@ def train(
     choices = [part for override in overrides or [] for part in ("--set", override)]
     options = [*choices, "--device", device, "--precision", precision, "--quiet"]
     options += ["--skip-damaged"] if skip_damaged else []
+    options += ["--extend"] if extend else []
     others: AbstractContextManager[None] = nullcontext()
     if processes > 1:
         from nmt.training.more.launch import together
@@ -65,4 +75,11 @@ def train(
             from nmt.workflows import train as workflow
 
             nmt.accelerate()
-        workflow.train(settings, device=device, precision=precision, skip_damaged=skip_damaged, markup=nmt.marked_line)
+        workflow.train(
+            settings,
+            device=device,
+            precision=precision,
+            skip_damaged=skip_damaged,
+            extend=extend,
+            markup=nmt.marked_line,
+        )

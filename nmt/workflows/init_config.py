@@ -283,8 +283,8 @@ model:
 training:
   batching: {{batch_tokens: {size.batch_tokens}}}          # target subwords of an update
   optimizer: {{kind: adamw, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
-  # The rate rises over warmup updates, stays for half of the training, then falls: set stopping.updates with care, for
-  # it cannot be changed once training has begun. More updates for more quality, fewer for a first try.
+  # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more
+  # quality, fewer for a first try; nmt train --extend goes on with another number once training has begun.
   schedule: {{kind: linear, warmup: {max(20, min(4000, updates // 10))}, hold: 0.5, final: 0.02}}
   label_smoothing: 0.1
   stopping: {{updates: {updates}}}

@@ -52,15 +52,17 @@ def train(
     device: str = "auto",
     precision: str = "auto",
     skip_damaged: bool = False,
+    extend: bool = False,
     markup: Markup | None = None,
 ) -> Path:
     """Trains what the experiment describes, from the newest checkpoint of its run directory on; returns that directory.
 
     Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
-    damaged. ``markup`` serves ``search.markup`` in validation. Raises InputError for a fault of config, data or
-    environment, for a run directory that another configuration made or another process is training in; after saving,
-    KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
+    damaged. ``extend`` allows another number of updates where the learning rate's schedule depends on it, which then is
+    that for the new number. ``markup`` serves ``search.markup`` in validation. Raises InputError for a fault of config,
+    data or environment, for a run directory that another configuration made or another process is training in; after
+    saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
     processes = launched(os.environ)
     if not processes.is_first:
@@ -73,7 +75,7 @@ def train(
     with _alone(run) if processes.is_first else nullcontext():
         if processes.is_first:
             folders.recover(run)
-        _refuse_conflicts(run, experiment)
+        _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
         with processes.connected(chosen.device):
             trainer = _trainer(experiment, chosen, processes, skip_damaged, markup)
@@ -174,13 +176,20 @@ def _alone(run: Path) -> Iterator[None]:
             lock.truncate(0)
 
 
-def _refuse_conflicts(run: Path, experiment: Experiment) -> None:
+def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> None:
     """A run that holds a checkpoint goes on with its own configuration only."""
     path, newest = run / experiments.FILE, folders.latest(run)
     if newest is None or not path.exists():
         return
     folders.refuse_newer(newest)
-    keys = experiments.conflicts(experiments.load(path), experiment)
+    old = experiments.load(path)
+    keys = experiments.conflicts(old, experiment, extend=extend)
+    if keys == [experiments.HORIZON]:
+        raise InputError(
+            f"{run}: its learning rate follows a schedule of {old.training.stopping.updates} updates, and "
+            f"{experiments.HORIZON} is {experiment.training.stopping.updates} now; add --extend to go on by the new "
+            "schedule, or set another run"
+        )
     if keys:
         raise InputError(
             f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete this one"

@@ -81,6 +81,31 @@ def test_more_updates_are_no_other_config(trained: Path, tmp_path: Path) -> None
     assert (tmp_path / "run" / "latest").readlink().name == "step-00000003"
 
 
+def test_a_schedule_to_the_end_is_extended_or_cut_short_on_request(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    schedule = ["--precision", "float32", "--set", "run=other", "--set", "training.schedule={kind: linear, warmup: 1}"]
+
+    def train(updates: int, *more: str) -> subprocess.CompletedProcess[bytes]:
+        number = f"training.stopping.updates={updates}"
+        return nmt("train", "config.yaml", *schedule, "--set", number, *more, folder=tmp_path)
+
+    assert train(4).returncode == 0
+    assert error(train(8)) == (
+        "other: its learning rate follows a schedule of 4 updates, and training.stopping.updates is 8 now; add "
+        "--extend to go on by the new schedule, or set another run"
+    )
+    assert train(8, "--extend").returncode == 0
+    assert train(8).returncode == 0  # what was extended is the run's configuration by now
+    lines = [json.loads(line) for line in (tmp_path / "other" / "metrics.jsonl").read_text().splitlines()]
+    rates = {line["update"]: line["learning_rate"] for line in lines if line["kind"] == "train"}
+    peak = rates[1]
+    # linear from the first update to 0 at the last: by the schedule of 4 updates until 4, then by that of 8
+    expected = {2: 2 / 3, 3: 1 / 3, 4: 0.0, 5: 3 / 7, 6: 2 / 7, 7: 1 / 7, 8: 0.0}
+    assert {update: rates[update] / peak for update in expected} == pytest.approx(expected)
+    cut = train(6, "--extend")
+    assert (cut.returncode, b"nothing to do" in cut.stderr) == (0, True)
+
+
 def test_a_changed_corpus_is_refused(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
     with (tmp_path / "train.de").open("a") as source, (tmp_path / "train.en").open("a") as target:
