@@ -135,16 +135,13 @@ class LineReader(Iterator[Line]):
         self._complete.append(Line(self._number, text, warning, ending))
 
 
-def windows(lines: LineReader, size_lines: int, *, interactive: bool) -> Iterator[list[Line]]:
+def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
     """The lines in groups of at most `size_lines`, for batched computation.
 
-    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it. With
-    `interactive`, for a person at a terminal, each line is its own group.
+    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it.
     """
     if size_lines < 1:
         raise ValueError(f"size_lines must be at least 1, not {size_lines}")
-    if interactive:
-        size_lines = 1
     window: list[Line] = []
     deadline = 0.0
     for line in lines:

@@ -90,12 +90,15 @@ def progress(
     Args:
         total: Number of items, if `items` has no length.
         description: Text before the bar.
-        unit: Name of an item; SI prefixes shorten large counts.
+        unit: Name of an item.
         initial: Number of items that an earlier run has done.
     """
     hidden = _verbosity <= Verbosity.QUIET or not is_watched()
-    return tqdm(items, total=total, desc=description, unit=f" {unit}", unit_scale=True, initial=initial, disable=hidden,
-                dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
+    known = total is not None or hasattr(items, "__len__")
+    # what is cut off on a narrow terminal comes last
+    shown = "{desc}: {n_fmt}/{total_fmt}, {remaining} left |{bar}| {rate_fmt}{postfix}" if known else None
+    return tqdm(items, total=total, desc=description, unit=f" {unit}", initial=initial, disable=hidden,
+                bar_format=shown, dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
 
 
 def results() -> TextIO:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,6 +53,8 @@ class OwnEngine:
     compute: Compute
     shortlist: VocabularyReducer | None = None
     """A sentence has only the tokens of its list, its prefix and its constraints."""
+    on_batch: Callable[[int], object] | None = None
+    """Called with the number of sentences of each batch that is done."""
 
     @torch.inference_mode()
     def translate_ids(
@@ -100,6 +102,8 @@ class OwnEngine:
                 ]
             for row, of_sentence in zip(rows, batch, strict=True):
                 hypotheses[row] = of_sentence
+            if self.on_batch is not None:
+                self.on_batch(len(rows))
         return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
 
 

@@ -63,6 +63,8 @@ class ValidationConfig(Structure):
 
     every: Count = 500
     """Updates between validations; the last update has one too."""
+    first: Count | None = None
+    """One more validation, after this update, to see early that a model learns."""
     metric: Literal["loss", "bleu"] = "bleu"
     """The metric of the best checkpoint: the lowest loss, or the highest BLEU."""
     bleu: bool = True

@@ -37,6 +37,9 @@ from nmt.training.validation import BestValidation, Validated, line
 if TYPE_CHECKING:
     from nmt.training.more.averaging import MovingAverage
 
+ESTIMATE_AFTER = 20
+"""Updates after which training says how long it will take."""
+
 
 @dataclass(frozen=True)
 class StepResult:
@@ -197,6 +200,7 @@ class Trainer:
         if self.ema is not None:
             self.processes.broadcast_parameters(list(self.ema.model.parameters()))
         meter = Meter(self.compute.device, has_risk=config.risk is not None)
+        begun_s = self.position.seconds
         total, done, owed = config.stopping.updates, self.position.update, self._owes_validation
         writer: Metrics | nullcontext[None] = nullcontext()
         if self.processes.is_first:
@@ -242,7 +246,10 @@ class Trainer:
                 bar.total = self._expected_updates()
                 if update % config.log_every == 0:
                     bar.set_postfix_str(self._log(metrics, meter, result))
+                if update == done + ESTIMATE_AFTER and bar.total is not None:
+                    log.info(self._estimate(begun_s, bar.total))
                 validates = self._is_over() or update % config.validation.every == 0
+                validates = validates or update == config.validation.first
                 if validates or update % config.save_every == 0 or result.signal:
                     meter.pause()
                     if validates:
@@ -335,6 +342,12 @@ class Trainer:
             or (stopping.minutes is not None and position.seconds >= stopping.minutes * 60)
             or (stopping.patience is not None and self.standing.without_gain >= stopping.patience)
         )
+
+    def _estimate(self, begun_s: float, total: int) -> str:
+        """The time that training up to an update will take, by the speed since ``begun_s``."""
+        left = total - self.position.update
+        minutes = left * (self.position.seconds - begun_s) / ESTIMATE_AFTER / 60
+        return f"about {max(minutes, 1):.0f} min for {left:,} more updates, and validations"
 
     def _expected_updates(self) -> int | None:
         """The number of updates by the limits that can be foreseen; None where none can."""

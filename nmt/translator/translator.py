@@ -90,6 +90,12 @@ class Translator:
             extraction = extraction.model_copy(update={"heads": self.heads})
         return Aligner(self.trained, extraction, self.learnt)
 
+    def reporting(self, on_batch: Callable[[int], object]) -> Translator:
+        """The same translator, whose search calls a function with the number of sentences of each batch."""
+        if not isinstance(self.engine, OwnEngine):
+            return self
+        return replace(self, engine=replace(self.engine, on_batch=on_batch))
+
     @overload
     def translate(self, texts: str, *, beam: int | None = ..., n_best: int | None = ...,  # type: ignore[overload-overlap]
                   length_penalty: float | None = ...,

@@ -43,8 +43,9 @@ class Validation:
     def __call__(self, model: Seq2Seq[Any, Any], snapshot: Path | None) -> Mapping[str, float]:
         """Figures by name. The attention between the first valid pairs goes to ``snapshot``, if the configuration asks
         for any and it is not None."""
+        from nmt.evaluation.perplexity import predict
+        from nmt.models.feed import TeacherForcing
         from nmt.translator.loading import TrainedModel, for_inference
-        from nmt.translator.scorer import Scorer
 
         used = for_inference(model, self.compute)
         trained = TrainedModel(
@@ -53,7 +54,14 @@ class Validation:
         config = self.experiment.training.validation
         texts = [self.valid.text(index) for index in range(len(self.valid))]
         sources, references = [text.source for text in texts], [text.target for text in texts]
-        prediction = Scorer(trained).predict(sources, references)
+        prediction = predict(
+            used,
+            [self.tokenizers.source.encode(text) for text in sources],
+            [self.tokenizers.target.encode(text) for text in references],
+            TeacherForcing(),
+            self.compute,
+            batch_tokens=self.experiment.search.batch_tokens,
+        )
         figures = {"loss": prediction.loss, "perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
         if config.bleu:
             from nmt.evaluation.translation import scores

@@ -103,11 +103,15 @@ def _of_model(
 ) -> Evaluation:
     from nmt.evaluation.feeds import FEEDS
 
-    translations = translator.translate(sources)
+    with log.progress(total=(1 + len(FEEDS)) * len(sources), description="evaluate", unit="line") as bar:
+        translations = translator.reporting(bar.update).translate(sources)
+        predictions = {}
+        for name, feed in FEEDS.items():
+            predictions[name] = translator.predict(sources, references, feed)
+            bar.update(len(sources))
     for warning in translator.cut_warnings(translations):
         log.warning(warning)
     hypotheses = [translation.text for translation in translations]
-    predictions = {name: translator.predict(sources, references, feed) for name, feed in FEEDS.items()}
     lengths = scoring.lengths(sources, hypotheses, references)
     return Evaluation(scoring.scores(hypotheses, references), predictions, lengths)
 

@@ -143,6 +143,9 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
 
 # -------------------------------------------------------------------------------------- the model and the configuration
 
+FIRST_VALIDATION = 50
+"""Updates before the first validation: a minute or two."""
+
 SMALL, BASE = 5_000, 100_000
 """The least pairs of a small corpus, and of a larger one."""
 
@@ -268,7 +271,11 @@ def config_text(
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
         every = max(50, updates // 10)
-        validation = f"  validation: {{every: {every}, metric: bleu}}   # BLEU decides which checkpoint is best\n"
+        first = min(every, FIRST_VALIDATION)
+        validation = (
+            f"  # BLEU decides which checkpoint is best; the first validation is early, to see that it learns\n"
+            f"  validation: {{every: {every}, first: {first}, metric: bleu}}\n"
+        )
     return f"""\
 # {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
 # Every key has a default and an explanation: nmt config --explain training.optimizer.learning_rate

@@ -81,7 +81,7 @@ def train(
             trainer = _trainer(experiment, chosen, processes, skip_damaged, markup)
             trainer.train()
             if processes.is_first:
-                log.info(_next_steps(experiment))
+                log.info(_outcome(trainer) + _next_steps(experiment))
     return run
 
 
@@ -260,6 +260,17 @@ def _summary(
         ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}")
     )
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
+
+
+def _outcome(trainer: Trainer) -> str:
+    """Lines that tell what was reached, how long it took, and where the model is."""
+    standing, position, validation = trainer.standing, trainer.position, trainer.config.validation
+    name = "best" if standing.best is not None else "latest"
+    rows = [("time", f"{position.seconds / 60:.1f} min, {position.update:,} updates")]
+    if standing.best is not None:
+        rows.insert(0, ("best", f"{validation.metric} {standing.best:.2f} at update {standing.best_update:,}"))
+    rows.append(("model", str(trainer.run_folder / name)))
+    return "".join(f"{label:<11}{text}\n" for label, text in rows)
 
 
 def _next_steps(experiment: Experiment) -> str:

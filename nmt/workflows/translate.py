@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import torch
+from tqdm import tqdm
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -22,6 +22,9 @@ from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from nmt.translator.workers import LoadOptions, Workers
 from nmt.workflows.output_files import output_file
+
+if TYPE_CHECKING:
+    from nmt.workflows.lines_beside import LinesBeside
 
 WINDOW_LINES = 2000
 """Lines that are sorted by length and translated together: more lines are faster, and take more memory."""
@@ -71,14 +74,15 @@ def translate(
     if alignment:
         translator.aligner.check_method("attention")
     with ExitStack() as stack:
-        source = LineReader(stack.enter_context(_reading(input, "--input")), limit_bytes=LIMIT_BYTES)
+        stream = stack.enter_context(_reading(input, "--input"))
         prefixes, phrases = (
-            None if path is None else _Beside(option, path, stack.enter_context(_reading(path, option)))
+            None if path is None else _beside(option, path, stack.enter_context(_reading(path, option)))
             for option, path in (("--prefix", prefix), ("--constraints", constraints))
         )
         sink = stack.enter_context(output_file(output))
         interactive = input is None and sys.stdin.isatty()
-        bar = stack.enter_context(log.progress(description="translate", unit="line"))
+        encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
+        bar = None if interactive else stack.enter_context(_progress(input))
         loading: LoadOptions | None = LoadOptions(
             load, str(translator.trained.checkpoint), overrides, device, precision, ensemble
         )
@@ -96,24 +100,26 @@ def translate(
                 None if prefixes is None else prefixes.of(window),
                 None if phrases is None else [line.split("\t") for line in phrases.of(window)],
             )
-            for window in windows(source, size, interactive=interactive)
+            for window in (_typed() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size))
         )
         started, lines, tokens = time.monotonic(), 0, 0
         for window, result in shared.translate(read):
             translation = result()
             for warning in translation.warnings:
                 log.warning(warning)
-            sink.write(translation.text.encode())
+            sink.write(translation.text.encode(encoding, "replace"))
             sink.flush()
             lines += len(window.lines)
             tokens += translation.subwords
-            bar.update(len(window.lines))
+            if bar is not None:
+                bar.update(len(window.lines))
         for beside in filter(None, (prefixes, phrases)):
             beside.end(lines)
         seconds = max(time.monotonic() - started, 1e-9)
-        log.detail(
-            f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
-        )
+        if not interactive:
+            log.detail(
+                f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
+            )
     if input and output and not is_written_directly(output) and format == "text" and lines:
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
@@ -127,30 +133,26 @@ def _next_step(translator: Translator, model: str | None, source: Path, target: 
     return f"nmt align {typed(model, translator.trained.checkpoint)} {files}{option} --format html --output {page}"
 
 
-class _Beside:
-    """A file that has a line for each line of the input."""
+def _typed() -> Iterator[list[Line]]:
+    """Lines typed at a prompt, each by itself."""
+    from nmt.workflows.prompt import typed_lines
 
-    def __init__(self, option: str, path: Path, stream: BinaryIO) -> None:
-        self._name = f"{option} {path}"
-        self._lines = LineReader(stream, limit_bytes=LIMIT_BYTES)
+    return ([line] for line in typed_lines())
 
-    def of(self, window: Sequence[Line]) -> list[str]:
-        """Reads the lines for those of the next window."""
-        lines = list(islice(self._lines, len(window)))
-        for line in lines:
-            if line.warning is not None:
-                log.warning(f"{self._name}: {line.warning}")
-        if len(lines) < len(window):
-            raise InputError(
-                f"{self._name}: has no line {window[0].number + len(lines)}; it needs one for each line of the input, "
-                "blank where its translation is free"
-            )
-        return [line.text for line in lines]
 
-    def end(self, lines: int) -> None:
-        """Raises InputError where there is a line too many."""
-        if next(self._lines, None) is not None:
-            raise InputError(f"{self._name}: has more than the {lines} lines of the input")
+def _progress(path: Path | None) -> tqdm[NoReturn]:
+    """A progress bar over the lines of the input; of a file their number is known."""
+    total = None
+    if path is not None and path.is_file() and log.is_watched():
+        with path.open("rb") as file:
+            total = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    return log.progress(total=total, description="translate", unit="line")
+
+
+def _beside(option: str, path: Path, stream: BinaryIO) -> LinesBeside:
+    from nmt.workflows.lines_beside import LinesBeside
+
+    return LinesBeside(f"{option} {path}", LineReader(stream, limit_bytes=LIMIT_BYTES))
 
 
 @contextmanager

@@ -145,7 +145,7 @@ def test_memory_is_bounded(chunk: bytes) -> None:
     """A long input goes through the reader and its windows in little memory."""
     tracemalloc.start()
     lines = LineReader(cast(BinaryIO, Endless(chunk, 400)), limit_bytes=10_000)
-    count = sum(len(window) for window in windows(lines, 100, interactive=False))
+    count = sum(len(window) for window in windows(lines, 100))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == max(1, chunk.count(b"\n") * 400)
@@ -156,15 +156,8 @@ def test_windows_of_a_file_are_full(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("".join(f"{n}\n" for n in range(10)))
     with path.open("rb") as stream:
-        groups = [
-            [line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 4, interactive=False)
-        ]
+        groups = [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 4)]
     assert groups == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8", "9"]]
-
-
-def test_interactive_windows_are_single_lines() -> None:
-    lines = LineReader(io.BytesIO(b"a\nb\n"), limit_bytes=99)
-    assert [[line.text for line in group] for group in windows(lines, 4, interactive=True)] == [["a"], ["b"]]
 
 
 def write_slowly(descriptor: int, pieces: list[tuple[float, bytes]]) -> threading.Thread:
@@ -183,9 +176,7 @@ def test_a_pause_ends_a_window_but_not_a_line() -> None:
     reader, writer = os.pipe()
     thread = write_slowly(writer, [(0, b"a\nb\nhalf "), (0.5, b"line\nc\n")])
     with os.fdopen(reader, "rb") as stream:
-        groups = [
-            [line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 9, interactive=False)
-        ]
+        groups = [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 9)]
     thread.join()
     assert groups == [["a", "b"], ["half line", "c"]]
 
@@ -194,7 +185,7 @@ def test_a_window_does_not_gather_slow_lines_for_ever() -> None:
     reader, writer = os.pipe()
     thread = write_slowly(writer, [(0.01, b"line\n")] * 100)
     with os.fdopen(reader, "rb") as stream:
-        groups = [len(group) for group in windows(LineReader(stream, limit_bytes=99), 1000, interactive=False)]
+        groups = [len(group) for group in windows(LineReader(stream, limit_bytes=99), 1000)]
     thread.join()
     assert sum(groups) == 100
     assert len(groups) >= 2
@@ -213,9 +204,7 @@ def test_a_terminal_gets_each_line_and_ends_by_control_d() -> None:
     leader, follower = pty.openpty()
     os.write(leader, b"a\nb\n\x04")
     with os.fdopen(follower, "rb") as stream:
-        groups = [
-            [line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 9, interactive=True)
-        ]
+        groups = [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 1)]
     os.close(leader)
     assert groups == [["a"], ["b"]]
 
@@ -223,7 +212,7 @@ def test_a_terminal_gets_each_line_and_ends_by_control_d() -> None:
 ECHO = """
 import sys
 from nmt.core.lines import LineReader, windows
-for window in windows(LineReader(sys.stdin.buffer, limit_bytes=99), 1000, interactive=False):
+for window in windows(LineReader(sys.stdin.buffer, limit_bytes=99), 1000):
     for line in window:
         print(line.text.upper())
     sys.stdout.flush()

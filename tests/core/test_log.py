@@ -50,7 +50,7 @@ def test_a_terminal_sees_the_bar_and_whole_messages(
         log.info("halfway")
     out, err = capsys.readouterr()
     assert out == ""
-    assert "counting:  67%" in err
+    assert "counting: 2/3, " in err
     assert "\rhalfway\n" in err  # the line was cleared before the message, so that it stands alone
 
     log.set_verbosity(Verbosity.QUIET)

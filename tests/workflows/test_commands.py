@@ -260,7 +260,7 @@ def test_a_line_over_the_limit_is_cut_with_a_warning(trained: Path) -> None:
     ("model", "message"),
     [
         ("nowhere", "nowhere: no such run directory, checkpoint or config"),
-        ("train.de", "train.de: name a run directory, a checkpoint folder, or a config that ends in .yaml"),
+        ("train.de", "train.de: no such run directory, checkpoint or config; to translate a file: nmt translate"),
         (".", ".: holds no checkpoint yet"),
         ("other.yaml", "other.yaml: its run untrained has not been trained yet; nmt train other.yaml"),
     ],

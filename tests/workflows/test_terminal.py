@@ -10,7 +10,7 @@ import re
 import struct
 import sys
 import termios
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,14 @@ ROOT = Path(__file__).parents[2]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def on_terminal(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-    """All that a command shows on a terminal of 80 columns."""
+def on_terminal(
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    typed: Sequence[bytes] = (),
+    columns: int = 80,
+) -> str:
+    """All that a command shows on a terminal. ``typed`` are the answers to prompts."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
@@ -33,8 +39,9 @@ def on_terminal(folder: Path, *arguments: str, environment: Mapping[str, str] | 
         kept = {name: value for name, value in os.environ.items() if name not in unset}
         kept |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "xterm", **(environment or {})}
         os.execve(sys.executable, [sys.executable, "-m", "nmt", *arguments], kept)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     shown = b""
+    answers = iter(typed)
     while True:
         try:
             data = os.read(terminal, 1 << 16)
@@ -43,6 +50,8 @@ def on_terminal(folder: Path, *arguments: str, environment: Mapping[str, str] | 
         if not data:
             break
         shown += data
+        if shown.endswith(b"> "):
+            os.write(terminal, next(answers, b""))
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, shown.decode()
     return shown.decode().replace("\r\n", "\n")
@@ -105,6 +114,28 @@ def test_who_watches_a_training_sees_a_bar_a_table_and_a_translation(folder: Pat
     (source, *_) = [each.removeprefix("  source       ") for each in lines if each.startswith("  source  ")]
     assert source in sources
     assert "translate  nmt translate watched --input FILE --output TRANSLATION" in lines
+
+
+def test_a_bar_keeps_its_time_left_on_a_narrow_terminal(folder: Path) -> None:
+    numbers = ["--set", "training.stopping.updates=60", "--set", "training.log_every=1", "--set", "run=narrow"]
+    shown = on_terminal(folder, "train", "config.yaml", *numbers, columns=40)
+    bars = [part for part in re.split(r"[\r\n]", ESCAPE.sub("", shown)) if part.startswith("train: ")]
+    assert any(re.match(r"train: \d+/60, \d\d:\d\d left", bar) for bar in bars)
+    assert max(map(len, bars)) <= 40
+    (estimate,) = re.findall(r"about \d+ min for (\d+) more updates", shown)
+    assert estimate == "40"
+
+
+def test_who_types_at_translate_has_a_prompt_and_no_bar(trained: Path) -> None:
+    answers = (b"Hund und Katze.\n", b"\x04")
+    shown = on_terminal(trained, "translate", "run", "--precision", "float32", "-v", typed=answers)
+    translation = nmt("translate", "run", "--precision", "float32", folder=trained, stdin=b"Hund und Katze.\n")
+    lines = final(shown)
+    assert "type a text and press Enter; Ctrl-D ends" in lines
+    assert translation.stdout.decode().strip() in lines
+    assert "translate: " not in shown
+    assert "line/s" not in shown
+    assert "lines/s" not in shown
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def translate_shard(translator: Translator, wanted: OutputOptions, shard: Shard,
 
 def _text(translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally) -> None:
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
-        for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES, interactive=False):
+        for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES):
             answer = wanted.translate(translator, Window(window))
             sink.write(answer.text.encode())
             tally.add(len(window), answer.subwords, answer.warnings)
@@ -74,7 +74,7 @@ def _text(translator: Translator, wanted: OutputOptions, source: Path, target: P
 def _jsonl(translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally) -> None:
     name = result_name(wanted)
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
-        for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES, interactive=False):
+        for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES):
             texts = [_bounded(object_text(line, field, name), line, field) for line in window]
             found = translate_records(translator, texts, wanted)
             for line, value in zip(window, found.values, strict=True):

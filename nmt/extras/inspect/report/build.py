@@ -198,9 +198,10 @@ def _run(
     store = read.prepared.valid
     texts = [store.text(index) for index in range(len(store))]
     translator = nmt.load_translator(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
-    log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
     sources, references = [text.source for text in texts], [text.target for text in texts]
-    found = translator.translate(sources)
+    log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
+    with log.progress(total=len(texts), description="translate", unit="line") as bar:
+        found = translator.reporting(bar.update).translate(sources)
     validated = _Validated(sources, references, [each.text for each in found])
     return replace(run, translated=_translated(translator, validated, found, samples)), validated
 

@@ -1,0 +1,34 @@
+"""Lines that a person types at a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+
+from nmt.core import log
+from nmt.core.lines import Line
+
+
+def typed_lines() -> Iterator[Line]:
+    """The lines typed at a prompt, until the end of the input. Where Python has GNU Readline or libedit, lines can be
+    edited and recalled."""
+    with suppress(ImportError):
+        import readline  # noqa: F401
+    log.info("type a text and press Enter; Ctrl-D ends")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    for number in count(1):
+        try:
+            # `input` edits lines only where stdout is a terminal, too; else its prompt would be among the results
+            if sys.stdout.isatty():
+                text = input("> ")
+            else:
+                print("> ", end="", file=sys.stderr, flush=True)
+                text = input()
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        yield Line(number, text)
