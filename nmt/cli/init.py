@@ -27,11 +27,19 @@ def _count(option: str, text: str) -> object:
 
 def init(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What to call it: writes NAME.yaml, for a run runs/NAME.")
-    ],
+        str | None, typer.Argument(metavar="NAME", help="What to call it: writes NAME.yaml, for a run runs/NAME.")
+    ] = None,
     source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, a line each.")] = None,
     target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None,
     tsv: Annotated[Path | None, _file("--tsv", text="Instead of both: lines of source, TAB, target.")] = None,
+    example: Annotated[
+        bool,
+        typer.Option(
+            "--example",
+            help="A small German-English corpus that comes with nmt, to try it. NAME is then example, if left out.",
+            rich_help_panel=_FILES,
+        ),
+    ] = False,
     valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None,
     valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None,
     valid_tsv: Annotated[Path | None, _file("--valid-tsv", text="Instead of both.")] = None,
@@ -57,6 +65,17 @@ def init(
     where no files of such are given: then all parts are written to data/NAME, every pair to one of them. Nothing is
     overwritten."""
     set_verbosity(quiet=quiet, verbose=verbose)
+    if example:
+        _refuse_files(source, target, tsv, valid_source, valid_target, valid_tsv, test_source, test_target, test_tsv)
+        from nmt.extras.example import write_example
+        from nmt.workflows.init_config import Parts, init_config, places
+
+        name = name or "example"
+        parts = write_example(places(name)[2])
+        init_config(name, Parts(parts["train"], parts["valid"], parts["test"]), seed=seed, cuda=_has_cuda(device))
+        return
+    if name is None:
+        raise InputError("NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)")
     train = _corpus(source, target, tsv, "")
     if train is None:
         raise InputError("there is nothing to train on; give --source and --target, or --tsv")
@@ -70,6 +89,11 @@ def init(
     from nmt.workflows.init_config import Parts, init_config
 
     init_config(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
+
+
+def _refuse_files(*files: Path | None) -> None:
+    if any(file is not None for file in files):
+        raise InputError("--example has a corpus of its own; leave out --example, or the files")
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:

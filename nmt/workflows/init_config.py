@@ -55,7 +55,7 @@ def init_config(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     """Writes a configuration for a corpus, ``NAME.yaml``, and where parts are to be held out, all parts to
     ``data/NAME``. Returns the configuration. Raises InputError for files that are no corpus, and for what would be
     overwritten."""
-    path, run, folder = _places(name)
+    path, run, folder = places(name)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
     others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
     found = survey(parts.train, most=most, seed=seed, known=others)
@@ -112,7 +112,7 @@ def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Hel
     return held, corpora
 
 
-def _places(name: str) -> tuple[Path, Path, Path]:
+def places(name: str) -> tuple[Path, Path, Path]:
     """Names the configuration, the run and the folder of the parts. Raises InputError where the first two exist."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem

@@ -39,7 +39,8 @@ def test_each_file_of_the_package_is_in_both(dist: Path) -> None:
     expected = set(filter(None, tracked.stdout.split("\0")))
     (wheel,) = dist.glob("*.whl")
     found = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("nmt/")}
-    assert found == expected
+    corpus = {f"nmt/extras/de-en/{path.name}" for path in (ROOT / "data" / "de-en").iterdir()}
+    assert {name for name in found if not name.endswith(".so")} == expected | corpus
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
@@ -69,6 +70,8 @@ def test_what_is_installed_runs_outside_the_repository(dist: Path, tmp_path: Pat
         cwd=work, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(installed)},
     )  # fmt: skip
     assert Path(where.stdout.strip()).is_relative_to(installed)
+    nmt("init", "--example", "--device", "cpu")
+    assert (work / "data" / "example" / "train.de").read_text(encoding="utf-8").count("\n") == 4000
     nmt("train", "config.yaml")
     assert nmt("translate", "run").count("\n") == 1
     nmt("align", "run", "--source", "test.de", "--target", "test.en", "--format", "html", "--output", "pairs.html")
