@@ -24,6 +24,7 @@ from nmt.translator.workers import LoadOptions, Workers
 from nmt.workflows.output_files import output_file
 
 if TYPE_CHECKING:
+    from nmt.translator.source_language import SourceLanguageCheck
     from nmt.workflows.lines_beside import LinesBeside
 
 WINDOW_LINES = 2000
@@ -37,6 +38,9 @@ AFTER = 3
 
 BESIDE = 2
 """Windows at once where another engine translates: it computes for one while Python reads and writes the other's."""
+
+JUDGED_CHARACTERS = 40
+"""Length of the text after which it is judged if it is in the source language."""
 
 LIMIT_BYTES = 1 << 16
 """The longest line; the rest of a longer one is left out, with a warning."""
@@ -102,13 +106,21 @@ def translate(
             )
             for window in (_typed() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size))
         )
-        started, lines, tokens = time.monotonic(), 0, 0
+        started, lines, tokens, characters = time.monotonic(), 0, 0, 0
+        judge: SourceLanguageCheck | None = None
         for window, result in shared.translate(read):
             translation = result()
             for warning in translation.warnings:
                 log.warning(warning)
             sink.write(translation.text.encode(encoding, "replace"))
             sink.flush()
+            characters += sum(len(line.text) for line in window.lines)
+            if judge is None and characters >= JUDGED_CHARACTERS:
+                from nmt.translator.source_language import SourceLanguageCheck
+
+                judge = SourceLanguageCheck(translator.trained)
+            if judge is not None and (unlike := judge.warning([line.text for line in window.lines])):
+                log.warning(unlike)
             lines += len(window.lines)
             tokens += translation.subwords
             if bar is not None:
