@@ -45,6 +45,10 @@ def __getattr__(name: str) -> Any:
     return getattr(api, name)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def load_translator(
     model: str | Path | None = None,
     *,

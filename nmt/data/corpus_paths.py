@@ -25,12 +25,12 @@ def find_beside(document: Document, configuration: Path) -> None:
 
 
 def refuse_missing(document: Document) -> None:
-    """Raise InputError with the places of all paths of the section `data` where there is nothing, or a folder instead
-    of a file."""
+    """Raise InputError with the places of all corpus files that are missing or are not files. The subword model of a run
+    that has begun may be gone."""
     faults = []
     for node, key, place in _paths(document):
         path = _expanded(node[key])
-        if path is None or path.is_file() or (path.is_dir() and key == "model"):
+        if path is None or path.is_file() or key == "model":
             continue
         fault = "no such file"
         if path.exists():

@@ -85,7 +85,7 @@ def translate(
         )
         sink = stack.enter_context(output_file(output))
         interactive = input is None and sys.stdin.isatty()
-        encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
+        encoding = sys.stdout.encoding if interactive and output is None and sys.stdout.isatty() else "utf-8"
         bar = None if interactive else stack.enter_context(_progress(input))
         loading: LoadOptions | None = LoadOptions(
             load, str(translator.trained.checkpoint), overrides, device, precision, ensemble

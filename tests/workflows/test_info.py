@@ -148,7 +148,7 @@ def damaged(run: Path, folder: Path, name: str, data: bytes) -> Path:
         ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is not a file of metrics"),
         ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is not a file of metrics"),
         ("exported/onnx/nmt.json", b"{}", "exported/onnx/nmt.json: damaged"),
-        ("config.yaml", b"rnu: x\n", "config.yaml:1: rnu: unknown key"),
+        ("config.yaml", b"rnu: x\ndata: {train: {pairs: x}}\n", "config.yaml:1: rnu: unknown key"),
     ],
 )
 def test_what_is_damaged_is_named(
