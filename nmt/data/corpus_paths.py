@@ -25,7 +25,7 @@ def find_beside(document: Document, configuration: Path) -> None:
 
 
 def refuse_missing(document: Document) -> None:
-    """Raise InputError with the places of all corpus files that are missing or are not files. The subword model of a run
+    """Raise InputError with the places of all corpus files that are missing or not files. The subword model of a run
     that has begun may be gone."""
     faults = []
     for node, key, place in _paths(document):

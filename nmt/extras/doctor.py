@@ -66,13 +66,17 @@ def _version(name: str) -> str:
         return "not installed"
 
 
+def cpu_name() -> str:
+    """The processor's name, or else its kind."""
+    lines = _lines("/proc/cpuinfo")
+    return next((value.strip() for name, _, value in lines if name.strip() == "model name"), platform.machine())
+
+
 def _cpu() -> str:
     lines = _lines("/proc/cpuinfo")
-    model = next((value.strip() for name, _, value in lines if name.strip() == "model name"), platform.machine())
     found = {word for name, _, value in lines if name.strip() in ("flags", "Features") for word in value.split()}
-    return (
-        f"{model}, {os.cpu_count()} cores, {' '.join(each for each in FEATURES if each in found) or 'features unknown'}"
-    )
+    features = " ".join(each for each in FEATURES if each in found) or "features unknown"
+    return f"{cpu_name()}, {os.cpu_count()} cores, {features}"
 
 
 def _memory() -> str:

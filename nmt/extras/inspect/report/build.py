@@ -22,7 +22,7 @@ from nmt.extras.inspect.report import writer
 from nmt.extras.inspect.report.attention import looks
 from nmt.extras.inspect.report.charts import length_chart, look_charts, snapshot_charts, training_charts
 from nmt.extras.inspect.report.draw import draw, draw_model, save
-from nmt.extras.inspect.report.model_summary import facts_of, parts_of
+from nmt.extras.inspect.report.model_summary import facts_of, origin_of, parts_of
 from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.extras.inspect.score_plot import draw_by_length
 from nmt.training import folders, metrics
@@ -190,6 +190,7 @@ def _run(
         translated=None,
         snapshots=_snapshots(read.folder),
         notes=read.notes,
+        origin=origin_of(read.experiment, read.folder, read.checkpoint),
     )
     if not translate or read.prepared is None or read.prepared.valid is None:
         return run, None

@@ -90,6 +90,8 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
         for place, run in enumerate(runs):
             for number, (kind, figure, name) in enumerate(curve.figures):
                 x, y = points(run.metrics, kind, figure, positive=curve.log)
+                if (kind, figure) == ("train", "loss") and run.origin is not None and run.origin.smoothing:
+                    name = f"training, with label smoothing {run.origin.smoothing:g}"
                 if x:
                     lines.append(Line(place, name, x, y, dashed=number > 0, single=kind == "average"))
         if lines:

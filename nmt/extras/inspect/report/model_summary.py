@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
+from platform import platform, python_version
 from typing import Any
 
+from nmt.config.structure import dump
 from nmt.core.errors import InputError
+from nmt.core.version import VERSION
 from nmt.data.tokenizer import TokenizerPair
-from nmt.experiment import Experiment
-from nmt.extras.inspect.report.record import Part
+from nmt.experiment import FILE, Experiment
+from nmt.extras.doctor import cpu_name
+from nmt.extras.inspect.report.record import Origin, Part
 from nmt.models.config import ModelConfig
 from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.training import folders
 
 
 def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -124,4 +132,32 @@ def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str |
         return None
     name, decimals = ("BLEU", 1) if config.metric == "bleu" else (config.metric, 3)
     made = f"average of {best['checkpoints']} at" if best["kind"] == "average" and "checkpoints" in best else "at"
-    return f"{name} {best[config.metric]:.{decimals}f} {made} update {best['update']:,}"
+    search = f" ({search_in_words(config.beam)})" if config.metric == "bleu" else ""
+    return f"{name} {best[config.metric]:.{decimals}f}{search} {made} update {best['update']:,}"
+
+
+def search_in_words(beam: int) -> str:
+    """The width of a search."""
+    return "greedy" if beam == 1 else f"beam {beam}"
+
+
+def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> Origin:
+    """When, how long and from what a run was trained, and what the report was written on."""
+    details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
+    newest = folders.latest(folder)
+    if newest is not None:
+        state = folders.read_state(newest)
+        position = state.get("position")
+        seconds = position.get("seconds") if isinstance(position, dict) else None
+        duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
+        written = datetime.fromtimestamp((newest / folders.STATE).stat().st_mtime)
+        details["trained until"] = f"{written:%Y-%m-%d %H:%M}{duration}"
+        details["written by"] = f"nmt {state.get('nmt', 'of an older release')}"
+    if checkpoint is not None:
+        details["checkpoint"] = checkpoint.resolve().name
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "sentencepiece", "sacrebleu"))
+    details["report"] = f"{datetime.now():%Y-%m-%d %H:%M} by nmt {VERSION}, {packages}, Python {python_version()}"
+    details["report on"] = f"{platform()}, {cpu_name()}"
+    search = experiment.search
+    words = "sampling" if search.sampling or search.consensus else search_in_words(search.beam)
+    return Origin(details, dump(experiment), words, experiment.training.label_smoothing)

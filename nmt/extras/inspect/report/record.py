@@ -77,6 +77,20 @@ class Snapshots:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """How a run and the report on it came about."""
+
+    details: Mapping[str, str]
+    """By their names."""
+    config: str
+    """The resolved configuration."""
+    search: str
+    """The search that translates the validation set, in words."""
+    smoothing: float
+    """Label smoothing of the training loss."""
+
+
+@dataclass(frozen=True)
 class Run:
     """A run. What could not be had is None or empty, and a note says why."""
 
@@ -90,3 +104,4 @@ class Run:
     translated: Translated | None
     snapshots: Snapshots | None
     notes: tuple[str, ...]
+    origin: Origin | None = None

@@ -31,6 +31,7 @@ def page(runs: Sequence[Run]) -> str:
         "by-length": ("BLEU by source length", _by_length(runs)),
         "attention": ("Attention", _attention(runs)),
         "forming": ("Attention forming", _forming(runs)),
+        "origin": ("How it was made", _origins(runs)),
     }
     shown = {id_: section for id_, section in sections.items() if section[1]}
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}"
@@ -136,7 +137,10 @@ def _figures_of(run: Run) -> dict[str, str]:
     translated = run.translated
     if translated is not None:
         for score in translated.scores:
-            found[f"{score.name}, validation set"] = f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
+            search = f", {run.origin.search}" if run.origin is not None else ""
+            found[f"{score.name}, validation set{search}"] = (
+                f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
+            )
         if (pair := translated.against_first) is not None:
             sign = "significant" if pair.significant else "not significant"
             gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
@@ -147,6 +151,20 @@ def _figures_of(run: Run) -> dict[str, str]:
             found["source subwords left out"] = f"{translated.looks.left_out:.1%}"
             found["source subwords looked at twice"] = f"{translated.looks.repeated:.1%}"
     return found
+
+
+def _origins(runs: Sequence[Run]) -> str:
+    """When, on what and from which configuration each run was made."""
+    found = [(run, run.origin) for run in runs if run.origin is not None]
+    if not found:
+        return ""
+    names = list(dict.fromkeys(name for _, origin in found for name in origin.details))
+    rows = [[escape(name), *(escape(origin.details.get(name, "–")) for _, origin in found)] for name in names]
+    table = _table(["", *(escape(run.name) for run, _ in found)], rows, caption="How each run was made")
+    return table + "".join(
+        f"<details><summary>Configuration of {escape(run.name)}</summary><pre>{escape(origin.config)}</pre></details>\n"
+        for run, origin in found
+    )
 
 
 # ---- charts

@@ -71,8 +71,11 @@ def test_the_scores_are_sacrebleus_of_the_models_translations(page: Page, traine
     translator = nmt.load(trained / "run", device="cpu", precision="float32")
     sources, references = ((trained / f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
     hypotheses = [each.text for each in translator.translate(sources)]
-    assert f"BLEU, validation set{sacrebleu.corpus_bleu(hypotheses, [references]).score:.1f}" in page.text
-    assert f"chrF2, validation set{sacrebleu.corpus_chrf(hypotheses, [references]).score:.1f}" in page.text
+    assert f"BLEU, validation set, beam 5{sacrebleu.corpus_bleu(hypotheses, [references]).score:.1f}" in page.text
+    assert f"chrF2, validation set, beam 5{sacrebleu.corpus_chrf(hypotheses, [references]).score:.1f}" in page.text
+    assert "seed1" in page.text
+    assert "nmt train " in page.text
+    assert (trained / "run" / "config.yaml").read_text(encoding="utf-8") in page.text
     (pairs,) = page.data("pairs")
     assert isinstance(pairs, list)
     assert [pair[4]["title"] for pair in pairs] == ["1", "4", "7"]  # of 10, evenly

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,6 +22,7 @@ from nmt.extras.inspect.report.charts import (
     training_charts,
 )
 from nmt.extras.inspect.report.draw import draw, draw_model, drawing, inline_svg, save
+from nmt.extras.inspect.report.record import Origin
 from tests.extras.inspect.report.records import NASTY, bare, run
 
 
@@ -45,6 +47,13 @@ def test_long_curves_are_thinned_evenly_and_keep_their_end() -> None:
     assert MOST_POINTS / 2 < len(x) <= MOST_POINTS
     assert x[-1] == 4 * MOST_POINTS - 1
     assert set(np.diff(x)) == {4}
+
+
+def test_a_training_loss_with_label_smoothing_says_so() -> None:
+    smoothed = replace(run("one"), origin=Origin({}, "", "greedy", 0.1))
+    loss, perplexity, *_ = training_charts([smoothed])
+    assert [each.name for each in loss.lines] == ["training, with label smoothing 0.1", "validation"]
+    assert [each.name for each in perplexity.lines] == ["training", "validation"]
 
 
 def test_runs_are_overlaid_and_validation_is_dashed() -> None:
