@@ -193,6 +193,7 @@ def test_what_goes_wrong_is_said_and_tried_again(browser: Browser) -> None:
         browser.run("document.getElementById('source').value = arguments[0]", "x" * 2001)
         browser.type("#source", CONTROL + ENTER)
         browser.until(f"{status}.startsWith('Not translated: text 1 has 2001 characters')")
+        assert browser.run("return document.getElementById('translation').textContent") == ""
     browser.type("#source", CONTROL + ENTER)
     browser.until(f"{status} === 'The server does not answer.'")
 

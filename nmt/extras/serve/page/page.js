@@ -62,6 +62,7 @@ async function ask() {
     }
   } catch (error) {
     if (mine !== asking || error.name === "AbortError") return;
+    show([]); // the old answer is not one to this text
     say("The server does not answer.", true);
   }
   translation.removeAttribute("aria-busy");
@@ -73,6 +74,7 @@ function refuse(response, why) {
     say(`Busy: ${why}. Trying again in ${seconds} s.`, true);
     askIn(1000 * seconds);
   } else {
+    show([]);
     say(`Not translated: ${why}.`, true);
   }
 }
