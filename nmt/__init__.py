@@ -58,7 +58,13 @@ def load_translator(
     ensemble: Sequence[str | Path] = (),
     engine: EngineName = "nmt",
 ) -> Translator:
-    """Loads a translator for the command line; ``nmt.api.load`` describes it."""
+    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
+
+    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
+    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
+    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
+    whose precision is then ``precision``. Raises InputError; ``nmt.load`` is the same, with errors in words of Python.
+    """
     import torch
 
     from nmt.translator.loading import load_trained

@@ -15,33 +15,27 @@ from nmt.core.errors import InputError
 from nmt.data.corpus_paths import refuse_missing
 from nmt.experiment import Experiment
 from nmt.experiment import load as load_experiment
-from nmt.translator.translator import EngineName, Translator
+from nmt.translator.translator import Translator
+
+__all__ = ["Translator", "load", "train"]
 
 _OPTION = re.compile(r"--([a-z][a-z-]*) ([^\s:;,]+)")
 
 
-def load(
-    model: str | Path | None = None,
-    *,
-    device: str = "auto",
-    precision: str = "auto",
-    overrides: Sequence[str] = (),
-    ensemble: Sequence[str | Path] = (),
-    engine: EngineName = "nmt",
-) -> Translator:
-    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
-
-    ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
-    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
-    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. Raises InputError.
-    """
-    with in_library_words():
-        return nmt.load_translator(
-            model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine
-        )
+@contextmanager
+def in_library_words() -> Iterator[None]:
+    """Names arguments in errors as Python does, not as the command line."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*(_OPTION.sub(_argument, message) for message in error.messages)) from None
 
 
+load = in_library_words()(nmt.load_translator)
+load.__module__, load.__name__, load.__qualname__ = __name__, "load", "load"  # so that it can be pickled
+
+
+@in_library_words()
 def train(
     config: str | Path | Mapping[str, Any],
     *,
@@ -57,27 +51,18 @@ def train(
     its schedule depends on it. Messages go to stderr, as with `nmt train`. Raises InputError for a fault of
     configuration, corpus or environment, and KeyboardInterrupt for Ctrl-C once the training is saved.
     """
-    with in_library_words():
-        if isinstance(config, Mapping):
-            document = parse_document(write(_plain(config)), "config", overrides)
-            marks = {place: mark if mark.startswith("--set") else "config" for place, mark in document.marks.items()}
-            settings = validate(Experiment, Document(document.tree, marks))
-            refuse_missing(document)
-        else:
-            settings = load_experiment(Path(config), overrides, with_corpora=True)
-        nmt.accelerate()
-        from nmt.workflows import train as workflow
+    if isinstance(config, Mapping):
+        parsed = parse_document(write(_plain(config)), "config", overrides)
+        marks = {place: mark if mark.startswith("--set") else "config" for place, mark in parsed.marks.items()}
+        document = Document(parsed.tree, marks)  # a dictionary has no lines
+        settings = validate(Experiment, document)
+        refuse_missing(document)
+    else:
+        settings = load_experiment(Path(config), overrides, with_corpora=True)
+    nmt.accelerate()
+    from nmt.workflows import train as workflow
 
-        return workflow.train(settings, device=device, precision=precision, extend=extend, markup=nmt.marked_line)
-
-
-@contextmanager
-def in_library_words() -> Iterator[None]:
-    """Names arguments in errors as Python does, not as the command line."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(*(_OPTION.sub(_argument, message) for message in error.messages)) from None
+    return workflow.train(settings, device=device, precision=precision, extend=extend, markup=nmt.marked_line)
 
 
 def _argument(match: re.Match[str]) -> str:

@@ -128,15 +128,17 @@ class Experiment(Structure):
 
 
 def load(path: Path, overrides: Sequence[str] = (), *, with_corpora: bool = False) -> Experiment:
-    """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place, and
-    ``with_corpora`` also where a file of ``data`` is missing."""
+    """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place.
+
+    ``with_corpora``: files of ``data`` are looked for beside the YAML file, too, and a missing one is an InputError."""
+    document = load_document(path, overrides)
+    if not with_corpora:
+        return validate(Experiment, document)
     from nmt.data.corpus_paths import find_beside, refuse_missing
 
-    document = load_document(path, overrides)
     find_beside(document, path)
     experiment = validate(Experiment, document)
-    if with_corpora:
-        refuse_missing(document)
+    refuse_missing(document)
     return experiment
 
 

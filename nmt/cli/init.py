@@ -66,7 +66,9 @@ def init(
     overwritten."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if example:
-        _refuse_files(source, target, tsv, valid_source, valid_target, valid_tsv, test_source, test_target, test_tsv)
+        files = (source, target, tsv, valid_source, valid_target, valid_tsv, test_source, test_target, test_tsv)
+        if any(option is not None for option in (*files, valid_pairs, test_pairs)):
+            raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.example import write_example
         from nmt.workflows.init_config import Parts, init_config, places
 
@@ -89,11 +91,6 @@ def init(
     from nmt.workflows.init_config import Parts, init_config
 
     init_config(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
-
-
-def _refuse_files(*files: Path | None) -> None:
-    if any(file is not None for file in files):
-        raise InputError("--example has a corpus of its own; leave out --example, or the files")
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:

@@ -58,7 +58,7 @@ def refuse_text(model: str) -> None:
 
 
 def _text_on_stdin(text: str, model: str) -> str:
-    """What to type where `nmt translate` has been given a text, or the name of a file, as an argument."""
+    """The command for a text, or the name of a file, that `nmt translate` has been given as an argument."""
     if Path(text).expanduser().is_file():
         return f"to translate a file: nmt translate{model} --input {shlex.quote(text)}"
     return f"to translate a text: echo {shlex.quote(text)} | nmt translate{model}"

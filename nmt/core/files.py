@@ -73,7 +73,7 @@ def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
 def is_written_directly(path: Path) -> bool:
     """True where no other file can take the place of this one: a device, a pipe, a file of a folder without write
     access."""
-    special = str(path.absolute()).startswith(("/dev/", "/proc/"))  # /dev/stdout may be a regular file
+    special = str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/"))  # these may lead to a regular file
     return special or (path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)))
 
 

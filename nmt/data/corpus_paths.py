@@ -32,25 +32,25 @@ def refuse_missing(document: Document) -> None:
         path = _expanded(node[key])
         if path is None or path.is_file() or key == "model":
             continue
-        fault = "no such file"
-        if path.exists():
-            fault = "is a folder, but a file is needed" if path.is_dir() else "is a device or a pipe; corpora are files"
-        elif not path.is_absolute():
-            fault = "no such file, neither in the working directory nor beside the configuration"
-        faults.append(f"{document.mark(place)}: {dotted(place)}: {path}: {fault}")
+        from nmt.data.corpus import open_bytes
+
+        try:
+            open_bytes(path).close()
+        except InputError as error:
+            where = "" if path.exists() or path.is_absolute() else ", nor is it beside the configuration"
+            faults.append(f"{document.mark(place)}: {dotted(place)}: {error}{where}")
     if faults:
         raise InputError(*faults)
 
 
 def _paths(document: Document) -> Iterator[tuple[dict[str, Any], str, Place]]:
     """The paths in the section `data`: each one's node, its key there, and its place in the document."""
-    data = document.tree.get("data")
+    data: Any = document.tree.get("data")
     for section in SECTIONS if isinstance(data, dict) else ():
-        node = data.get(section) if isinstance(data, dict) else None
-        entries = enumerate(node) if isinstance(node, list) else [(None, node)]
-        for index, entry in entries:
+        node = data.get(section)
+        for index, entry in enumerate(node) if isinstance(node, list) else [(None, node)]:
             for key in KEYS if isinstance(entry, dict) else ():
-                if isinstance(entry, dict) and isinstance(entry.get(key), str):
+                if isinstance(entry.get(key), str):
                     yield entry, key, ("data", section, *([] if index is None else [index]), key)
 
 

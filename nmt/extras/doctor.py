@@ -13,6 +13,7 @@ from pathlib import Path
 
 import typer
 
+from nmt.core.errors import InputError
 from nmt.core.installation import NAME, install_command
 from nmt.core.version import VERSION
 
@@ -38,7 +39,7 @@ def findings() -> dict[str, str]:
 
     try:
         kernels = installed().name
-    except Exception as error:
+    except InputError as error:
         kernels = f"none: {error}"
     devices = [f"cpu ({torch.get_num_threads()} threads)"]
     for index in range(torch.cuda.device_count()):
@@ -92,7 +93,7 @@ def _lines(path: str) -> list[tuple[str, str, str]]:
 
 
 def _extras() -> str:
-    """Which extras are installed, and the command for the others."""
+    """The extras that are installed, and the command for the others."""
     try:
         requirements = requires(NAME) or []
     except PackageNotFoundError:

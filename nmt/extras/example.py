@@ -13,7 +13,7 @@ PLACES = (Path(__file__).with_name("de-en"), Path(__file__).parents[2] / "data" 
 """The corpus in an installed package, and in a clone."""
 
 PAIRS = {"train": 4000, "valid": 200, "test": 200}
-"""Pairs of each part: few, so that training takes a minute or two."""
+"""Pairs of each part: few, so that training takes minutes."""
 
 
 def write_example(folder: Path) -> dict[str, CorpusConfig]:

@@ -18,8 +18,8 @@ from nmt.alignment import Method
 from nmt.alignment.directions import Join
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
-from nmt.core.results import Results
 from nmt.translator.find_run import run_of
+from nmt.translator.results import Results
 from nmt.translator.translator import Translator
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.core.results import Results
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.search.engine import ranking_of
 from nmt.translator.loading import TrainedModel
+from nmt.translator.results import Results
 
 
 @dataclass(frozen=True)

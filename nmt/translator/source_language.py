@@ -1,14 +1,15 @@
 """A warning for text that is not in the model's source language.
 
 The measure is the cost of a text, in bits per character, under the frequencies of single source subwords in the
-training corpus, relative to that of the corpus itself. On Multi30k and the shipped corpus it is 1.0 for other text of
-the language and domain, 1.9 and more for the target language (with joint subwords, 3 with separate ones), 4 and more
-for a third language, and 1.8 for the same language in another domain.
+training corpus, relative to that of the corpus itself; `scripts/source_language.py` prints it. For other text of the
+language and domain it is 1.0, on Multi30k and the shipped corpus; for the target language 1.8 to 1.9 with joint
+subwords and 3.3 with separate ones, for a third language 3 and more, and for the same language in another domain 1.8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -32,16 +33,21 @@ of the source language one in a hundred costs more than 1.6 to 1.8, of the targe
 class SourceLanguageCheck:
     """Judges the first texts that a model is given."""
 
-    def __init__(self, trained: TrainedModel) -> None:
-        """Without a prepared corpus, as in a run that was copied by itself, nothing is judged."""
-        self._tokenizer = trained.tokenizers.source
+    @classmethod
+    def of(cls, trained: TrainedModel) -> SourceLanguageCheck:
+        """The check for a model, by the prepared corpus of its run."""
+        folder = trained.experiment.data.prepared or run_of(trained.checkpoint) / "prepared"
+        return cls(trained.tokenizers.source, folder)
+
+    def __init__(self, tokenizer: Tokenizer, prepared: Path) -> None:
+        """Without the prepared corpus, as in a run that was copied by itself, nothing is judged."""
+        self._tokenizer = tokenizer
         self._bits, self._usual = np.empty(0), 0.0
         self._cost, self._characters, self._subwords = 0.0, 0, 0
         self.is_over = True
         """True when no more texts need be judged."""
-        run = run_of(trained.checkpoint)
         try:
-            store = Store.open((trained.experiment.data.prepared or run / "prepared") / "train")
+            store = Store.open(prepared / "train")
         except (InputError, OSError):
             return
         tokens = np.concatenate([store.source(row) for row in range(min(len(store), SENTENCES))])
@@ -52,7 +58,12 @@ class SourceLanguageCheck:
         self._usual = self._bits[tokens].sum() / _characters(self._tokenizer, tokens.tolist())
         self.is_over = False
 
-    def warning(self, texts: Sequence[str]) -> str | None:
+    @property
+    def relative_cost(self) -> float:
+        """The cost of all texts so far, relative to that of the training corpus; 0 without any."""
+        return self._cost / self._characters / self._usual if self._characters else 0.0
+
+    def warning(self, texts: Iterable[str]) -> str | None:
         """A warning about all texts so far, once; None where there is nothing to say."""
         if self.is_over:
             return None
@@ -62,9 +73,9 @@ class SourceLanguageCheck:
                 self._subwords += len(tokens)
                 self._cost += float(self._bits[tokens].sum())
                 self._characters += _characters(self._tokenizer, tokens)
-        if self._subwords < LEAST or not self._characters:
+        if self._subwords < LEAST:
             return None
-        relative = self._cost / self._characters / self._usual
+        relative = self.relative_cost
         if relative < (SUSPICIOUS if self._subwords >= ENOUGH else CERTAIN):
             self.is_over = self._subwords >= MOST
             return None

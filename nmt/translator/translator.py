@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from nmt.alignment import Method
 from nmt.core.errors import InputError
-from nmt.core.results import Results
 from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
@@ -33,6 +32,7 @@ from nmt.search.engine import Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
+from nmt.translator.results import Results
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Translation
 

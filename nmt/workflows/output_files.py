@@ -41,5 +41,7 @@ def text_file(path: Path | None) -> Iterator[TextIO]:
         return
     with output_file(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
-        yield text
-        text.detach()  # flushes
+        try:
+            yield text
+        finally:
+            text.detach()  # flushes

@@ -265,12 +265,11 @@ def _summary(
 def _outcome(trainer: Trainer) -> str:
     """Lines that tell what was reached, how long it took, and where the model is."""
     standing, position, validation = trainer.standing, trainer.position, trainer.config.validation
-    name = "best" if standing.best is not None else "latest"
-    rows = [("time", f"{position.seconds / 60:.1f} min, {position.update:,} updates")]
-    if standing.best is not None:
-        rows.insert(0, ("best", f"{validation.metric} {standing.best:.2f} at update {standing.best_update:,}"))
-    rows.append(("model", str(trainer.run_folder / name)))
-    return "".join(f"{label:<11}{text}\n" for label, text in rows)
+    lines = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates\n"
+    if standing.best is None:
+        return f"{lines}model      {trainer.run_folder / 'latest'}\n"
+    best = f"best       {validation.metric} {standing.best:.2f} at update {standing.best_update:,}\n"
+    return f"{best}{lines}model      {trainer.run_folder / 'best'}\n"
 
 
 def _next_steps(experiment: Experiment) -> str:

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO
 
 import torch
-from tqdm import tqdm
 
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
-from nmt.core.lines import Line, LineReader, windows
+from nmt.core.lines import LineReader, windows
 from nmt.translator.find_run import typed
 from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
@@ -86,7 +85,14 @@ def translate(
         sink = stack.enter_context(output_file(output))
         interactive = input is None and sys.stdin.isatty()
         encoding = sys.stdout.encoding if interactive and output is None and sys.stdout.isatty() else "utf-8"
-        bar = None if interactive else stack.enter_context(_progress(input))
+        total = None
+        if interactive or (input is not None and log.is_watched()):
+            from nmt.workflows.terminal import count_lines, typed_lines
+
+            total = None if input is None else count_lines(input)
+        bar = None
+        if not interactive:
+            bar = stack.enter_context(log.progress(total=total, description="translate", unit="line"))
         loading: LoadOptions | None = LoadOptions(
             load, str(translator.trained.checkpoint), overrides, device, precision, ensemble
         )
@@ -104,7 +110,7 @@ def translate(
                 None if prefixes is None else prefixes.of(window),
                 None if phrases is None else [line.split("\t") for line in phrases.of(window)],
             )
-            for window in (_typed() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size))
+            for window in (typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size))
         )
         started, lines, tokens, characters = time.monotonic(), 0, 0, 0
         judge: SourceLanguageCheck | None = None
@@ -118,8 +124,8 @@ def translate(
             if judge is None and characters >= JUDGED_CHARACTERS:
                 from nmt.translator.source_language import SourceLanguageCheck
 
-                judge = SourceLanguageCheck(translator.trained)
-            if judge is not None and (unlike := judge.warning([line.text for line in window.lines])):
+                judge = SourceLanguageCheck.of(translator.trained)
+            if judge is not None and (unlike := judge.warning(line.text for line in window.lines)):
                 log.warning(unlike)
             lines += len(window.lines)
             tokens += translation.subwords
@@ -143,22 +149,6 @@ def _next_step(translator: Translator, model: str | None, source: Path, target: 
     files = f"--source {quote(str(source))} --target {quote(str(target))}"
     page = quote(f"{target}.html")
     return f"nmt align {typed(model, translator.trained.checkpoint)} {files}{option} --format html --output {page}"
-
-
-def _typed() -> Iterator[list[Line]]:
-    """Lines typed at a prompt, each by itself."""
-    from nmt.workflows.prompt import typed_lines
-
-    return ([line] for line in typed_lines())
-
-
-def _progress(path: Path | None) -> tqdm[NoReturn]:
-    """A progress bar over the lines of the input; of a file their number is known."""
-    total = None
-    if path is not None and path.is_file() and log.is_watched():
-        with path.open("rb") as file:
-            total = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-    return log.progress(total=total, description="translate", unit="line")
 
 
 def _beside(option: str, path: Path, stream: BinaryIO) -> LinesBeside:

@@ -32,10 +32,10 @@ def test_missing_files_are_named_with_line_and_key(config: Path) -> None:
     Path("train.en").mkdir()
     with pytest.raises(InputError) as caught:
         experiment.load(config, ["data.test=[{pairs: /no/such}]"], with_corpora=True)
-    nowhere = "no such file, neither in the working directory nor beside the configuration"
+    nowhere = "no such file, nor is it beside the configuration"
     assert caught.value.messages == [
         f"configs/c.yaml:4: data.train.0.source: train.de: {nowhere}",
-        "configs/c.yaml:5: data.train.0.target: train.en: is a folder, but a file is needed",
+        "configs/c.yaml:5: data.train.0.target: train.en: is a folder; name a file",
         f"configs/c.yaml:6: data.valid.pairs: valid.tsv: {nowhere}",
         "--set data.test=[{pairs: /no/such}]: data.test.0.pairs: /no/such: no such file",
     ]

@@ -119,6 +119,7 @@ def test_an_example_is_written_with_a_configuration(here: Path, init: Command) -
     assert updates is not None
     assert validation.every <= updates // 10
     assert init("--example", "--tsv", "pairs.tsv").error.startswith("--example has a corpus of its own")
+    assert init("--example", "--valid-pairs", "9").error.startswith("--example has a corpus of its own, in parts")
     assert init("--example").error == "example.yaml: is there already; give another NAME, or delete it"
     assert init("--tsv", "pairs.tsv").error.startswith("NAME is missing; give one such as de-en")
 

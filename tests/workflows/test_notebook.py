@@ -13,7 +13,7 @@ import pytest
 import nmt
 from nmt.alignment.formats import Alignment
 from nmt.alignment.notebook import MOST_TOKENS
-from nmt.core.results import MOST_SHOWN, Results
+from nmt.translator.results import MOST_SHOWN, Results
 from nmt.translator.scorer import PairScore
 from nmt.translator.translation import Translation
 

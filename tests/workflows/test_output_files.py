@@ -33,7 +33,6 @@ def test_an_interrupted_output_leaves_the_old_one_and_names_the_part(
 def _interrupted(path: Path) -> None:
     with text_file(path) as stream:
         stream.write("new\n")
-        stream.flush()
         raise KeyboardInterrupt
 
 

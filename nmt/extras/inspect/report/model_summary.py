@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -144,9 +145,10 @@ def search_in_words(beam: int) -> str:
 def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> Origin:
     """When, how long and from what a run was trained, and what the report was written on."""
     details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
-    newest = folders.latest(folder)
-    if newest is not None:
-        state = folders.read_state(newest)
+    newest, state = folders.latest(folder), None
+    with suppress(InputError):  # of a damaged checkpoint the figures are shown all the same
+        state = None if newest is None else folders.read_state(newest)
+    if newest is not None and state is not None:
         position = state.get("position")
         seconds = position.get("seconds") if isinstance(position, dict) else None
         duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""

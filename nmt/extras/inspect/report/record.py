@@ -78,7 +78,7 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Origin:
-    """How a run and the report on it came about."""
+    """Origin of a run and of the report on it."""
 
     details: Mapping[str, str]
     """By their names."""

@@ -1,4 +1,4 @@
-"""Lines that a person types at a terminal."""
+"""What `nmt translate` has for a person at a terminal: a prompt, and the number of lines that a file has."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 
 from nmt.core import log
 from nmt.core.lines import Line
 
 
-def typed_lines() -> Iterator[Line]:
-    """The lines typed at a prompt, until the end of the input. Where Python has GNU Readline or libedit, lines can be
-    edited and recalled."""
+def count_lines(path: Path) -> int | None:
+    """The line ends in a file; None for what is not a file."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+
+
+def typed_lines() -> Iterator[list[Line]]:
+    """The lines typed at a prompt, each by itself, until the end of the input. Where Python has GNU Readline or
+    libedit, lines can be edited and recalled."""
     with suppress(ImportError):
         import readline  # noqa: F401
     log.info("type a text and press Enter; Ctrl-D ends")
@@ -31,4 +40,4 @@ def typed_lines() -> Iterator[Line]:
         except EOFError:
             print(file=sys.stderr)
             return
-        yield Line(number, text)
+        yield [Line(number, text)]
