@@ -6,12 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 import torch
 
-from nmt.core import log, memory
+from nmt.core import cpu, log, memory
 from nmt.core.errors import InputError
 from nmt.core.memory import limit_cache_for_training
 
@@ -101,11 +100,7 @@ def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -
 @cache
 def _cpu_has_bfloat16() -> bool:
     """True where the CPU multiplies bfloat16 in hardware and PyTorch can run an LSTM in it."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split()
-    except OSError:
-        return False
-    if not {"avx512_bf16", "amx_bf16"} & set(flags):
+    if not {"avx512_bf16", "amx_bf16"} & cpu.features():
         return False
     try:
         with torch.no_grad():

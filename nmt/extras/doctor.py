@@ -13,6 +13,7 @@ from pathlib import Path
 
 import typer
 
+from nmt.core import cpu
 from nmt.core.errors import InputError
 from nmt.core.installation import NAME, install_command
 from nmt.core.version import VERSION
@@ -45,11 +46,12 @@ def findings() -> dict[str, str]:
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         devices.append(f"cuda:{index} ({properties.name}, {properties.total_memory >> 30} GiB)")
+    features = " ".join(each for each in FEATURES if each in cpu.features()) or "features unknown"
     where = Path(__file__).parents[1]
     return {
         "version": f"{VERSION} in {where}; Python {platform.python_version()}; {platform.platform()}",
         "packages": ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
-        "cpu": _cpu(),
+        "cpu": f"{cpu.name()}, {os.cpu_count()} cores, {features}",
         "memory": _memory(),
         "devices": ", ".join(devices),
         "precision": f"auto is {compute('auto', 'auto').precision}",
@@ -65,19 +67,6 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
-
-
-def cpu_name() -> str:
-    """The processor's name, or else its kind."""
-    lines = _lines("/proc/cpuinfo")
-    return next((value.strip() for name, _, value in lines if name.strip() == "model name"), platform.machine())
-
-
-def _cpu() -> str:
-    lines = _lines("/proc/cpuinfo")
-    found = {word for name, _, value in lines if name.strip() in ("flags", "Features") for word in value.split()}
-    features = " ".join(each for each in FEATURES if each in found) or "features unknown"
-    return f"{cpu_name()}, {os.cpu_count()} cores, {features}"
 
 
 def _memory() -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch import Tensor, nn
 
-from nmt.core import log
+from nmt.core import cpu, log
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
@@ -158,6 +158,7 @@ class Trainer:
                     "position": asdict(self.position),
                     "standing": asdict(self.standing),
                     "precision": self.compute.precision,
+                    "machine": f"{cpu.name()}, {self.compute.label}",
                     "data": self.data.fingerprint,
                     "vocabulary": self.data.tokenizers.fingerprint,
                     "loss_scale": self.optimizer.loss_scale(),

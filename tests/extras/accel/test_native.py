@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.core import log
+from nmt.core import cpu, log
 from nmt.core.errors import InputError
 from nmt.extras.accel import native
 from nmt.extras.accel.int8 import Int8Weight, add_product
@@ -342,7 +342,7 @@ def test_the_cpu_chooses_the_library(
     features: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(making, "SOURCE", tmp_path / "kernels.cpp")
-    monkeypatch.setattr(making, "_features", lambda: features)
+    monkeypatch.setattr(cpu, "features", lambda: frozenset(features.split()))
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     for name in installing():
         (tmp_path / f"kernels_{name}.abi3.so").touch()

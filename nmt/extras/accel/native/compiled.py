@@ -16,7 +16,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from nmt.core import log
+from nmt.core import cpu, log
 from nmt.core.errors import InputError
 
 SOURCE = Path(__file__).with_name("kernels.cpp")
@@ -54,7 +54,7 @@ def installed() -> Path:
     """The fastest library that was installed and that this CPU can execute. Raises InputError for none."""
     if os.environ.get(SWITCH) == "off":
         raise InputError(f"{SWITCH}=off")
-    machine, features = platform.machine(), set(_features().split())
+    machine, features = platform.machine(), cpu.features()
     for name, needed in NEEDED.items():
         if name.startswith(machine) and features.issuperset(needed.split()):
             for path in SOURCE.parent.glob(f"kernels_{name}.*"):
@@ -65,17 +65,7 @@ def installed() -> Path:
 @cache
 def multiplies_tiles() -> bool:
     """True if the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
-    return "amx_int8" in _features().split()
-
-
-@cache
-def _features() -> str:
-    """Features of the CPU; nothing where the system does not list them in /proc/cpuinfo."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2] for line in lines if line.startswith(("flags", "Features"))), "")
+    return "amx_int8" in cpu.features()
 
 
 def _compiled_here() -> Path:
@@ -84,7 +74,7 @@ def _compiled_here() -> Path:
     compiler = next((found for name in names if (found := shutil.which(name))), None)
     if compiler is None:
         raise InputError(f"there is no C++ compiler ({', '.join(names)})")
-    options = [*OPTIONS, *(["-mprefer-vector-width=512"] if "avx512f" in _features().split() else [])]
+    options = [*OPTIONS, *(["-mprefer-vector-width=512"] if "avx512f" in cpu.features() else [])]
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=SECONDS).stdout
     # machines may share a home folder
     parts = [
@@ -92,7 +82,7 @@ def _compiled_here() -> Path:
         version,
         " ".join(options).encode(),
         platform.machine().encode(),
-        _features().encode(),
+        " ".join(sorted(cpu.features())).encode(),
     ]
     path = _cache() / f"kernels-{hashlib.sha256(b'/'.join(parts)).hexdigest()[:16]}.so"
     if path.exists():
