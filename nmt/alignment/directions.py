@@ -60,6 +60,11 @@ class Join(ABC):
             sure=frozenset(links) & frozenset(forward.links) & frozenset(swapped),
         )
 
+    @property
+    @abstractmethod
+    def explanation(self) -> str:
+        """The rule in a sentence, for people."""
+
     @abstractmethod
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights: ...
 
@@ -72,6 +77,10 @@ class JoinLinks(Join):
     """The links of both by a heuristic; the weights are the mean."""
 
     heuristic: Heuristic
+
+    @property
+    def explanation(self) -> str:
+        return f"The links of the two directions are joined by {self.heuristic}; the weights are the mean."
 
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights:
         return _mean(forward_TS, backward_TS)
@@ -95,12 +104,20 @@ class _JoinWeights(Join):
 class SoftMean(_JoinWeights):
     """The mean of both."""
 
+    @property
+    def explanation(self) -> str:
+        return f"A link is a mean of the weights of both directions of at least {self.threshold:.0%}."
+
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights:
         return _mean(forward_TS, backward_TS)
 
 
 class SoftProduct(_JoinWeights):
     """The product of both."""
+
+    @property
+    def explanation(self) -> str:
+        return f"A link is a product of the weights of both directions of at least {self.threshold:.0%}."
 
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights:
         product_TS: NDArray[np.floating] = forward_TS * backward_TS

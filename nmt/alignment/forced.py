@@ -28,20 +28,20 @@ def forced_weights(
     compute: Compute,
     *,
     batch_tokens: int,
-    heads: str = "*",
+    heads: Sequence[str] = ("*",),
     shifted: bool = False,
-) -> list[NDArray[np.float32]]:
-    """The matrix weights_TS of each pair of token ids (without end-of-sentence), in the order of the pairs.
+) -> list[tuple[NDArray[np.float32], ...]]:
+    """The matrices weights_TS of each pair of token ids (without end-of-sentence), in the order of the pairs: one for
+    each pattern of ``heads``, the mean of the heads that match it (see ``chosen_heads``).
 
     Row t holds the attention that produces target token t or, ``shifted``, that follows reading it (Chen et al. 2020,
     "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the last row and column belong to
-    end-of-sentence. Rows sum to 1. The heads that match the pattern ``heads`` are averaged (see ``chosen_heads``); the
-    model must have attention, and be in eval mode.
+    end-of-sentence. Rows sum to 1. The model must have attention, and be in eval mode.
     """
     assert not model.training
-    chosen = chosen_heads(model, heads)
+    chosen = [chosen_heads(model, pattern) for pattern in heads]
 
-    def attention(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor]:
+    def attention(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, ...]:
         if shifted:  # one step more, which has read the last token
             target_BT = torch.cat([target_BT, target_BT[:, -1:]], dim=1)
         with compute.autocast():
@@ -49,10 +49,9 @@ def forced_weights(
         if shifted:
             weights_BHTS = weights_BHTS[:, :, 1:]
         assert weights_BHTS.shape[1] == len(model.decoder.head_names) > 0, "a model without attention"
-        return (weights_BHTS[:, chosen].mean(dim=1),)
+        return tuple(weights_BHTS[:, indices].mean(dim=1) for indices in chosen)
 
-    weights = in_batches(attention, sources, targets, compute.device, batch_tokens=batch_tokens)
-    return [weights_TS for (weights_TS,) in weights]
+    return in_batches(attention, sources, targets, compute.device, batch_tokens=batch_tokens)
 
 
 def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:

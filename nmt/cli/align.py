@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from json import dumps
 from math import isfinite
@@ -63,9 +64,12 @@ def _align_links(options: AlignOptions, inputs: AlignmentInputs, outputs: Alignm
 
 
 def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
-    from nmt.alignment.views import View, parse_view
+    from nmt.alignment.views import BY_ATTENTION, View, parse_view
 
     views = [parse_view(text) for text in options.views or []] or [View(options.method or "attention")]
+    chosen = options.views or options.heads or options.choose_heads or options.reverse
+    if options.format_ == "html" and not chosen and views[0].method in BY_ATTENTION:
+        views.append(replace(views[0], heads="*", each=True))
     _check_sides(views, options.reverse, "models; give --reverse as well")
     changes = options.changes
     if options.heads is not None:

@@ -168,7 +168,7 @@ class AlignOptions(ModelOptions):
             metavar="VIEW",
             help="What --format html shows: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, "
             "each:HEADS for a view of each head, or, of --links, links; with forward: or backward: before it, of one "
-            "of two directions alone; repeatable. Default: what the other options say.",
+            "of two directions alone; repeatable. Default: what the other options say; of attention each head, too.",
         ),
     ] = None
     gold: Annotated[

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import GradientMethod, Links, Method, Weights
 from nmt.alignment.extract import Extraction
+from nmt.alignment.views import BY_ATTENTION, View
 from nmt.core.errors import InputError
 from nmt.data.pieces import Span
 from nmt.data.tokenizer import EncodedWords
@@ -63,12 +63,6 @@ class Aligner:
         self.extraction = extraction
         self._learnt = learnt
 
-    def with_heads(self, heads: str) -> Aligner:
-        """The same aligner by other heads, a pattern over their names."""
-        aligner = copy(self)
-        aligner.extraction = self.extraction.model_copy(update={"heads": heads})
-        return aligner
-
     @property
     def methods(self) -> tuple[Method, ...]:
         """The methods of this model: none by attention where it has no attention, ``trained`` where ``nmt aligner`` has
@@ -93,54 +87,55 @@ class Aligner:
 
     def align(
         self,
-        methods: Sequence[Method],
+        views: Sequence[View],
         sources: Sequence[str],
         targets: Sequence[str],
         *,
         level: Level = "word",
         first_line: int = 1,
         text: bool = False,
-    ) -> dict[Method, list[Alignment]]:
-        """One alignment for each pair by each method: links between white-space words, and the soft matrix between
-        words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty matrix.
-        With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one of its own (see
-        ``nmt.data.words``).
+    ) -> dict[View, list[Alignment]]:
+        """One alignment for each pair by each view, a method and its heads: links between white-space words, and the
+        soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has no links and an
+        empty matrix. With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one
+        of its own (see ``nmt.data.words``).
 
-        Gradients take far longer than attention; methods by gradients share the work. Raises InputError for a method
-        that the model does not admit, for different numbers of sources and targets, and for a side of more subwords
-        than ``search.max_source_tokens``, which would take memory by the square; ``first_line`` is the first pair's
-        number.
+        Gradients take far longer than attention; methods by gradients share the work, and so do heads. Raises
+        InputError for a method that the model does not admit, for different numbers of sources and targets, and for a
+        side of more subwords than ``search.max_source_tokens``, which would take memory by the square; ``first_line``
+        is the first pair's number.
         """
+        methods = list(dict.fromkeys(view.method for view in views))
         for method in methods:
-            self.check_method(method)
+            self.check_method(cast(Method, method))
         if level == "subword" and "trained" in methods:
             raise InputError("--level subword: --method trained aligns words; leave it out")
         pairs = self.trained.encode_pairs(sources, targets, first_line, text=text)
         rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
         # Method trained joins the attention between words to what it has learnt.
         needs_attention = "trained" in methods and "attention" in self.methods
+        attention = View("attention")
         matrices = self.matrices(
-            [*methods, "attention"] if needs_attention else methods,
+            [*views, attention] if needs_attention else views,
             [pairs[row][0].ids for row in rows],
             [pairs[row][1].ids for row in rows],
         )
-        alignments: dict[Method, list[Alignment]] = {}
-        if "trained" in methods:
-            attention = zip(rows, matrices["attention"], strict=True) if needs_attention else ()
-            alignments["trained"] = self._learnt_aligner.align(
-                [source for source, _ in pairs],
-                [target for _, target in pairs],
-                {row: word_weights(weights_TS, *pairs[row], text=text) for row, weights_TS in attention},
-                share=self.extraction.aligner_share,
-                first_line=first_line,
-            )
-        for method in methods:
-            if method == "trained":
-                continue
-            weights = dict(zip(rows, matrices[method], strict=True))
-            alignments[method] = [
-                self._alignment(*pair, weights.get(row), level, text=text) for row, pair in enumerate(pairs)
-            ]
+        alignments: dict[View, list[Alignment]] = {}
+        for view in views:
+            if view.method == "trained":
+                by_attention = zip(rows, matrices[attention], strict=True) if needs_attention else ()
+                alignments[view] = self._learnt_aligner.align(
+                    [source for source, _ in pairs],
+                    [target for _, target in pairs],
+                    {row: word_weights(weights_TS, *pairs[row], text=text) for row, weights_TS in by_attention},
+                    share=self.extraction.aligner_share,
+                    first_line=first_line,
+                )
+            else:
+                weights = dict(zip(rows, matrices[view], strict=True))
+                alignments[view] = [
+                    self._alignment(*pair, weights.get(row), level, text=text) for row, pair in enumerate(pairs)
+                ]
         return alignments
 
     def piece_weights(self, sources: Sequence[str], targets: Sequence[str]) -> list[PieceWeights]:
@@ -149,42 +144,41 @@ class Aligner:
         limit, tokenizers = self.trained.experiment.search.max_source_tokens, self.trained.tokenizers
         source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
-        method = self.methods[0]
+        view = View(self.methods[0])
         source_ids, target_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
-        matrices = self.matrices([method], source_ids, target_ids)[method]
+        matrices = self.matrices([view], source_ids, target_ids)[view]
         return [
             PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
             for weights_TS, (_, source), (_, target) in zip(matrices, source_pieces, target_pieces, strict=True)
         ]
 
     def matrices(
-        self, methods: Sequence[Method], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> dict[Method, list[NDArray[np.float32]]]:
-        """For each method but ``trained`` the matrices weights_TS of pairs of token ids."""
+        self, views: Sequence[View], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> dict[View, list[NDArray[np.float32]]]:
+        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids."""
         from nmt.alignment.forced import forced_weights
 
         model, compute = self.trained.model, self.trained.compute
         batch_tokens = self.trained.experiment.search.batch_tokens
-        matrices: dict[Method, list[NDArray[np.float32]]] = {}
-        by_attention: Mapping[Method, bool] = {"attention": False, "shifted-attention": True}
-        for method, shifted in by_attention.items():
-            if method in methods:
-                matrices[method] = forced_weights(
+        matrices: dict[View, list[NDArray[np.float32]]] = {}
+        for method in BY_ATTENTION:
+            if asked := [view for view in views if view.method == method]:
+                weights = forced_weights(
                     model,
                     sources,
                     targets,
                     compute,
                     batch_tokens=batch_tokens,
-                    heads=self.extraction.heads,
-                    shifted=shifted,
+                    heads=[view.heads or self.extraction.heads for view in asked],
+                    shifted=method == "shifted-attention",
                 )
-        by_gradient = [method for method in get_args(GradientMethod) if method in methods]
-        if by_gradient:
+                matrices |= {view: [of_pair[index] for of_pair in weights] for index, view in enumerate(asked)}
+        if by_gradient := [view for view in views if view.method in get_args(GradientMethod)]:
             from nmt.alignment.gradient import gradient_weights
 
-            pairs = gradient_weights(model, sources, targets, compute, methods=by_gradient, batch_tokens=batch_tokens)
-            for index, method in enumerate(by_gradient):
-                matrices[method] = [of_pair[index] for of_pair in pairs]
+            methods = [cast(GradientMethod, view.method) for view in by_gradient]
+            pairs = gradient_weights(model, sources, targets, compute, methods=methods, batch_tokens=batch_tokens)
+            matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
         return matrices
 
     @cached_property

@@ -213,11 +213,12 @@ class Translator:
         text: bool = False,
     ) -> Alignment | Results[Alignment]:
         """The alignment of a pair, or of each pair, by one method; see ``nmt.translator.aligner.Aligner.align``."""
+        from nmt.alignment.views import View
         from nmt.translator.arguments import pairs_of
 
         pairs = pairs_of(sources, targets)
-        alignments = self.aligner.align((method,), *pairs, level=level, first_line=first_line, text=text)
-        return alignments[method][0] if isinstance(sources, str) else Results(alignments[method])
+        (found,) = self.aligner.align([View(method)], *pairs, level=level, first_line=first_line, text=text).values()
+        return found[0] if isinstance(sources, str) else Results(found)
 
     @overload
     def score(self, sources: str, targets: str) -> PairScore: ...  # type: ignore[overload-overlap]
@@ -305,14 +306,14 @@ class Translator:
         unknown = [index for index, (_, tokens) in enumerate(pairs) if UNK in tokens]
         if self.search.replace_unknown and unknown:
             from nmt.alignment.unknown import copied, with_copies
+            from nmt.alignment.views import View
 
             limit = self.search.max_source_tokens
             encoded = [tokenizers.source.encode_words(pairs[index][0]) for index in unknown]
             targets = [pairs[index][1] for index in unknown]
-            by_attention = self.aligner.matrices(["attention"], [source.ids[:limit] for source in encoded], targets)
-            for index, source, tokens, weights_TS in zip(
-                unknown, encoded, targets, by_attention["attention"], strict=True
-            ):
+            source_ids = [source.ids[:limit] for source in encoded]
+            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets).values()
+            for index, source, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
                 texts[index] = with_copies(texts[index], copied(source, tokens, weights_TS, unknown=UNK))
         return iter(texts)
 

@@ -88,6 +88,7 @@ class Validation:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
         from nmt.alignment.formats import jsonl_line
+        from nmt.alignment.views import View
         from nmt.translator.aligner import Aligner
 
         experiment, valid = self.experiment, self.valid
@@ -96,7 +97,7 @@ class Validation:
         texts = [valid.text(row) for row in rows.tolist()]
         sources, targets = [text.source for text in texts], [text.target for text in texts]
         aligner = Aligner(trained, experiment.alignment)
-        alignments = aligner.align(("attention",), sources, targets, level="subword")["attention"]
+        alignments = aligner.align([View("attention")], sources, targets, level="subword")[View("attention")]
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
             stream.writelines(f"{jsonl_line(alignment)}\n" for alignment in alignments)

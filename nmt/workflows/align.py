@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO, TypeAlias
@@ -55,6 +55,8 @@ class Header:
     """The files, and what aligned them."""
     gold: Sequence[Gold] | None = None
     """The gold links of each pair."""
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    """The rule that makes the links, in a sentence, by the name of the view."""
 
 
 WritePair: TypeAlias = Callable[[Sequence[Alignment]], None]
@@ -153,11 +155,13 @@ def write_alignments(
     *,
     pairs_in_windows: Generator[Window, None, None] | None = None,
     facts: Sequence[str] = (),
+    explanations: Mapping[str, str] | None = None,
     nlls: Nlls | None = None,
 ) -> Mapping[str, AlignmentScore]:
     """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page holds all views,
-    and names ``facts`` about them; all else goes by the first view. The pairs are those of the input files, or those of
-    ``pairs_in_windows``, whose aligner does not need a ``target``.
+    names ``facts`` about them, and has ``explanations`` of the links by the names of views; all else goes by the first
+    view. The pairs are those of the input files, or those of ``pairs_in_windows``, whose aligner does not need a
+    ``target``.
 
     With gold links prints AER, precision and recall of each view on stderr, and returns them by its name. Raises
     InputError for files that cannot be read or written, do not have the same lines, or hold links outside their
@@ -169,7 +173,9 @@ def write_alignments(
     with ExitStack() as stack:
         write: WritePair | None = None
         if outputs.writer is not None:
-            write = stack.enter_context(outputs.writer(outputs.path, Header(views.names, [name, *facts], gold)))
+            write = stack.enter_context(
+                outputs.writer(outputs.path, Header(views.names, [name, *facts], gold, explanations or {}))
+            )
         reports = [
             stack.enter_context(report.open(pairs(inputs.source, inputs.target), nlls)) for report in outputs.reports
         ]

@@ -17,7 +17,7 @@ from nmt.alignment.directions import Join, JoinLinks
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.alignment.link_files import PairLinks, read_links
-from nmt.alignment.views import Side, View
+from nmt.alignment.views import LINKS, Side, View
 from nmt.core.errors import InputError
 from nmt.data.words import text_words, white_space_words
 from nmt.translator.views import OneWay, Views
@@ -78,6 +78,7 @@ def align_links(
         outputs,
         pairs_in_windows=pairs_in_windows(),
         facts=[str(reader.file.path) for reader in readers.values()],
+        explanations={} if join is None else {LINKS: join.explanation},
     )
 
 

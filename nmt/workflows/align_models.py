@@ -19,9 +19,10 @@ from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import Alignment, Level
-from nmt.alignment.views import Side, View
+from nmt.alignment.views import BY_ATTENTION, Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.models.names import matching
 from nmt.training import metrics
 from nmt.translator.find_run import run_of, typed
 from nmt.translator.views import Views
@@ -72,7 +73,7 @@ class AlignmentModels:
 
 @dataclass(frozen=True)
 class ByModel:
-    """The direction in which a model translates. Each view of other heads costs a pass through the model."""
+    """The direction in which a model translates."""
 
     aligner: Aligner
     level: Level = "word"
@@ -81,15 +82,7 @@ class ByModel:
     def by_views(
         self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> Mapping[View, list[Alignment]]:
-        found: dict[View, list[Alignment]] = {}
-        for heads in dict.fromkeys(view.heads for view in views):
-            methods = {view: cast(Method, view.method) for view in views if view.heads == heads}
-            aligner = self.aligner if heads is None else self.aligner.with_heads(heads)
-            aligned = aligner.align(
-                list(methods.values()), sources, targets, level=self.level, first_line=first_line, text=self.text
-            )
-            found |= {view: aligned[method] for view, method in methods.items()}
-        return found
+        return self.aligner.align(views, sources, targets, level=self.level, first_line=first_line, text=self.text)
 
 
 def align(
@@ -102,7 +95,7 @@ def align(
     """
     check_files(inputs, outputs)
     translators = _loaded(models, load)
-    all_views = expanded(views, translators)
+    all_views, join = expanded(views, translators), None if models.reverse is None else models.reverse.join
     if models.choose_heads is not None:
         translators = _choosing(translators, models.choose_heads, inputs)
     forward, backward = translators["forward"], translators.get("backward")
@@ -111,12 +104,13 @@ def align(
         Views(
             all_views,
             {side: ByModel(translator.aligner, models.level, inputs.text) for side, translator in translators.items()},
-            None if models.reverse is None else models.reverse.join,
+            join,
         ),
         inputs,
         outputs,
         pairs_in_windows=windows(forward, inputs.source, inputs.target),
         facts=[str(translator.trained.checkpoint) for translator in translators.values()],
+        explanations={view.name: _explanation(view, translators, join) for view in all_views},
         nlls=partial(pair_nlls, forward, backward),
     )
     if outputs.path is not None and not totals:  # else the scores are the last word
@@ -125,6 +119,20 @@ def align(
         if (run_of(checkpoint) / metrics.FILE).exists():
             log.info(f"next: nmt report {typed(models.model, checkpoint)}")
     return totals
+
+
+def _explanation(view: View, models: Mapping[Side, Translator], join: Join | None) -> str:
+    """The rule that makes the links of a view, and the heads that it is the mean of, in sentences."""
+    if join is not None and view.side is None:
+        return join.explanation
+    if view.method == "trained":
+        return "The links are those of the trained aligner."
+    aligner = models[view.side or "forward"].aligner
+    mean = ""
+    if view.method in BY_ATTENTION:
+        heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
+        mean = f" The weights are the mean of {len(heads)} heads." if len(heads) > 1 else ""
+    return aligner.extraction.explanation + mean
 
 
 def pair_nlls(
@@ -220,6 +228,8 @@ def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[V
         heads = [] if view.heads is None else [_heads(view, model) for model in viewed]
         if view.each:
             common = [head for head in heads[0] if all(head in names for names in heads)]
+            if len(common) == 1 and replace(view, heads=None, each=False) in found:
+                continue  # the only head is what attention shows
             if not common:
                 raise InputError(
                     f"--view {view.name}: the two models have no such head in common; ask for those of one, "
@@ -299,9 +309,14 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     sentences = 0
     with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
         for window in all_windows:
-            found = translator.aligner.align(
-                methods, window.sources, window.targets, first_line=window.first + 1, text=inputs.text
+            aligned = translator.aligner.align(
+                [View(method) for method in methods],
+                window.sources,
+                window.targets,
+                first_line=window.first + 1,
+                text=inputs.text,
             )
+            found = {view.method: alignments for view, alignments in aligned.items()}
             sentences += len(window.sources)
             if gold is not None:
                 for method in methods:

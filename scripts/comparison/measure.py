@@ -21,6 +21,7 @@ from nmt.alignment import Method
 from nmt.alignment.error_rate import Gold, score
 from nmt.alignment.extract import Argmax, Extraction, Grow
 from nmt.alignment.formats import Alignment, jsonl_line, read_gold
+from nmt.alignment.views import View
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks, read_lines
@@ -119,7 +120,8 @@ def main(path: Path) -> None:
         pairs = list(read_lines(source)), list(read_lines(target))
         gold = read_gold(links)
         methods = [method for method in METHODS if method in translator.aligner.methods]
-        alignments = translator.aligner.align(methods, *pairs)
+        aligned = translator.aligner.align([View(method) for method in methods], *pairs)
+        alignments = {view.method: found for view, found in aligned.items()}
         for method in methods:
             _write_alignments(output / f"{method}.jsonl", alignments[method])
         figures["error_rates"] = {method: _error_rates(alignments[method], gold) for method in methods}

@@ -37,11 +37,14 @@ def transformer() -> Seq2Seq[Any, Any]:
 def test_a_pattern_names_the_heads_that_are_averaged(pattern: str, places: list[int]) -> None:
     model = transformer()
     assert chosen_heads(model, pattern) == places
-    (found_TS,) = forced_weights(model, [[4, 5, 1]], [[5, 4]], COMPUTE, batch_tokens=100, heads=pattern)
+    ((found_TS, all_TS),) = forced_weights(
+        model, [[4, 5, 1]], [[5, 4]], COMPUTE, batch_tokens=100, heads=[pattern, "*"]
+    )
     with torch.no_grad():
         decoded = model.teacher_forced(torch.tensor([[5, 4, 3]]), model.encode(torch.tensor([[4, 5, 1, 3]])))
     each_HTS = decoded.weights_BHTS[0]
     torch.testing.assert_close(torch.from_numpy(found_TS), sum(each_HTS[place] for place in places) / len(places))
+    torch.testing.assert_close(torch.from_numpy(all_TS), sum(each_HTS) / len(each_HTS))
 
 
 @pytest.mark.parametrize(

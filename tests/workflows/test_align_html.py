@@ -97,13 +97,24 @@ def test_views_are_what_the_options_give_alone(trained: Path, reverse: Path, ali
 
 
 def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, reverse: Path, align: Command) -> None:
-    for arguments in (("--method", "gradient"), ("--heads", "layer1.head2"), ("--set", "alignment=argmax")):
+    for arguments in (("--method", "gradient"), ("--heads", "layer1.head2"), ("--set", "alignment={kind: argmax}")):
         for name in ("html", "jsonl"):
             assert align(reverse, *GIVEN, *arguments, "--format", name, "-o", name)[0] == 0
         meta, pairs = read("html")
-        (view,) = meta["views"]
-        assert view == ("gradient" if "gradient" in arguments else "attention")
+        view = "gradient" if "gradient" in arguments else "attention"
+        offered = [f"attention:{head}" for head in HEADS] if "--set" in arguments else []  # where no heads are chosen
+        assert meta["views"] == [view, *offered]
         same([each[view] for each in pairs], "jsonl")
+        for head in offered[1:3]:
+            alone = (*arguments, "--heads", head.partition(":")[2], "--format", "jsonl", "-o", "jsonl")
+            assert align(reverse, *GIVEN, *alone)[0] == 0
+            same([each[head] for each in pairs], "jsonl")
+    rule = "Each target word is linked with its highest weight."
+    mean = " The weights are the mean of 4 heads."
+    assert meta["explanations"] == {"attention": rule + mean, **dict.fromkeys(offered, rule)}
+    # the only head of a model is what attention shows
+    assert align(trained / "run", *GIVEN, "--format", "html", "-o", "one.html")[0] == 0
+    assert read("one.html")[0]["views"] == ["attention"]
     assert align(trained / "run", "-s", "s", *PRECISE, "--format", "html", "-o", "own.html")[0] == 0  # of its own
     assert read("own.html")[0]["facts"][0] == "s"
 

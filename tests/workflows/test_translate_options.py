@@ -171,7 +171,7 @@ def test_unknown_words_are_copied_from_where_the_model_looks(tmp_path: Path) -> 
         (best,) = each["translations"]
         tokens = [tokenizers.target._processor.piece_to_id(piece) for piece in best["tokens"]]
         encoded = tokenizers.source.encode(each["source"])
-        (weights_TS,) = forced_weights(
+        ((weights_TS,),) = forced_weights(
             translator.trained.model, [encoded], [tokens], translator.trained.compute, batch_tokens=1
         )
         expected = [

@@ -66,7 +66,12 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
         # A surrogate that stands alone, which UTF-8 does not have, becomes a question mark.
         stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
         begin, end = page()
-        meta = {"views": list(header.views), "facts": list(header.facts), "gold": header.gold is not None}
+        meta = {
+            "views": list(header.views),
+            "facts": list(header.facts),
+            "gold": header.gold is not None,
+            "explanations": dict(header.explanations),
+        }
         stream.write(begin + meta_block(meta))
         yield write
         if block:
@@ -100,8 +105,8 @@ def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: P
 
 
 def meta_block(meta: Mapping[str, object]) -> str:
-    """Makes the block of what all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold links, and
-    ``layout`` where it is not the lines that the page begins with."""
+    """Makes the block of what all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold links,
+    ``explanations`` of the links by view, and ``layout`` where it is not the lines that the page begins with."""
     return f'<script type="application/json" id="meta">{script_json(meta)}</script>\n'
 
 

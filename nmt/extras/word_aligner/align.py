@@ -12,7 +12,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable
 from nmt.data.pieces import Span
 from nmt.data.words import text_words, white_space_words
-from nmt.extras.word_aligner.aligner import WordAligner, learnt_alignments, load_aligner
+from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
@@ -70,4 +70,5 @@ def align_learned(
         inputs,
         outputs,
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
+        explanations={name: RULE.explanation},
     )

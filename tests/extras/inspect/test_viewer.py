@@ -68,7 +68,7 @@ def test_everything_is_in_the_file_as_it_was(tmp_path: Path) -> None:
     gold = [Gold(frozenset({(0, 0)}), frozenset({(1, 0), (0, 0)}))] + [Gold()] * (len(pairs) - 1)
     found = written(tmp_path / "a.html", pairs, gold=gold, facts=["</script><b>", "x"])
     meta, records = found.data()
-    assert meta == {"views": ["view0", "view1"], "facts": ["</script><b>", "x"], "gold": True}
+    assert meta == {"views": ["view0", "view1"], "facts": ["</script><b>", "x"], "gold": True, "explanations": {}}
     assert len(records) == len(pairs)
     for (source, target, views, links), each, expected in zip(records, pairs, gold, strict=True):
         assert (tuple(source), tuple(target)) == (each[0].source_words, each[0].target_words)

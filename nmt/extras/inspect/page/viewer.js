@@ -279,8 +279,7 @@ function fits(widths, rows, room) {
 
 function addMatrix(made) {
   const [sources, targets] = made.sides;
-  const corner = element("td", { style: "background: none" });
-  const head = element("tr", {}, corner, ...sources.map((each) => element("th", { scope: "col" }, each)));
+  const head = element("tr", {}, element("td"), ...sources.map((each) => element("th", { scope: "col" }, each)));
   made.cells = [];
   const rows = targets.map((each) => {
     const row = element("tr", {}, element("th", { scope: "row" }, each));
@@ -514,6 +513,8 @@ function tellThreshold() {
   const told = state.threshold ? `weight at least ${state.threshold} %` : "the alignment's own";
   at("least").textContent = told;
   at("threshold").setAttribute("aria-valuetext", told);
+  const rule = state.threshold ? `Every weight of at least ${state.threshold} % is a link.` : meta.explanations[meta.views[state.view]];
+  at("rule").textContent = [rule, state.layout === "matrix" && "Links are framed."].filter(Boolean).join(" ");
 }
 
 function on(id, kind, act) {
@@ -532,6 +533,7 @@ on("filter", "input", (value) => {
 });
 on("view", "change", (value) => {
   state.view = Number(value);
+  tellThreshold();
   relist();
 });
 on("threshold", "input", (value) => {
@@ -555,6 +557,7 @@ on("size", "change", (value) => {
 for (const choice of document.querySelectorAll("[name=layout]")) {
   choice.addEventListener("change", () => {
     state.layout = choice.value;
+    tellThreshold();
     show();
   });
 }
