@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape as _escape
 
-BLUE, RED = "31, 119, 180", "214, 39, 40"
+BLUE, RED = "33, 113, 181", "214, 39, 40"
 """Background colours, without their opacity."""
 
 _CELL = "padding: 2px 8px; text-align: left; vertical-align: top"

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Picture: TypeAlias = Literal["png", "svg"]
 
 _COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
-"""From weight 0, the colour of the paper, to weight 1."""
+"""From weight 0, the colour of the paper, to weight 1; the pages have the same, in ``nmt/extras/base.css``."""
 
-_GOLD_COLOUR = "#d9480f"
+_GOLD_COLOUR = "#8a3fb5"
 _LINK_COLOUR = "#111111"
 _FRAME_COLOUR = "#555555"
 _GRID_COLOUR = "#e4e4e4"
@@ -185,16 +185,7 @@ def _draw_labels(
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0, pad=4)
-    axes.set_xticks(
-        range(len(source_words)),
-        [_label(word) for word in source_words],
-        size=size,
-        rotation=60,
-        rotation_mode="anchor",
-        ha="left",
-        va="center",
-        **plain,
-    )
+    axes.set_xticks(range(len(source_words)), [_label(word) for word in source_words], size=size, rotation=90, **plain)
     axes.set_yticks(range(len(target_words)), [_label(word) for word in target_words], size=size, **plain)
     axes.set_xlabel("source", size=size + 1, style="italic", labelpad=6)
     axes.set_ylabel("target", size=size + 1, style="italic", labelpad=6)

@@ -20,7 +20,7 @@ _Series: TypeAlias = Mapping[str, Sequence[LengthScores]]
 _Limits: TypeAlias = tuple[int, int | None]
 
 COLOURS = (
-    "#2171b5", "#d9480f", "#2b8a3e", "#862e9c", "#c2255c", "#0b7285", "#a37200", "#5f3dc4", "#495057", "#74b816",
+    "#2171b5", "#d9480f", "#2b8a3e", "#862e9c", "#c2255c", "#0b7285", "#a37200", "#5f3dc4", "#495057", "#5c940d",
 )  # fmt: skip
 """Colours of the series, in their order."""
 _MARKERS = "osD^vPX"

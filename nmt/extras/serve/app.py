@@ -115,8 +115,8 @@ def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
     )
     async def health() -> JSONResponse:
         engine = batcher.engine
-        name, aligns = (None, None) if engine is None else (engine.name, engine.aligns)
-        answer = {"status": batcher.state, "model": name, "alignment": aligns}
+        name, aligns, languages = (None,) * 3 if engine is None else (engine.name, engine.aligns, engine.languages)
+        answer = {"status": batcher.state, "model": name, "alignment": aligns, "languages": languages}
         return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
 
     @app.get(

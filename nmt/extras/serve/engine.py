@@ -42,6 +42,10 @@ class Engine(Protocol):
     def aligns(self) -> bool:
         """Tells if the engine can align translations."""
 
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Source and target language, where they are known."""
+
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""
 

@@ -130,6 +130,8 @@ class HealthAnswer(_Message):
     """The model's name, once it is loaded."""
     alignment: bool | None
     """True if the model can align translations; known once it is loaded."""
+    languages: tuple[str, str] | None
+    """The source and the target language, as its configuration or the names of its corpus files say."""
 
 
 class ErrorAnswer(_Message):

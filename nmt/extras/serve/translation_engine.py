@@ -64,6 +64,11 @@ class TranslatorEngine:
         """Tells if the model has attention."""
         return "attention" in self._translator.aligner.methods
 
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Those of the first training corpus."""
+        return self._translator.trained.experiment.data.train_corpora[0].languages
+
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
         alignments of a model without attention."""

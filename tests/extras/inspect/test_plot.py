@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import sys
 import warnings
+from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +16,8 @@ import pytest
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
+from nmt.extras.inspect import plot as plotting
+from nmt.extras.inspect import score_plot
 from nmt.extras.inspect.plot import PictureWriter, plot
 
 ODD = [
@@ -103,9 +107,9 @@ def test_weights_darken_the_cell_of_their_row_and_column(tmp_path: Path) -> None
 
 
 def test_gold_and_links_are_drawn(tmp_path: Path) -> None:
-    def orange(path: Path) -> int:
+    def purple(path: Path) -> int:
         image = pixels(path)
-        return int(((image[..., 0] > 0.8) & (image[..., 1] < 0.4) & (image[..., 2] < 0.2)).sum())
+        return int(((image[..., 0] > 0.4) & (image[..., 1] < 0.4) & (image[..., 2] > 0.6)).sum())
 
     counts = {}
     for name, gold in {
@@ -116,7 +120,7 @@ def test_gold_and_links_are_drawn(tmp_path: Path) -> None:
         "both": Gold(frozenset({(0, 0)}), frozenset({(1, 1)})),
     }.items():
         plot(np.zeros((2, 2)), ["a", "b"], ["x", "y"], tmp_path / "gold.png", gold=gold)
-        counts[name] = orange(tmp_path / "gold.png")
+        counts[name] = purple(tmp_path / "gold.png")
     # The legend alone has both samples; a dashed square has less ink than a solid one.
     assert counts["none"] == 0
     assert 0 < counts["no links"] < counts["possible"] < counts["sure"] < counts["both"]
@@ -197,3 +201,14 @@ def test_the_writer_makes_svg(tmp_path: Path) -> None:
         writer.write(Alignment(("a",), ("b",), ((0, 0),), np.ones((1, 1))))
         writer.write(Alignment((), (), (), np.zeros((0, 0))))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["000001.svg", "000002.svg"]
+
+
+def test_pictures_and_pages_have_one_palette() -> None:
+    """The pages have their colours in CSS, for light and dark; the light ones are those of the pictures."""
+    base = (files("nmt.extras") / "base.css").read_text(encoding="utf-8")
+    report = (files("nmt.extras.inspect.report") / "page" / "report.css").read_text(encoding="utf-8")
+    light = base.partition("@media")[0]
+    assert re.findall(r"--w[1-4]: (#\w+)", light) == list(plotting._COLOURS[1:])
+    assert re.findall(r"--run\d: (#\w+)", report.partition("@media")[0]) == list(score_plot.COLOURS)
+    viewer = (files("nmt.extras.inspect") / "page" / "viewer.css").read_text(encoding="utf-8")
+    assert f"--missed: {plotting._GOLD_COLOUR}" in viewer

@@ -29,6 +29,7 @@ class Gated:
 
     name = "fake/best"
     aligns = True
+    languages: tuple[str, str] | None = ("de", "en")
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.batches: list[tuple[RequestOptions, list[str]]] = []

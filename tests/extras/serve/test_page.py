@@ -113,11 +113,17 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         assert told.startswith("läuft"[::-1] + f" looked at {strongest[1]} {round(100 * strongest[0])} %")
 
         cells = browser.run(
-            "return [...document.querySelectorAll('.weights tbody tr')].map((row) => [...row.cells].slice(1)"
-            ".map((cell) => [Number(cell.style.getPropertyValue('--weight')), cell.classList.contains('link')]))"
+            "return [...document.querySelectorAll('.matrix tbody tr')].map((row) => [...row.cells].slice(1)"
+            ".map((cell) => [Number(cell.style.getPropertyValue('--weight')), cell.classList.contains('link'), "
+            "cell.textContent]))"
         )
         linked = {(target, source) for source, target in found["alignment"]["links"]}
-        assert cells == [[[w, (t, s) in linked] for s, w in enumerate(row)] for t, row in enumerate(weights)]
+        assert cells == [
+            [[w, (t, s) in linked, f"{100 * w:.0f}"] for s, w in enumerate(row)] for t, row in enumerate(weights)
+        ]
+        browser.point(".matrix tbody tr:nth-of-type(2) td:nth-of-type(3)")
+        said = f"{TEXT.split()[2]} – {TEXT.split()[-2][::-1]}: {100 * weights[1][2]:.1f} %"
+        assert browser.run("return document.querySelector('.told').textContent") == said
 
         assert browser.run("return document.title") == "nmt"  # what was typed has stayed text
         assert browser.run("return document.querySelectorAll('main script, main b').length") == 0
@@ -129,6 +135,25 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         assert (tmp_path / "page.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+def test_the_page_names_the_languages_and_has_an_example(browser: Browser) -> None:
+    labels = "return ['label[for=source]', '#answer'].map((each) => document.querySelector(each).textContent)"
+    hidden = "return document.getElementById('example').hidden"
+    with batching(Looking()) as batcher, serving(batcher) as address:
+        browser.open(address)
+        browser.until(f"return !({hidden.removeprefix('return ')})")
+        assert browser.run(labels) == ["German", "English"]
+        browser.click("#example")
+        browser.until("return document.getElementById('translation').textContent.includes('dnuH')")
+    unknown = Looking()
+    unknown.languages = ("left side", "xx")
+    with batching(unknown) as batcher, serving(batcher) as address:
+        browser.open(address)
+        browser.until("return document.getElementById('answer').textContent == 'xx'")
+        assert browser.run(labels) == ["left side", "xx"]
+        assert browser.run(hidden)
+        assert browser.complaints() == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_no_fault(browser: Browser, dark: bool) -> None:
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -137,7 +162,7 @@ def test_axe_finds_no_fault(browser: Browser, dark: bool) -> None:
         browser.open(address)
         assert faults(browser) == []
         browser.type("#source", TEXT)
-        browser.until("return document.querySelectorAll('.weights tbody tr').length > 0")
+        browser.until("return document.querySelectorAll('.matrix tbody tr').length > 0")
         assert faults(browser) == []
 
 
@@ -156,7 +181,7 @@ def test_the_page_fits_a_narrow_window(browser: Browser) -> None:
         browser.emulate("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
         browser.open(address)
         browser.type("#source", "wort " * 30 + "einsehrlangeswort" * 5)
-        browser.until("return document.querySelectorAll('.word').length == 62")
+        browser.until("return document.querySelectorAll('.words .word').length == 62")
         assert browser.run("return document.documentElement.scrollWidth") <= 400
         browser.emulate("Emulation.clearDeviceMetricsOverride")
 

@@ -44,6 +44,8 @@ class Chart:
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
+    x_end: float | None = None
+    """End of the x axis, which begins at 0, so that charts can be compared; None: the axis fits the lines."""
     log: bool = False
     """The values have a logarithmic axis."""
     steps: bool = False
@@ -85,6 +87,7 @@ _CURVES = (
 def training_charts(runs: Sequence[Run]) -> list[Chart]:
     """The figures of metrics.jsonl over updates; a chart for each that at least one run has."""
     found = []
+    end = _last_update(runs)
     for curve in _CURVES:
         lines = []
         for place, run in enumerate(runs):
@@ -95,8 +98,12 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
                 if x:
                     lines.append(Line(place, name, x, y, dashed=number > 0, single=kind == "average"))
         if lines:
-            found.append(Chart(curve.key, curve.title, "update", curve.y_label, tuple(lines), log=curve.log))
+            found.append(Chart(curve.key, curve.title, "update", curve.y_label, tuple(lines), end, log=curve.log))
     return found
+
+
+def _last_update(runs: Sequence[Run]) -> float:
+    return float(max(line["update"] for run in runs for line in run.metrics))
 
 
 def points(
@@ -157,9 +164,10 @@ def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
             left_out.append(Line(place, "left out", x, tuple(100 * each.left_out for each in run.snapshots.looks)))
     if not entropy:
         return []
+    end, share = _last_update(runs), "% of source subwords"
     return [
-        Chart("entropy_over_training", "Entropy over training", "update", "bits, mean", tuple(entropy)),
-        Chart("coverage_over_training", "Left out over training", "update", "% of source subwords", tuple(left_out)),
+        Chart("entropy_over_training", "Entropy over training", "update", "bits, mean", tuple(entropy), end),
+        Chart("coverage_over_training", "Left out over training", "update", share, tuple(left_out), end),
     ]
 
 

@@ -74,11 +74,11 @@ def drawing(chart: Chart) -> Drawing:
 def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
     """Draws a chart; with ``names``, those of the runs, it has a title and a legend."""
     figure, axes = _figure(*_SIZE)
-    figure.subplots_adjust(left=0.17, right=0.97, top=0.96, bottom=0.18)
+    figure.subplots_adjust(left=0.12, right=0.96, top=0.9, bottom=0.17)
     samples = [_draw_line(axes, line, chart.steps) for line in chart.lines]
     _dress(axes, chart)
     if names is not None:
-        axes.set_title(chart.title, size=11, color=TEXT_COLOUR, loc="left", pad=10)
+        axes.set_title(chart.title, size=11, color=TEXT_COLOUR, loc="left", pad=24)
         _draw_legend(axes, chart, samples, names)
     return figure
 
@@ -208,8 +208,18 @@ def _dress(axes: Axes, chart: Chart) -> None:
             axes.set_ylim(bottom=0 if chart.steps else max(axes.get_ylim()[0], 0.0))
     axes.yaxis.set_major_formatter(formatter)
     axes.set_xlabel(chart.x_label, size=10.5, color=NOTE_COLOUR)
-    axes.set_ylabel(chart.y_label, size=10.5, color=NOTE_COLOUR)
-    axes.yaxis.set_label_coords(-0.145, 0.5)
+    # Over the axis, where no number is, however long
+    axes.annotate(
+        chart.y_label,
+        (0, 1),
+        (0, 6),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        size=10.5,
+        color=NOTE_COLOUR,
+    )
+    if chart.x_end is not None:
+        axes.set_xlim(0, chart.x_end * 1.02)
 
 
 def _draw_legend(axes: Axes, chart: Chart, samples: Sequence[Artist], names: Sequence[str]) -> None:

@@ -7,17 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 from platform import platform, python_version
 from typing import Any
 
 from nmt.config.structure import dump
+from nmt.core import cpu
 from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import FILE, Experiment
-from nmt.extras.doctor import cpu_name
 from nmt.extras.inspect.report.record import Origin, Part
 from nmt.models.config import ModelConfig
 from nmt.models.names import part_of
@@ -35,8 +36,8 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
     facts["model"] = model_in_words(experiment.model)
     counts = [part.parameters for part in parts if part.parameters is not None]
     if counts:
-        facts["parameters"] = f"{sum(counts):,} parameters"
-    facts["updates"] = f"{max(line['update'] for line in metrics):,} updates"
+        facts["parameters"] = f"{sum(counts):,}"
+    facts["updates"] = f"{max(line['update'] for line in metrics):,}"
     if (best := _best(experiment, metrics)) is not None:
         facts["best in training"] = best
     return facts
@@ -154,12 +155,17 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
         duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
         written = datetime.fromtimestamp((newest / folders.STATE).stat().st_mtime)
         details["trained until"] = f"{written:%Y-%m-%d %H:%M}{duration}"
+        if "machine" in state:  # runs of older releases lack it
+            details["trained on"] = str(state["machine"])
         details["written by"] = f"nmt {state.get('nmt', 'of an older release')}"
     if checkpoint is not None:
         details["checkpoint"] = checkpoint.resolve().name
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "sentencepiece", "sacrebleu"))
     details["report"] = f"{datetime.now():%Y-%m-%d %H:%M} by nmt {VERSION}, {packages}, Python {python_version()}"
-    details["report on"] = f"{platform()}, {cpu_name()}"
+    details["report on"] = f"{platform()}, {cpu.name()}"
     search = experiment.search
     words = "sampling" if search.sampling or search.consensus else search_in_words(search.beam)
-    return Origin(details, dump(experiment), words, experiment.training.label_smoothing)
+    heads = sum(fnmatchcase(name, experiment.alignment.heads) for name in experiment.model.head_names)
+    mean = f" The weights are the mean of {heads} heads." if heads > 1 else ""
+    links = experiment.alignment.explanation + mean
+    return Origin(details, dump(experiment), words, links, experiment.training.label_smoothing)

@@ -86,6 +86,8 @@ class Origin:
     """The resolved configuration."""
     search: str
     """The search that translates the validation set, in words."""
+    links: str
+    """The rule that makes links of weights, in a sentence."""
     smoothing: float
     """Label smoothing of the training loss."""
 

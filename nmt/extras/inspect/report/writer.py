@@ -31,7 +31,8 @@ def page(runs: Sequence[Run]) -> str:
         "by-length": ("BLEU by source length", _by_length(runs)),
         "attention": ("Attention", _attention(runs)),
         "forming": ("Attention forming", _forming(runs)),
-        "origin": ("How it was made", _origins(runs)),
+        "origin": ("How they were made", _origins(runs) if len(runs) > 1 else ""),
+        "configuration": ("Configuration", _configurations(runs)),
     }
     shown = {id_: section for id_, section in sections.items() if section[1]}
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}"
@@ -61,7 +62,7 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def _colour(place: int) -> str:
-    """The swatch of a run."""
+    """The swatch of a run, or of a part of a model."""
     return f'<i class="swatch" style="background: var(--run{place % 10})"></i>'
 
 
@@ -95,7 +96,11 @@ def _programs(runs: Sequence[Run]) -> str:
     """Makes the data and programs of the page's contents."""
     found = ""
     if _samples(runs):
-        found += meta_block({"views": ["attention"], "facts": [], "gold": False, "layout": "matrix"})
+        rule = next((run.origin.links for run in runs if run.origin is not None), "")
+        explanations = {"attention": rule}
+        found += meta_block(
+            {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
+        )
         found += pairs_block([_pair(runs, place, sample) for place, sample in _samples(runs)])
         found += f"<script>\n{part('viewer.js')}</script>\n"
     return f"{found}<script>\n{_file('report.js')}</script>\n"
@@ -104,7 +109,9 @@ def _programs(runs: Sequence[Run]) -> str:
 def _summary(runs: Sequence[Run]) -> str:
     if len(runs) > 1:
         return "".join(f"<span>{_colour(place)}{escape(run.name)}</span>" for place, run in enumerate(runs))
-    return "".join(f"<span>{escape(fact)}</span>" for name, fact in runs[0].facts.items() if name != "corpus")
+    units = {"parameters": " parameters", "updates": " updates"}
+    facts = {name: fact + units.get(name, "") for name, fact in runs[0].facts.items() if name != "corpus"}
+    return "".join(f"<span>{escape(fact)}</span>" for fact in facts.values())
 
 
 def _notes(runs: Sequence[Run]) -> str:
@@ -120,7 +127,9 @@ def _figures(runs: Sequence[Run]) -> str:
     names = list(dict.fromkeys(name for column in columns for name in column))
     head = ["", *(f"{_colour(place) if len(runs) > 1 else ''}{escape(run.name)}" for place, run in enumerate(runs))]
     rows = [[escape(name), *(column.get(name, "–") for column in columns)] for name in names]
-    found = _table(head, rows, caption="Figures of each run")
+    found = _table(head, rows, caption="Figures of the run" if len(runs) == 1 else "Figures of each run")
+    if len(runs) == 1:
+        found = f'<div class="halves">{found}{_origins(runs)}</div>\n'
     if any(run.translated is not None and run.translated.against_first is not None for run in runs):
         found += (
             '<p class="small">Against the first: the difference of BLEU with its 95 % interval, and the p-value of '
@@ -154,16 +163,20 @@ def _figures_of(run: Run) -> dict[str, str]:
 
 
 def _origins(runs: Sequence[Run]) -> str:
-    """When, on what and from which configuration each run was made."""
+    """When, on what and from which command each run was made."""
     found = [(run, run.origin) for run in runs if run.origin is not None]
     if not found:
         return ""
     names = list(dict.fromkeys(name for _, origin in found for name in origin.details))
     rows = [[escape(name), *(escape(origin.details.get(name, "–")) for _, origin in found)] for name in names]
-    table = _table(["", *(escape(run.name) for run, _ in found)], rows, caption="How each run was made")
-    return table + "".join(
-        f"<details><summary>Configuration of {escape(run.name)}</summary><pre>{escape(origin.config)}</pre></details>\n"
-        for run, origin in found
+    return _table(["", *(escape(run.name) for run, _ in found)], rows, caption="How it was made")
+
+
+def _configurations(runs: Sequence[Run]) -> str:
+    return "".join(
+        f"<details><summary>{escape(run.name)}</summary><pre>{escape(run.origin.config)}</pre></details>\n"
+        for run in runs
+        if run.origin is not None
     )
 
 
@@ -192,8 +205,12 @@ def _key(runs: Sequence[Run], chart: Chart) -> str:
         places = dict.fromkeys(line.run for line in chart.lines)
         found += [f"<span>{_colour(place)}{escape(runs[place].name)}</span>" for place in places]
     kinds = {line.name: "point" if line.single else "dashed" if line.dashed else "solid" for line in chart.lines}
+    colour = "var(--ink)" if len(runs) > 1 else "var(--run0)"
     if len(kinds) > 1:
-        found += [f'<span><i class="sample {kind}"></i>{escape(name)}</span>' for name, kind in kinds.items()]
+        found += [
+            f'<span><i class="sample {kind}" style="color: {colour}"></i>{escape(name)}</span>'
+            for name, kind in kinds.items()
+        ]
     return f'<p class="key">{"".join(found)}</p>' if found else ""
 
 
@@ -208,10 +225,9 @@ def _corpus(runs: Sequence[Run]) -> str:
     found = "" if chart is None else _chart(runs, chart)
     for name, corpus in corpora:
         found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
-    found = f'<div class="tables">{found}</div>\n'
     for name, corpus in corpora:
         found += _dropped(corpus, f" of {name}" if len(runs) > 1 else "")
-    return found
+    return f'<div class="tables">{found}</div>\n'
 
 
 def _dropped(corpus: Corpus, of: str) -> str:
@@ -249,7 +265,7 @@ def _models(runs: Sequence[Run]) -> str:
         label = "; ".join(
             ", ".join([part.name, *part.details, counted]) for part, counted in zip(run.parts, counts, strict=True)
         )
-        svg = f'<div role="img" aria-label="{escape(label)}">{svg}</div>'
+        svg = f'<div class="scrolled" tabindex="0" role="img" aria-label="{escape(label)}">{svg}</div>'
         title = run.facts.get("model", "") if len(runs) == 1 else f"{run.name}: {run.facts.get('model', '')}"
         found += _figure(svg, title, _shares(run), kind="model")
     return found
@@ -262,9 +278,13 @@ def _shares(run: Run) -> str:
     if not total:
         return ""
     bars = "".join(
-        f'<span style="flex-grow: {count}" title="{escape(name)}: {count:,}"></span>' for name, count in counts
+        f'<span style="flex-grow: {count}; background: var(--run{place})" title="{escape(name)}: {count:,}"></span>'
+        for place, (name, count) in enumerate(counts)
     )
-    items = "".join(f"<li>{escape(name)} {count:,} ({count / total:.0%})</li>" for name, count in counts)
+    items = "".join(
+        f"<li>{_colour(place)}{escape(name)} {count:,} ({count / total:.0%})</li>"
+        for place, (name, count) in enumerate(counts)
+    )
     return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{items}</ul>'
 
 
@@ -328,7 +348,9 @@ def _by_length(runs: Sequence[Run]) -> str:
         ]
         caption = "Scores by source length" + (f" of {name}" if len(runs) > 1 else "")
         found += _table(["source words", "sentences", "BLEU", "95 % interval", "chrF2"], rows, caption=caption)
-    return found + f'<p class="small">* fewer than {FEW} sentences: too few to rely on.</p>\n'
+    return (
+        f'<div class="halves">{found}</div>\n<p class="small">* fewer than {FEW} sentences: too few to rely on.</p>\n'
+    )
 
 
 # ---- attention

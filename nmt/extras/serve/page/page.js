@@ -4,8 +4,23 @@
 
 const PAUSE_MS = 400;
 
+const EXAMPLES = {
+  cs: "Pes hledá míč.",
+  de: "Der Hund sucht den Ball.",
+  en: "The dog is looking for the ball.",
+  es: "El perro busca la pelota.",
+  fr: "Le chien cherche la balle.",
+  it: "Il cane cerca la palla.",
+  nl: "De hond zoekt de bal.",
+  pl: "Pies szuka piłki.",
+  pt: "O cão procura a bola.",
+  ro: "Câinele caută mingea.",
+  sv: "Hunden letar efter bollen.",
+};
+
 const source = document.getElementById("source");
 const translation = document.getElementById("translation");
+const example = document.getElementById("example");
 const facts = document.getElementById("facts");
 const notice = document.getElementById("status");
 const attention = document.getElementById("attention");
@@ -107,15 +122,19 @@ function sentence(alignment) {
   targets.forEach((word, index) =>
     light(word, sources, () => row(index), () => tell(told, word, "looked at", sources, row(index))),
   );
-  const heatmap = element("div", { class: "heatmap", tabindex: "0", role: "group", "aria-label": "All weights" });
+  const heatmap = element("div", { class: "matrix", tabindex: "0", role: "group", "aria-label": "All weights" });
   heatmap.append(matrix(alignment));
+  heatmap.addEventListener("pointerover", (event) => {
+    const cell = event.target.closest("td[title]");
+    if (cell) told.textContent = cell.title;
+  });
   return element(
     "article",
     { class: "sentence" },
     words("Text", sources),
     words("Translation", targets),
     told,
-    element("p", { class: "small" }, "All weights: a row for each word of the translation; framed where two words are linked"),
+    element("p", { class: "small" }, "All weights in per cent: a row for each word of the translation; framed where two words are linked"),
     heatmap,
   );
 }
@@ -167,13 +186,12 @@ function tell(told, word, what, others, weights) {
 function matrix({ source_tokens, target_tokens, weights, links }) {
   const linked = new Set(links.map(([from, to]) => `${from}-${to}`));
   const head = element("tr", {}, element("td"));
-  head.append(...source_tokens.map((token) => element("th", { scope: "col" }, token)));
-  head.firstChild.style.background = "none";
+  head.append(...source_tokens.map((token) => element("th", { scope: "col" }, element("span", { class: "word" }, token))));
   const rows = target_tokens.map((token, target) => {
-    const row = element("tr", {}, element("th", { scope: "row" }, token));
+    const row = element("tr", {}, element("th", { scope: "row" }, element("span", { class: "word" }, token)));
     weights[target].forEach((weight, index) => {
-      const told = `${token} ← ${source_tokens[index]}: ${weight.toFixed(2)}`;
-      const cell = element("td", { title: told }, element("span", { class: "hidden" }, weight.toFixed(2)));
+      const title = `${source_tokens[index]} – ${token}: ${(100 * weight).toFixed(1)} %`;
+      const cell = element("td", { title }, String(Math.round(100 * weight) || ""));
       cell.style.setProperty("--weight", weight);
       cell.classList.toggle("link", linked.has(`${index}-${target}`));
       row.append(cell);
@@ -182,10 +200,23 @@ function matrix({ source_tokens, target_tokens, weights, links }) {
   });
   return element(
     "table",
-    { class: "weights" },
+    {},
     element("thead", {}, head),
     element("tbody", {}, ...rows),
   );
+}
+
+// Names the languages of the model in English, and offers an example in the source language.
+function name([from, to]) {
+  const names = new Intl.DisplayNames("en", { type: "language" });
+  const named = (code) => { try { return names.of(code); } catch { return code; } }; // a code may be any text
+  document.querySelector("label[for=source]").textContent = named(from);
+  document.getElementById("answer").textContent = named(to);
+  example.hidden = !(from in EXAMPLES);
+  example.addEventListener("click", () => {
+    source.value = EXAMPLES[from];
+    ask();
+  });
 }
 
 async function greet() {
@@ -195,6 +226,7 @@ async function greet() {
     document.getElementById("model").textContent = health.model ?? health.status;
     aligns = health.alignment ?? aligns;
     if (response.ok) {
+      if (health.languages) name(health.languages);
       ask(); // the browser may have kept a text from before
       return;
     }

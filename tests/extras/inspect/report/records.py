@@ -12,7 +12,7 @@ from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.translation import scores
 from nmt.extras.inspect.report.attention import looks
-from nmt.extras.inspect.report.record import Corpus, Part, Run, Sample, Snapshots, Translated
+from nmt.extras.inspect.report.record import Corpus, Origin, Part, Run, Sample, Snapshots, Translated
 
 NASTY = "<script>document.title='taken'</script> </script> <!-- <b>& \" ' \x07 $1 \\1"
 """A name, a word or a path."""
@@ -66,6 +66,7 @@ def run(name: str = "one", *, seed: int = 0, updates: int = 40) -> Run:
         translated=translated(seed),
         snapshots=snapshots(seed),
         notes=(),
+        origin=Origin({"seed": "1", "command": NASTY}, f"run: {NASTY}\n", "greedy", "Each weight is a link.", 0.0),
     )
 
 

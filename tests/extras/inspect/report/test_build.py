@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import sacrebleu
+import torch
 
 import nmt
+from nmt.core import cpu
 from nmt.extras.inspect.report.build import evenly
 from tests.extras.inspect.report.test_writer import Page
 from tests.workflows.runs import Command, in_process
@@ -75,6 +77,8 @@ def test_the_scores_are_sacrebleus_of_the_models_translations(page: Page, traine
     assert f"chrF2, validation set, beam 5{sacrebleu.corpus_chrf(hypotheses, [references]).score:.1f}" in page.text
     assert "seed1" in page.text
     assert "nmt train " in page.text
+    threads = torch.get_num_threads()
+    assert f"trained on{cpu.name()}, cpu ({threads} threads), float32" in page.text
     assert (trained / "run" / "config.yaml").read_text(encoding="utf-8") in page.text
     (pairs,) = page.data("pairs")
     assert isinstance(pairs, list)

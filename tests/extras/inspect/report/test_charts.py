@@ -50,7 +50,7 @@ def test_long_curves_are_thinned_evenly_and_keep_their_end() -> None:
 
 
 def test_a_training_loss_with_label_smoothing_says_so() -> None:
-    smoothed = replace(run("one"), origin=Origin({}, "", "greedy", 0.1))
+    smoothed = replace(run("one"), origin=Origin({}, "", "greedy", "", 0.1))
     loss, perplexity, *_ = training_charts([smoothed])
     assert [each.name for each in loss.lines] == ["training, with label smoothing 0.1", "validation"]
     assert [each.name for each in perplexity.lines] == ["training", "validation"]
@@ -61,6 +61,7 @@ def test_runs_are_overlaid_and_validation_is_dashed() -> None:
     assert list(charts) == [
         "loss", "perplexity", "quality", "accuracy", "learning_rate", "gradient_norm", "speed",
     ]  # fmt: skip
+    assert {each.x_end for each in charts.values()} == {60}  # of the longer run, in every chart
     assert [(each.run, each.name, each.dashed) for each in charts["loss"].lines] == [
         (0, "training", False), (0, "validation", True), (1, "training", False), (1, "validation", True),
     ]  # fmt: skip
