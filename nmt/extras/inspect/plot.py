@@ -25,7 +25,7 @@ Picture: TypeAlias = Literal["png", "svg"]
 _COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
 """From weight 0, the colour of the paper, to weight 1; the pages have the same, in ``nmt/extras/base.css``."""
 
-_GOLD_COLOUR = "#8a3fb5"
+_GOLD_COLOUR = "#d9480f"
 _LINK_COLOUR = "#111111"
 _FRAME_COLOUR = "#555555"
 _GRID_COLOUR = "#e4e4e4"

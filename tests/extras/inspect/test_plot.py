@@ -107,9 +107,9 @@ def test_weights_darken_the_cell_of_their_row_and_column(tmp_path: Path) -> None
 
 
 def test_gold_and_links_are_drawn(tmp_path: Path) -> None:
-    def purple(path: Path) -> int:
+    def orange(path: Path) -> int:
         image = pixels(path)
-        return int(((image[..., 0] > 0.4) & (image[..., 1] < 0.4) & (image[..., 2] > 0.6)).sum())
+        return int(((image[..., 0] > 0.8) & (image[..., 1] < 0.4) & (image[..., 2] < 0.2)).sum())
 
     counts = {}
     for name, gold in {
@@ -120,7 +120,7 @@ def test_gold_and_links_are_drawn(tmp_path: Path) -> None:
         "both": Gold(frozenset({(0, 0)}), frozenset({(1, 1)})),
     }.items():
         plot(np.zeros((2, 2)), ["a", "b"], ["x", "y"], tmp_path / "gold.png", gold=gold)
-        counts[name] = purple(tmp_path / "gold.png")
+        counts[name] = orange(tmp_path / "gold.png")
     # The legend alone has both samples; a dashed square has less ink than a solid one.
     assert counts["none"] == 0
     assert 0 < counts["no links"] < counts["possible"] < counts["sure"] < counts["both"]

@@ -212,7 +212,7 @@ def _dress(axes: Axes, chart: Chart) -> None:
     axes.annotate(
         chart.y_label,
         (0, 1),
-        (0, 6),
+        (0, 8),
         xycoords="axes fraction",
         textcoords="offset points",
         size=10.5,
