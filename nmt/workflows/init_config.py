@@ -143,9 +143,6 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
 
 # -------------------------------------------------------------------------------------- the model and the configuration
 
-FIRST_VALIDATION = 50
-"""Updates before the first validation: a minute or two."""
-
 SMALL, BASE = 5_000, 100_000
 """The least pairs of a small corpus, and of a larger one."""
 
@@ -163,6 +160,8 @@ class Size:
     batch_tokens: int
     learning_rate: float
     epochs: float
+    first_validation: int = 50
+    """Updates before the first validation: a minute or so, to see a translation soon."""
 
 
 TINY = Size(
@@ -218,6 +217,7 @@ MEDIUM_CPU = Size(
     batch_tokens=4096,
     learning_rate=2e-3,
     epochs=15,
+    first_validation=15,
 )
 
 BASE_CUDA = Size(
@@ -271,7 +271,7 @@ def config_text(
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
         every = max(50, updates // 10)
-        first = min(every, FIRST_VALIDATION)
+        first = min(every, size.first_validation)
         validation = (
             f"  # BLEU decides which checkpoint is best; the first validation is early, to see that it learns\n"
             f"  validation: {{every: {every}, first: {first}, metric: bleu}}\n"
