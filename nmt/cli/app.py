@@ -157,7 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Not standalone: returns the code of a typer.Exit, 130 for Ctrl-C, and raises the rest.
         code = command.main(args=arguments, prog_name="nmt", standalone_mode=False)
     except InputError as error:
-        code = _fail(*error.messages)
+        _fail(*error.messages)
+        code = error.exit_code
     except typer.TyperException as error:
         from nmt.cli.mistakes import describe
 
