@@ -18,10 +18,8 @@ class InputError(Exception):
     a line, without a traceback, and exits with ``exit_code``; a library user may catch the error like any exception.
     """
 
-    exit_code = 2
-    """Of the command line."""
-
-    def __init__(self, *messages: str) -> None:
+    def __init__(self, *messages: str, exit_code: int = 2) -> None:
+        self.exit_code = exit_code
         self.messages = [_printable(message) for message in messages]
         super().__init__(*self.messages)
 

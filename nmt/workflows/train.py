@@ -158,18 +158,11 @@ def _trainer(
     return trainer
 
 
-class RunIsGone(InputError):
-    """The run directory was deleted, moved or replaced under a training."""
-
-    exit_code = 1
-
-
 @contextmanager
 def _alone(run: Path) -> Iterator[Callable[[], Path]]:
     """Keeps a second training out of the run directory for as long as this one lives: the kernel takes the locks from a
-    process that ends, however it ends. The directory is locked, and the file in it, for file systems that lock no
-    directory. Yields a function that returns the path, or raises RunIsGone where the directory is not there any more.
-    """
+    process that ends, however it ends. Locks the directory, and a file in it where the file system locks no directory.
+    Yields a function that returns the path and raises InputError where another directory, or none, has it by now."""
     with ExitStack() as stack:
         lock = stack.enter_context((run / LOCK).open("a+", encoding="utf-8"))
         folder = os.open(run, os.O_RDONLY)
@@ -195,9 +188,10 @@ def _alone(run: Path) -> Iterator[Callable[[], Path]]:
                 has_files = (run / LOCK).exists() or (run / experiments.FILE).exists()
                 if has_files and os.path.samestat(run.stat(), os.fstat(folder)):
                     return run
-            raise RunIsGone(
+            raise InputError(
                 f"{run}: was deleted or moved while it trained; nothing has been written since. What was moved goes on "
-                "from its last checkpoint once it is back in its place"
+                "from its last checkpoint once it is back in its place",
+                exit_code=1,
             )
 
         try:
@@ -205,8 +199,6 @@ def _alone(run: Path) -> Iterator[Callable[[], Path]]:
         except Exception:
             directory()  # else its absence is the reason
             raise
-        else:
-            directory()
         finally:
             lock.truncate(0)
 
