@@ -189,9 +189,7 @@ def _alone(run: Path) -> Iterator[Callable[[], Path]]:
                 if has_files and os.path.samestat(run.stat(), os.fstat(folder)):
                     return run
             raise InputError(
-                f"{run}: was deleted or moved while it trained; nothing has been written since. What was moved goes on "
-                "from its last checkpoint once it is back in its place",
-                exit_code=1,
+                f"{run}: was deleted or moved while it trained; move it back to go on, or start anew", exit_code=1
             )
 
         try:

@@ -122,11 +122,10 @@ class _Other:
 
 
 def follow() -> None:
-    """Ends a further process once the first one has died, which holds the other end of its standard input. Standard
-    output is the first one's stderr: there the second process says so."""
+    """Ends a further process once the first has died, which holds the other end of stdin; stdout is its stderr."""
     os.read(0, 1)
     if os.environ["RANK"] == "1":
-        print("error: process 0 was killed; the same command goes on from the last checkpoint", flush=True)
+        print("error: process 0: Killed; the same command goes on from the last checkpoint", flush=True)
     os._exit(1)
 
 
@@ -134,8 +133,7 @@ def _killed(others: Sequence[_Other]) -> str:
     """Names a process that a signal has ended; empty where there is none."""
     for rank, other in enumerate(others, 1):
         if (code := other.process.poll() or 0) < 0:
-            name = signal.Signals(-code).name
-            return f"process {rank} was ended by {name}; the same command goes on from the last checkpoint"
+            return f"process {rank}: {signal.strsignal(-code)}; the same command goes on from the last checkpoint"
     return ""
 
 

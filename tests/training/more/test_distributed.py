@@ -698,8 +698,8 @@ def test_a_kill_of_one_ends_all_that_nmt_started(rank: int, moment: str, folder:
         first.kill()
         first.wait()
     assert (first.returncode, stderr) in [
-        (-signal.SIGKILL, "error: process 0 was killed; the same command goes on from the last checkpoint\n"),
-        (2, "error: process 1 was ended by SIGKILL; the same command goes on from the last checkpoint\n"),
+        (-signal.SIGKILL, "error: process 0: Killed; the same command goes on from the last checkpoint\n"),
+        (2, "error: process 1: Killed; the same command goes on from the last checkpoint\n"),
     ][rank : rank + 1]
 
 
