@@ -25,6 +25,7 @@ from nmt import experiment as experiments
 from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data import whole_folder
 from nmt.training import checkpoint, folders
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
@@ -388,6 +389,63 @@ def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.Monke
     with Path("run/.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert in_fork(command)[0] == 2
+
+
+def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its midst: of another vocabulary, at the same place. And begun before: the training waits."""
+    write = Metrics.write
+
+    def prepared_anew(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+        write(metrics, kind, update, values)
+        if (kind, update) == ("train", 3):
+            assert in_fork(lambda: main([*other, "--force"]))[0] == 0
+
+    other = ["prepare", "config.yaml", "--quiet", "--set", "data.prepared=prepared", "--set", "data.subwords.size=50"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Metrics, "write", prepared_anew)
+        start()
+    same_as_whole()
+    shutil.rmtree("run")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        sync = whole_folder._sync
+
+        def slowly(folder: Path) -> None:
+            os.write(writing, b"at work")
+            time.sleep(1)
+            sync(folder)
+
+        whole_folder._sync = slowly
+        try:
+            main([*other, "--force"])
+        finally:
+            os._exit(0)
+    os.read(reading, 7)
+    start()
+    same_as_whole()
+    os.waitpid(child, 0)
+
+
+def test_a_copy_of_a_training_at_work_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ``cp -r`` before each step of a checkpoint, and of the deletion of an older one."""
+    copies = itertools.count()
+
+    def copied(event: str, arguments: tuple[Any, ...]) -> None:
+        named = [each for each in arguments[:2] if isinstance(each, (str, Path))]
+        if event in ("open", "os.rename", "os.rmdir") and any("step-00000004" in str(each) for each in named):
+            os.spawnvp(os.P_WAIT, "cp", ["cp", "-r", "run", f"copy-{next(copies)}"])
+
+    def train_beside() -> None:
+        sys.addaudithook(copied)
+        start("training.keep=1")
+        sys.exit(0)
+
+    assert in_fork(train_beside)[0] == 0
+    for copy in (found := sorted(Path().glob("copy-*")))[::3]:
+        start(f"run={copy}", "training.keep=1")
+        same_as_whole(str(copy))
+    assert len(found) > 5
 
 
 # -------------------------------------------------------------------------------------- a run directory that is gone
