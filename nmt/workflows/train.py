@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -165,8 +166,7 @@ def _alone(run: Path) -> Iterator[Callable[[], Path]]:
     Yields a function that returns the path and raises InputError where another directory, or none, has it by now."""
     with ExitStack() as stack:
         lock = stack.enter_context((run / LOCK).open("a+", encoding="utf-8"))
-        folder = os.open(run, os.O_RDONLY)
-        stack.callback(os.close, folder)
+        stack.callback(os.close, folder := os.open(run, os.O_RDONLY))
         for descriptor in (folder, lock.fileno()):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,7 +194,9 @@ def _alone(run: Path) -> Iterator[Callable[[], Path]]:
 
         try:
             yield directory
-        except Exception:
+        except Exception as error:
+            if isinstance(error.__context__ or error, FileNotFoundError):
+                time.sleep(1.0)  # rm -r may be at work still
             directory()  # else its absence is the reason
             raise
         finally:

@@ -470,6 +470,12 @@ def deleted_in_a_race() -> None:
     Path("run/checkpoints").mkdir(parents=True)
 
 
+def deleted_slowly() -> None:
+    """As by ``rm -r``, which has not come to its end when a checkpoint misses its folder."""
+    shutil.rmtree("run/checkpoints")
+    time.sleep = lambda _: shutil.rmtree("run")
+
+
 MOMENTS: dict[str, tuple[object, str]] = {
     "the first line": (experiments, "save"),
     "an update": (Metrics, "write"),
@@ -483,7 +489,7 @@ MOMENTS: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize(
     ("change", "moment"),
     [*((deleted, moment) for moment in MOMENTS), (moved, "a checkpoint"), (replaced, "a validation"),
-     (replaced, "an update"), (deleted_in_a_race, "an update")],
+     (replaced, "an update"), (deleted_in_a_race, "an update"), (deleted_slowly, "a checkpoint")],
     ids=lambda each: each if isinstance(each, str) else each.__name__,
 )  # fmt: skip
 def test_a_run_directory_that_is_gone_is_not_made_anew(
