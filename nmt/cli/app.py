@@ -1,7 +1,7 @@
 """The `nmt` command: its subcommands, and how every way to fail becomes an exit code.
 
     0    done
-    1    a fault of ours, with a traceback
+    1    a fault of ours, with a traceback; a run directory that is gone, in one line
     2    a fault of the input, the configuration or the command line, in one line on stderr
     130  interrupted (Ctrl-C)
     141  the reader of our output went away, as `head` does
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Not standalone: returns the code of a typer.Exit, 130 for Ctrl-C, and raises the rest.
         code = command.main(args=arguments, prog_name="nmt", standalone_mode=False)
     except InputError as error:
-        code = _fail(*error.messages)
+        code = _fail(*error.messages, code=error.exit_code)
     except typer.TyperException as error:
         from nmt.cli.mistakes import describe
 
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(*messages: str) -> int:
+def _fail(*messages: str, code: int = 2) -> int:
     for message in messages:
         print("error:", " ".join(message.split()), file=sys.stderr)
-    return 2
+    return code

@@ -15,10 +15,11 @@ class InputError(Exception):
 
     Each message is one plain line that names the file, line or key and says what to do; several are faults of one file.
     Line ends and control characters that a message quotes from the input are replaced. The command line prints each on
-    a line, without a traceback, and exits with code 2; a library user may catch the error like any exception.
+    a line, without a traceback, and exits with ``exit_code``; a library user may catch the error like any exception.
     """
 
-    def __init__(self, *messages: str) -> None:
+    def __init__(self, *messages: str, exit_code: int = 2) -> None:
+        self.exit_code = exit_code
         self.messages = [_printable(message) for message in messages]
         super().__init__(*self.messages)
 

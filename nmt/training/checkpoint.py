@@ -37,7 +37,8 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
     beside = final.with_name(f".{final.name}.unfinished")
     try:
         shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
+        beside.parent.mkdir(exist_ok=True)  # not its parents: a run that is deleted stays so
+        beside.mkdir()
         for name, tensors in files.items():
             _write_tensors(beside / name, tensors)
         marked = {"format": FORMAT, "nmt": VERSION, **state}

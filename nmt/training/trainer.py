@@ -68,14 +68,15 @@ class Trainer:
         config: TrainingConfig,
         data: TrainingData,
         *,
-        run: Path,
+        run: Callable[[], Path],
         compute: Compute,
         seed: int,
         processes: Processes,
         validate: Callable[[Seq2Seq[Any, Any], Path | None], Mapping[str, float]] | None,
         announce: Callable[[Validated], str] = line,
     ) -> None:
-        """``validate`` measures a model, which it may change, without drawing from torch's generators, and returns
+        """``run`` returns the run directory, and raises InputError once another one, or none, has its place.
+        ``validate`` measures a model, which it may change, without drawing from torch's generators, and returns
         figures by name, ``config.validation.metric`` among them; it writes the model's attention to the path, unless
         that is None. Without a valid corpus it is None. ``announce``: the log message about a validation."""
         self.model = model
@@ -108,7 +109,7 @@ class Trainer:
 
     def resume(self) -> bool:
         """Restores the newest checkpoint of the run directory; False where there is none."""
-        folder = folders.latest(self.run_folder)
+        folder = folders.latest(self.run_folder())
         if folder is None:
             return False
         folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
@@ -165,15 +166,15 @@ class Trainer:
                     "too_large": self._memory.too_large,
                     "owes_validation": self._owes_validation,
                 }
-                checkpoint.save(self.run_folder, update, self.used, tensors, state)
+                checkpoint.save(self.run_folder(), update, self.used, tensors, state)
             if self.standing.best_update == update:
                 self.point_best()
             retain: list[Path] = []
             if self.config.average is not None:
                 from nmt.training.more.averaging import to_average
 
-                retain = to_average(self.run_folder, self.config, update)
-            folders.prune(self.run_folder, keep=self.config.keep, retain=retain)
+                retain = to_average(self.run_folder(), self.config, update)
+            folders.prune(self.run_folder(), keep=self.config.keep, retain=retain)
         self._saved_at = update
 
     def point_best(self) -> None:
@@ -181,13 +182,13 @@ class Trainer:
         metric, best_value = self.config.validation.metric, self.standing.best
         if best_value is None:
             return
-        best = folders.step(self.run_folder, self.standing.best_update)
-        for folder in folders.averages(self.run_folder):
+        best = folders.step(self.run_folder(), self.standing.best_update)
+        for folder in folders.averages(self.run_folder()):
             value = folders.read_state(folder).get("measured", {}).get(metric)
             if value is not None and self.config.validation.is_better(value, best_value):
                 best, best_value = folder, value
         if best.exists():
-            folders.point(self.run_folder, "best", best)
+            folders.point(self.run_folder(), "best", best)
 
     # ------------------------------------------------------------------------------------------------- loop
 
@@ -206,7 +207,7 @@ class Trainer:
         writer: Metrics | nullcontext[None] = nullcontext()
         if self.processes.is_first:
             self._tidy()
-            writer = Metrics(self.run_folder, after=done, tensorboard=config.tensorboard, again=owed)
+            writer = Metrics(self.run_folder(), after=done, tensorboard=config.tensorboard, again=owed)
         with (
             interruptible() as self.interruption,
             writer as metrics,
@@ -265,7 +266,7 @@ class Trainer:
 
     def _tidy(self) -> None:
         """Brings links and files of the run directory in line with the update that training goes on from."""
-        run, update = self.run_folder, self.position.update
+        run, update = self.run_folder(), self.position.update
         if update > 0:
             # training may have stopped between saving a checkpoint and linking it
             folders.point(run, "latest", folders.step(run, update))
@@ -378,7 +379,7 @@ class Trainer:
         if metrics is not None:
             try:
                 with self.interruption.at_once():
-                    figures = self.validate(copy.deepcopy(self.used), folders.snapshot(self.run_folder, update))
+                    figures = self.validate(copy.deepcopy(self.used), folders.snapshot(self.run_folder(), update))
             except Stopped:
                 number = self.interruption.signal()
             else:

@@ -47,6 +47,8 @@ class Validation:
         from nmt.models.feed import TeacherForcing
         from nmt.translator.loading import TrainedModel, for_inference
 
+        if snapshot is not None and self.experiment.training.snapshots:
+            snapshot.parent.mkdir(exist_ok=True)  # not later, when another may have replaced the run directory
         used = for_inference(model, self.compute)
         trained = TrainedModel(
             self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths
@@ -98,6 +100,5 @@ class Validation:
         sources, targets = [text.source for text in texts], [text.target for text in texts]
         aligner = Aligner(trained, experiment.alignment)
         alignments = aligner.align([View("attention")], sources, targets, level="subword")[View("attention")]
-        path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
             stream.writelines(f"{jsonl_line(alignment)}\n" for alignment in alignments)

@@ -8,8 +8,9 @@ import os
 import shlex
 import shutil
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +73,13 @@ def train(
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
-    with _alone(run) if processes.is_first else nullcontext():
+    with _alone(run) if processes.is_first else nullcontext(lambda: run) as directory:
         if processes.is_first:
             folders.recover(run)
         _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
         with processes.connected(chosen.device):
-            trainer = _trainer(experiment, chosen, processes, skip_damaged, markup)
+            trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup)
             trainer.train()
             if processes.is_first:
                 log.info(_outcome(trainer) + _next_steps(experiment))
@@ -86,7 +87,12 @@ def train(
 
 
 def _trainer(
-    experiment: Experiment, chosen: Compute, processes: Processes, skip_damaged: bool, markup: Markup | None
+    experiment: Experiment,
+    directory: Callable[[], Path],
+    chosen: Compute,
+    processes: Processes,
+    skip_damaged: bool,
+    markup: Markup | None,
 ) -> Trainer:
     """The trainer of a run, with its corpus prepared and its newest checkpoint restored; reports what it will train."""
     run = experiment.folder
@@ -122,7 +128,7 @@ def _trainer(
         model,
         experiment.training,
         TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key, linked=guided),
-        run=run,
+        run=directory,
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
@@ -154,24 +160,45 @@ def _trainer(
 
 
 @contextmanager
-def _alone(run: Path) -> Iterator[None]:
-    """Keeps a second training out of the run directory for as long as this one lives: the kernel takes the lock from a
-    process that ends, however it ends."""
-    with (run / LOCK).open("a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.readline().strip() or "another process"
-            raise InputError(f"{run}: {holder} is training in it; wait for it, or set another run") from None
-        except OSError as error:
-            log.warning(f"{run}: cannot be locked ({error.strerror}): see to it that no other training uses it")
+def _alone(run: Path) -> Iterator[Callable[[], Path]]:
+    """Keeps a second training out of the run directory for as long as this one lives: the kernel takes the locks from a
+    process that ends, however it ends. Locks the directory, and a file in it where the file system locks no directory.
+    Yields a function that returns the path and raises InputError where another directory, or none, has it by now."""
+    with ExitStack() as stack:
+        lock = stack.enter_context((run / LOCK).open("a+", encoding="utf-8"))
+        stack.callback(os.close, folder := os.open(run, os.O_RDONLY))
+        for descriptor in (folder, lock.fileno()):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                holder = lock.readline().strip() or "another process"
+                raise InputError(f"{run}: {holder} is training in it; wait for it, or set another run") from None
+            except OSError as error:
+                if descriptor != folder:
+                    log.warning(f"{run}: cannot be locked ({error.strerror}): see to it that no other training uses it")
         with naming(run / LOCK):
             lock.truncate(0)
             lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
             lock.flush()
+
+        def directory() -> Path:
+            with suppress(OSError):
+                # rm -r leaves a directory without these where a checkpoint was written meanwhile
+                has_files = (run / LOCK).exists() or (run / experiments.FILE).exists()
+                if has_files and os.path.samestat(run.stat(), os.fstat(folder)):
+                    return run
+            raise InputError(
+                f"{run}: was deleted or moved while it trained; move it back to go on, or start anew", exit_code=1
+            )
+
         try:
-            yield
+            yield directory
+        except Exception as error:
+            if isinstance(error.__context__ or error, FileNotFoundError):
+                time.sleep(1.0)  # rm -r may be at work still
+            directory()  # else its absence is the reason
+            raise
         finally:
             lock.truncate(0)
 
@@ -267,9 +294,9 @@ def _outcome(trainer: Trainer) -> str:
     standing, position, validation = trainer.standing, trainer.position, trainer.config.validation
     lines = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates\n"
     if standing.best is None:
-        return f"{lines}model      {trainer.run_folder / 'latest'}\n"
+        return f"{lines}model      {trainer.run_folder() / 'latest'}\n"
     best = f"best       {validation.metric} {standing.best:.2f} at update {standing.best_update:,}\n"
-    return f"{best}{lines}model      {trainer.run_folder / 'best'}\n"
+    return f"{best}{lines}model      {trainer.run_folder() / 'best'}\n"
 
 
 def _next_steps(experiment: Experiment) -> str:

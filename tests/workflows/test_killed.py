@@ -92,10 +92,10 @@ def test_killed_again_and_again_it_ends_in_the_same_bits(whole: Path, tmp_path: 
 @pytest.mark.slow
 def test_killed_at_40_random_moments_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     undisturbed, killed = prepare(tmp_path / "undisturbed"), prepare(tmp_path / "killed")
-    assert nmt(*command(72), folder=undisturbed).returncode == 0
+    assert nmt(*command(240), folder=undisturbed).returncode == 0
     draw = random.Random(1)
     moments = [draw.uniform(0.1, 0.8) if number % 4 == 3 else draw.randint(0, 60) for number in range(40)]
-    told = kill(killed, moments, seed=1, updates=72)
+    told = kill(killed, moments, seed=1, updates=240)
     assert len(told) == len(moments), "the training had ended before"
     assert any(each["going_on"] for each in told), "it was never taken up"
     same_run(killed, undisturbed)

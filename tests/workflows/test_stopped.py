@@ -25,10 +25,11 @@ from nmt import experiment as experiments
 from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data import whole_folder
 from nmt.training import checkpoint, folders
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
-from nmt.training.more import damaged
+from nmt.training.more import averaging, damaged
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
@@ -235,8 +236,8 @@ def in_fork(work: Callable[[], None]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
 
 
-def command() -> None:
-    choices = [part for each in SETTINGS for part in ("--set", each)]
+def command(*settings: str) -> None:
+    choices = [part for each in (*SETTINGS, *settings) for part in ("--set", each)]
     main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
 
 
@@ -364,6 +365,157 @@ def test_a_file_system_without_locks_is_warned_of(
     assert capfd.readouterr().err == (
         "warning: run: cannot be locked (No locks available): see to it that no other training uses it\n"
     )
+
+
+def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first training goes on to its end. A release from before the directory itself was locked, which locks the
+    file only, is kept out too, and keeps others out."""
+    write = Metrics.write
+
+    def second(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+        write(metrics, kind, update, values)
+        if (kind, update) == ("train", 3):
+            with Path("run/.lock").open() as lock, pytest.raises(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            Path("run/.lock").unlink()
+            code, said = in_fork(command)
+            assert (code, said.count("\n")) == (2, 1)
+            assert said.startswith("error: run: another process is training in it; wait for it, or set another run")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Metrics, "write", second)
+        start()
+    same_as_whole()
+    with Path("run/.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert in_fork(command)[0] == 2
+
+
+def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its midst: of another vocabulary, at the same place. And begun before: the training waits."""
+    write = Metrics.write
+
+    def prepared_anew(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+        write(metrics, kind, update, values)
+        if (kind, update) == ("train", 3):
+            assert in_fork(lambda: main([*other, "--force"]))[0] == 0
+
+    other = ["prepare", "config.yaml", "--quiet", "--set", "data.prepared=prepared", "--set", "data.subwords.size=50"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Metrics, "write", prepared_anew)
+        start()
+    same_as_whole()
+    shutil.rmtree("run")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        sync = whole_folder._sync
+
+        def slowly(folder: Path) -> None:
+            os.write(writing, b"at work")
+            time.sleep(1)
+            sync(folder)
+
+        whole_folder._sync = slowly
+        try:
+            main([*other, "--force"])
+        finally:
+            os._exit(0)
+    os.read(reading, 7)
+    start()
+    same_as_whole()
+    os.waitpid(child, 0)
+
+
+def test_a_copy_of_a_training_at_work_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ``cp -r`` before each step of a checkpoint, and of the deletion of an older one."""
+    copies = itertools.count()
+
+    def copied(event: str, arguments: tuple[Any, ...]) -> None:
+        named = [each for each in arguments[:2] if isinstance(each, (str, Path))]
+        if event in ("open", "os.rename", "os.rmdir") and any("step-00000004" in str(each) for each in named):
+            os.spawnvp(os.P_WAIT, "cp", ["cp", "-r", "run", f"copy-{next(copies)}"])
+
+    def train_beside() -> None:
+        sys.addaudithook(copied)
+        start("training.keep=1")
+        sys.exit(0)
+
+    assert in_fork(train_beside)[0] == 0
+    for copy in (found := sorted(Path().glob("copy-*")))[::3]:
+        start(f"run={copy}", "training.keep=1")
+        same_as_whole(str(copy))
+    assert len(found) > 5
+
+
+# -------------------------------------------------------------------------------------- a run directory that is gone
+
+
+def deleted() -> None:
+    shutil.rmtree("run")
+
+
+def moved() -> None:
+    Path("run").rename("moved")
+
+
+def replaced() -> None:
+    Path("run").rename("moved")
+    Path("run").mkdir()
+
+
+def deleted_in_a_race() -> None:
+    """As by ``rm -r``, where a checkpoint was written meanwhile: the directory itself stays."""
+    shutil.rmtree("run", ignore_errors=True)
+    Path("run/checkpoints").mkdir(parents=True)
+
+
+def deleted_slowly() -> None:
+    """As by ``rm -r``, which has not come to its end when a checkpoint misses its folder."""
+    shutil.rmtree("run/checkpoints")
+    time.sleep = lambda _: shutil.rmtree("run")
+
+
+MOMENTS: dict[str, tuple[object, str]] = {
+    "the first line": (experiments, "save"),
+    "an update": (Metrics, "write"),
+    "a validation": (Validation, "_write_snapshot"),
+    "a checkpoint": (checkpoint, "_write_tensors"),
+    "the average": (averaging, "average_weights"),
+    "the last line": (workflow, "_outcome"),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "moment"),
+    [*((deleted, moment) for moment in MOMENTS), (moved, "a checkpoint"), (replaced, "a validation"),
+     (replaced, "an update"), (deleted_in_a_race, "an update"), (deleted_slowly, "a checkpoint")],
+    ids=lambda each: each if isinstance(each, str) else each.__name__,
+)  # fmt: skip
+def test_a_run_directory_that_is_gone_is_not_made_anew(
+    change: Callable[[], None], moment: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, and at the latest when something is to be written."""
+    owner, name = MOMENTS[moment]
+    real, calls = getattr(owner, name), itertools.count(1)
+    before: list[Path] = []
+
+    def then(*arguments: Any, **named: Any) -> Any:
+        if next(calls) == (3 if moment == "an update" else 1):
+            change()
+            before.extend(Path("run").rglob("*"))
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, then)
+    code, said = in_fork(lambda: command("training.average=2", "training.snapshots=1"))
+    assert said.startswith("error: run: was deleted or moved while it trained; "), said
+    assert (code, said.count("\n")) == (1, 1)
+    assert Path("run").exists() == (change in (replaced, deleted_in_a_race))
+    assert [path for path in Path("run").rglob("*") if path.is_file()] == []
+    if Path("moved").exists():
+        monkeypatch.setattr(owner, name, real)
+        start("run=moved", "training.average=2", "training.snapshots=1")
+        assert read_tensors(Path("moved/latest/model.safetensors")).keys()
 
 
 # ------------------------------------------------------------------------------------------------------- damage

@@ -15,7 +15,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import naming, read_json
+from nmt.core.files import naming, read_json, sync_entry
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -26,6 +26,7 @@ from nmt.models.config import ModelConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
+from nmt.training.folders import put
 from nmt.translator.find_run import EXPORTED, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 
@@ -143,8 +144,9 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
         }
         (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         _compare(trained, partial(chosen.greedy, trained, unfinished))
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.replace(folder)
+        for path in (*unfinished.rglob("*"), unfinished):
+            sync_entry(path)
+        put(unfinished, folder)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
     log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 

@@ -119,7 +119,7 @@ def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
 def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     """Averages the checkpoints of the last validations, measures the average, and makes it the best if it is; False
     where nothing was to do. What has been done is not done again. Raises Stopped where a signal ends a validation."""
-    run, config, update = trainer.run_folder, trainer.config, trainer.position.update
+    run, config, update = trainer.run_folder(), trainer.config, trainer.position.update
     members = [folder for folder in to_average(run, config, update) if folder.exists()]
     if config.average is None:
         return False
@@ -153,6 +153,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
             "update": update,
             "measured": figures,
         }
+        trainer.run_folder()  # still there, after a validation
         checkpoint.write(folder, {MODEL: weights}, state)
     folders.point(run, "averaged", folder)
     trainer.point_best()

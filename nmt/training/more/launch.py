@@ -6,6 +6,7 @@ import _thread
 import os
 import re
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +31,10 @@ ORDERLY = (0, 130, 143)
 
 LAST_WORDS = 10.0
 """Seconds that the others have to say why they end, after this process has missed one of them."""
+
+_PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.more.launch as launch
+_thread.start_new_thread(launch.follow, ())
+app.main()"""
 
 
 @contextmanager
@@ -68,7 +73,7 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
         except KeyboardInterrupt:
             if missed.is_set():
                 _show(others, "")
-                raise InputError("another process has ended; its own message says why") from None
+                raise InputError(_killed(others) or "another process has ended; its own message says why") from None
             patience = FAREWELL
             raise
         except SystemExit:  # SIGTERM, and all has been saved
@@ -80,7 +85,8 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
             if isinstance(error, LostTouch):
                 _wait(others, LAST_WORDS)
                 _show(others, str(error))
-            raise
+                error = InputError(_killed(others) or str(error))
+            raise error from None
         finally:
             try:
                 _wait(others, patience)
@@ -97,9 +103,10 @@ class _Other:
         # the same code as this process runs, whatever lies in the folder that it runs in
         path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "nmt", *arguments],
+            [sys.executable, "-c", _PROGRAM, *arguments],
             env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # see ``follow``
+            stdout=2,
             stderr=said,
         )
 
@@ -112,6 +119,22 @@ class _Other:
         """Ends it if it has not ended."""
         self.process.kill()
         self.process.wait()
+
+
+def follow() -> None:
+    """Ends a further process once the first has died, which holds the other end of stdin; stdout is its stderr."""
+    os.read(0, 1)
+    if os.environ["RANK"] == "1":
+        print("error: process 0: Killed; the same command goes on from the last checkpoint", flush=True)
+    os._exit(1)
+
+
+def _killed(others: Sequence[_Other]) -> str:
+    """Names a process that a signal has ended; empty where there is none."""
+    for rank, other in enumerate(others, 1):
+        if (code := other.process.poll() or 0) < 0:
+            return f"process {rank}: {signal.strsignal(-code)}; the same command goes on from the last checkpoint"
+    return ""
 
 
 def _wait(others: Sequence[_Other], seconds: float) -> None:
@@ -154,7 +177,7 @@ def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None
     def watch() -> None:
         while not over.wait(0.2):
             if any(other.process.poll() not in (None, *ORDERLY) for other in others):
-                if not over.wait(LAST_WORDS):
+                if not over.wait(2.0 if _killed(others) else LAST_WORDS):  # what was killed says nothing
                     missed.set()
                     _thread.interrupt_main()
                 return

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import random
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
+from nmt.cli.app import main
+from tests.workflows.killing import Bomb, fork
 from tests.workflows.runs import CONFIG, nmt, sentences, write_corpus
 from tests.workflows.test_commands import error
 
@@ -67,6 +73,39 @@ def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
     ours, theirs = ([answer["translations"][0]["text"] for answer in answers] for answers in found)
     # the sums of other kernels may decide otherwise where two tokens are about as probable
     assert sum(own == other for own, other in zip(ours, theirs, strict=True)) > 1200
+
+
+def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each step that changes what is at its place; where nothing is there, the next export puts it there."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "run" / "exported" / "ctranslate2"
+
+    def contents() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in place.rglob("*")}
+
+    for fuse in itertools.count():
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        shutil.copytree(exported, tmp_path, symlinks=True, dirs_exist_ok=True)
+        new = contents()
+        (place / "model.bin").write_bytes(b"an older one")
+        old = contents()
+
+        def export(bomb: Bomb = Bomb(place, fuse, random.Random(1))) -> None:  # noqa: B008
+            os.dup2(3, 2)
+            bomb.arm()
+            main(["export", "run"])
+
+        code, _ = fork(export)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        assert contents() in (old, new, {})
+        done = nmt("export", "run", folder=tmp_path)
+        assert done.returncode == 0, done.stderr.decode()
+        assert contents() == new
+        assert list(place.parent.iterdir()) == [place]
+    assert contents() == new
+    assert fuse > 1
 
 
 def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:

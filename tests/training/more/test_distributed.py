@@ -262,9 +262,13 @@ def losses(run: Path) -> list[float]:
 
 
 def wait_for_updates(folder: Path, updates: int) -> None:
+    wait_until(lambda: len(lines(folder / "run")) >= updates)
+
+
+def wait_until(has_happened: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
-    while len(lines(folder / "run")) < updates:
-        assert time.monotonic() < deadline, "training never came so far"
+    while not has_happened():
+        assert time.monotonic() < deadline, "it never came so far"
         time.sleep(0.02)
 
 
@@ -668,18 +672,64 @@ def test_a_process_that_dies_before_all_have_met_ends_all(folder: Path) -> None:
     assert time.monotonic() - started < 90
 
 
-def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+@pytest.mark.parametrize("moment", ["start-up", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_kill_of_one_ends_all_that_nmt_started(rank: int, moment: str, folder: Path) -> None:
+    """In one line, and long before processes that wait for each other give up."""
+    (folder / "sitecustomize.py").write_text(
+        "import os\n"
+        "if os.environ.get('RANK') == '1':\n"
+        "    with open('unfinished', 'w') as file: file.write(str(os.getpid()))\n"
+        "    os.rename('unfinished', 'pid')\n",
+        encoding="utf-8",
+    )
+    first = _begin(folder, *ENDLESS)
+    try:
+        wait_until((folder / "pid").exists)
+        other = int((folder / "pid").read_text())
+        if moment == "training":
+            wait_for_updates(folder, 3)
+        os.kill((first.pid, other)[rank], signal.SIGKILL)
+        killed = time.monotonic()
+        _, stderr = first.communicate(timeout=60)
+        wait_until(lambda: not _lives(other))
+        assert time.monotonic() - killed < 60
+    finally:
+        first.kill()
+        first.wait()
+    assert (first.returncode, stderr) in [
+        (-signal.SIGKILL, "error: process 0: Killed; the same command goes on from the last checkpoint\n"),
+        (2, "error: process 1: Killed; the same command goes on from the last checkpoint\n"),
+    ][rank : rank + 1]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _begin(folder: Path, *settings: str) -> subprocess.Popen[str]:
     root = Path(__file__).parents[3]
     arguments = [part for each in settings for part in ("--set", each)]
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
         cwd=folder,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=300,
         env={**os.environ, "PYTHONPATH": f"{folder}:{root}", "OMP_NUM_THREADS": "1"},
     )
+
+
+def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    process = _begin(folder, *settings)
+    try:
+        stdout, stderr = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:

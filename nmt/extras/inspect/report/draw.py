@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmt.core.errors import InputError
+from nmt.core.files import whole_file
 from nmt.core.terminal_width import drawable
 from nmt.evaluation.by_length import LengthScores
 from nmt.extras.inspect.report.charts import Chart, Line
@@ -134,11 +135,13 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     """Writes a figure as SVG and as PNG. Raises InputError where that cannot be."""
     from matplotlib import rc_context, style
 
-    for path in (folder / f"{name}.svg", folder / f"{name}.png"):
+    for format in ("svg", "png"):
+        path = folder / f"{name}.{format}"
         with style.context("default"), rc_context(_SVG):
-            metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else None
+            metadata = {"Date": None, "Creator": None} if format == "svg" else None
             try:
-                figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
+                with whole_file(path) as new:
+                    figure.savefig(new, format=format, dpi=200, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
             except OSError as error:
                 raise InputError(f"--pictures {folder}: cannot write {path.name}: {error.strerror}") from None
 

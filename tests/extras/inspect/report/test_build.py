@@ -17,6 +17,7 @@ import torch
 import nmt
 from nmt.core import cpu
 from nmt.extras.inspect.report.build import evenly
+from nmt.extras.inspect.report.draw import draw_model, save
 from tests.extras.inspect.report.test_writer import Page
 from tests.workflows.runs import Command, in_process
 
@@ -172,6 +173,22 @@ def test_a_run_without_a_corpus_or_a_checkpoint_shows_its_curves(
     read = Page((run / "report.html").read_text(encoding="utf-8"))
     assert "training" in read.ids
     assert "translations" not in read.ids
+
+
+def test_an_interruption_leaves_no_half_picture(tmp_path: Path) -> None:
+    figure = draw_model(())
+    save(figure, tmp_path, "model")
+    old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(old) == {"model.svg", "model.png"}
+
+    def interrupted(path: Path, **_: Any) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    figure.savefig = interrupted  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        save(figure, tmp_path, "model")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
 
 
 def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -> None:
