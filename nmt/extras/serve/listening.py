@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
+from importlib import import_module
 from importlib.util import find_spec
 
 from nmt.core.errors import InputError
@@ -37,6 +39,14 @@ def bind(host: str, port: int) -> socket.socket:
             f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
         ) from None
     return listening
+
+
+def connections_at_most(wanted: int) -> int:
+    """Lowers a number of connections to what the limit of open files allows beside the model's files, and those that
+    are accepted only to be refused."""
+    resource = None if os.name == "nt" else import_module("resource")
+    files = 2048 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31)  # -1: no limit
+    return min(wanted, max(files // 2, files - 128))
 
 
 def url(listening: socket.socket) -> str:

@@ -17,7 +17,7 @@ from nmt.extras.serve.engine import RequestOptions
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one request."""
+    """Limits of requests, connections and clients."""
 
     body: int = 1 << 20
     """Bytes."""
@@ -25,7 +25,12 @@ class Limits:
     characters: int = 2000
     """The most of one sentence."""
     timeout_s: float = 60.0
-    """For reading it, and again until its answer is there."""
+    """For reading it, again until its answer is there, and again for the client to take that."""
+    idle_s: int = 15
+    """For a connection without a request, and for a request's head."""
+    connections: int = 1000
+    client_connections: int = 500
+    """Connections from one address."""
 
 
 class Refused(Exception):
