@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +26,7 @@ from nmt.extras.serve.messages import (
     TranslateAnswer,
     TranslateRequest,
     check,
+    check_head,
     parse,
     read_body,
 )
@@ -45,6 +47,7 @@ _ERRORS = {
     408: "The body did not come in time.",
     413: "The body, the number of texts or a text is too large.",
     415: "The body is not said to be JSON.",
+    421: "The header Host names another server.",
     422: "The JSON asks for what is not there.",
     429: "The queue is full; Retry-After says when to try again.",
     500: "The model failed.",
@@ -67,7 +70,7 @@ _HEADERS = (
 def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
     """The application around a batcher, which is the caller's to start and to end."""
     app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_middleware(_Watched, metrics=metrics)
+    app.add_middleware(_Watched, limits=limits, metrics=metrics)
     metrics.watch_queue(lambda: batcher.pending)
     _add_translate(app, batcher, limits)
     _add_state(app, batcher, metrics)
@@ -147,10 +150,7 @@ def _constant(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
-        headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
-        if error.status in (408, 413, 415):
-            headers["Connection"] = "close"  # what is left of the body is not read
-        return _error(error.status, error.message, headers)
+        return _refusal(error)
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> JSONResponse:
@@ -217,15 +217,22 @@ def _tree(answers: Sequence[Answer]) -> dict[str, object]:
     }
 
 
+def _refusal(error: Refused) -> JSONResponse:
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    if error.status in (400, 408, 413, 415, 421):
+        headers["Connection"] = "close"  # what is left of the body is not read
+    return _error(error.status, error.message, headers)
+
+
 def _error(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers)
 
 
 class _Watched:
-    """Around all routes: headers that keep a page to itself, and counts."""
+    """Around all routes: the check of the head, headers that keep a page to itself, and counts."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
+        self._app, self._limits, self._metrics = app, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -241,7 +248,10 @@ class _Watched:
             await send(message)
 
         try:
+            check_head(Headers(scope=scope), self._limits)
             await self._app(scope, receive, sent)
+        except Refused as error:
+            await _refusal(error)(scope, receive, sent)
         finally:
             seconds = time.monotonic() - began
             path = getattr(

@@ -10,7 +10,7 @@ import typer
 from nmt.cli.options import ModelOptions, check_model, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
-from nmt.extras.serve.listening import bind, check_installed, connections_at_most
+from nmt.extras.serve.listening import bind, check_installed, connections_at_most, host_names
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ class ServeOptions(ModelOptions):
         int | None,
         typer.Option("--max-client-connections", metavar="N", min=1, help="Those of an address. Default: half."),
     ] = None
+    allowed_hosts: Annotated[
+        list[str] | None, typer.Option("--allowed-hosts", metavar="NAMES", help="More names of this server; *: any.")
+    ] = None
     max_body: Annotated[
         int, typer.Option("--max-body", metavar="BYTES", min=1, help="Bytes of a request, at most.")
     ] = 1 << 20
@@ -81,7 +84,8 @@ def serve(options: ServeOptions) -> None:
         )
     check_installed()
     connections = connections_at_most(options.max_connections)
-    clients = connections, options.max_client_connections or (connections + 1) // 2
+    hosts = host_names(options.host, options.allowed_hosts or [])
+    clients = connections, options.max_client_connections or (connections + 1) // 2, hosts
     changes = options.changes
     check_model(options.model, changes)
     for other in options.ensemble or []:

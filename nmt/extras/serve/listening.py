@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -47,6 +49,15 @@ def connections_at_most(wanted: int) -> int:
     resource = None if os.name == "nt" else import_module("resource")
     files = 2048 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31)  # -1: no limit
     return min(wanted, max(files // 2, files - 128))
+
+
+def host_names(host: str, allowed: Sequence[str]) -> frozenset[str]:
+    """Collects localhost, the machine's name, that of `--host` and those of `--allowed-hosts`. Raises InputError."""
+    names = [name.strip().lower() for names in allowed for name in names.split(",")]
+    for name in names:
+        if not re.fullmatch(r"\*|[\w.-]+", name):
+            raise InputError(f"--allowed-hosts {name}: must be a name such as nmt.example.org, without a port, or *")
+    return frozenset({"localhost", socket.gethostname().lower(), host.lower(), *names})
 
 
 def url(listening: socket.socket) -> str:

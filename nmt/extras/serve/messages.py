@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, field_validator
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from nmt.config.structure import Structure, validate
@@ -31,6 +33,8 @@ class Limits:
     connections: int = 1000
     client_connections: int = 500
     """Connections from one address."""
+    hosts: frozenset[str] = frozenset({"localhost"})
+    """The server's names in lower case beside IP addresses; `*`: any."""
 
 
 class Refused(Exception):
@@ -143,6 +147,16 @@ class ErrorAnswer(_Message):
     """Why a request is not answered as it wished."""
 
     error: str
+
+
+def check_head(headers: Headers, limits: Limits) -> None:
+    """Raises Refused for a name of another host, by which a page can reach a local server (DNS rebinding; browsers
+    always send a name), and for two lengths, of which a proxy may believe the other (request smuggling)."""
+    name = re.sub(r"\.?(:\d*)?$", "", headers.get("host", "localhost").lower())
+    if not (name in limits.hosts or "*" in limits.hosts or re.fullmatch(r"\d+(\.\d+){3}|\[[\da-f:.]+\]", name)):
+        raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
 
 
 async def read_body(request: Request, limit: int) -> bytes:
