@@ -27,6 +27,7 @@ from nmt.extras.serve.messages import (
     TranslateRequest,
     check,
     check_head,
+    check_key,
     parse,
     read_body,
 )
@@ -44,6 +45,7 @@ PAGES = {
 
 _ERRORS = {
     400: "The body is not JSON.",
+    401: "The API key is missing or wrong.",
     408: "The body did not come in time.",
     413: "The body, the number of texts or a text is too large.",
     415: "The body is not said to be JSON.",
@@ -73,7 +75,7 @@ def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
     app.add_middleware(_Watched, limits=limits, metrics=metrics)
     metrics.watch_queue(lambda: batcher.pending)
     _add_translate(app, batcher, limits)
-    _add_state(app, batcher, metrics)
+    _add_state(app, batcher, limits, metrics)
     _add_pages(app)
     _add_errors(app)
     return app
@@ -96,6 +98,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
         },
     )
     async def translate(request: Request) -> JSONResponse:
+        check_key(request.headers, limits)
         try:
             body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
         except TimeoutError:
@@ -107,7 +110,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
         return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
 
 
-def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
+def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics) -> None:
     @app.head("/health", include_in_schema=False)
     @app.get(
         "/health",
@@ -128,7 +131,8 @@ def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         response_class=PlainTextResponse,
         response_description="The text format of Prometheus.",
     )
-    async def counts() -> Response:
+    async def counts(request: Request) -> Response:
+        check_key(request.headers, limits)
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -219,7 +223,9 @@ def _tree(answers: Sequence[Answer]) -> dict[str, object]:
 
 def _refusal(error: Refused) -> JSONResponse:
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
-    if error.status in (400, 408, 413, 415, 421):
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.status in (400, 401, 408, 413, 415, 421):
         headers["Connection"] = "close"  # what is left of the body is not read
     return _error(error.status, error.message, headers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from nmt.cli.options import ModelOptions, check_model, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
-from nmt.extras.serve.listening import bind, check_installed, connections_at_most, host_names
+from nmt.extras.serve.listening import api_key, bind, check_installed, connections_at_most, host_names
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ class ServeOptions(ModelOptions):
     allowed_hosts: Annotated[
         list[str] | None, typer.Option("--allowed-hosts", metavar="NAMES", help="More names of this server; *: any.")
     ] = None
+    api_key_file: Annotated[
+        Path | None, typer.Option("--api-key-file", metavar="FILE", help="The key that clients need; or NMT_API_KEY.")
+    ] = None
     max_body: Annotated[
         int, typer.Option("--max-body", metavar="BYTES", min=1, help="Bytes of a request, at most.")
     ] = 1 << 20
@@ -84,8 +88,8 @@ def serve(options: ServeOptions) -> None:
         )
     check_installed()
     connections = connections_at_most(options.max_connections)
-    hosts = host_names(options.host, options.allowed_hosts or [])
-    clients = connections, options.max_client_connections or (connections + 1) // 2, hosts
+    hosts, key = host_names(options.host, options.allowed_hosts or []), api_key(options.api_key_file)
+    clients = connections, options.max_client_connections or (connections + 1) // 2, hosts, key
     changes = options.changes
     check_model(options.model, changes)
     for other in options.ensemble or []:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, field_validator
@@ -35,6 +36,8 @@ class Limits:
     """Connections from one address."""
     hosts: frozenset[str] = frozenset({"localhost"})
     """The server's names in lower case beside IP addresses; `*`: any."""
+    key: bytes | None = field(default=None, repr=False)
+    """The API key of `POST /translate` and `GET /metrics`; None: they need none."""
 
 
 class Refused(Exception):
@@ -157,6 +160,14 @@ def check_head(headers: Headers, limits: Limits) -> None:
         raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
     if "content-length" in headers and "transfer-encoding" in headers:
         raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
+
+
+def check_key(headers: Headers, limits: Limits) -> None:
+    """Raises Refused for a request without the key."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
+    if limits.key is not None and not hmac.compare_digest(given, limits.key):
+        raise Refused(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY")
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -212,8 +212,9 @@ def test_interrupted_it_exits_130_even_while_clients_hold_connections(trained: P
         (["--host", "no.such.host.invalid"], "--host no.such.host.invalid: "),
         (["--precision", "float16", "--device", "cpu", "--port", "0"], "--precision float16: is for CUDA devices"),
         (["--port", "0", "--allowed-hosts", "http://x"], "--allowed-hosts http://x: must be a name such as"),
+        (["--port", "0", "--api-key-file", "no.key"], "--api-key-file no.key: No such file or directory"),
     ],
-    ids=["before the model is loaded", "by loading it", "hosts"],
+    ids=["before the model is loaded", "by loading it", "hosts", "key"],
 )
 def test_what_keeps_it_from_serving_is_one_line(trained: Path, arguments: list[str], message: str) -> None:
     done = nmt("serve", "run", "--quiet", *arguments, folder=trained)
