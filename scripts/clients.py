@@ -146,7 +146,7 @@ class _Wire:
 
 def _request(body: bytes, length: int | None = None) -> bytes:
     head = f"Content-Type: application/json\r\nContent-Length: {len(body) if length is None else length}"
-    return f"POST /translate HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode() + body
+    return f"POST /translate HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode() + body
 
 
 def _body(texts: Sequence[str], **more: Any) -> bytes:

@@ -21,7 +21,9 @@ def test_ten_lines_tell_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_KERNELS", "off")
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert doctor.findings()["kernels"] == "none: NMT_KERNELS=off"
+    monkeypatch.setenv("NMT_API_KEY", "s3cret")
     assert "OMP_NUM_THREADS=7" in doctor.findings()["terminal"]
+    assert "s3cret" not in "".join(doctor.findings().values())  # they are pasted into reports
 
 
 def test_extras_go_by_the_packages_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -627,7 +627,7 @@ OTHER_HEAD = b"POST /translate\nContent-Type: application/json; charset=utf-8\nc
 REQUESTS = [
     JSON_HEAD + b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
     OTHER_HEAD + b'{"text": "\xc3\xa4 b"}',
-    b"GET /health\nhost: a\n\n",
+    b"GET /health\nhost: localhost:80\nauthorization: Bearer a\n\n",
     b"GET /metrics?x=1\naccept: text/plain\n\n",
     b"HEAD /page.js\n\n",
     b"GET /openapi.json\n\n",

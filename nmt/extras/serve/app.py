@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +26,8 @@ from nmt.extras.serve.messages import (
     TranslateAnswer,
     TranslateRequest,
     check,
+    check_head,
+    check_key,
     parse,
     read_body,
 )
@@ -42,9 +45,11 @@ PAGES = {
 
 _ERRORS = {
     400: "The body is not JSON.",
+    401: "The API key is missing or wrong.",
     408: "The body did not come in time.",
     413: "The body, the number of texts or a text is too large.",
     415: "The body is not said to be JSON.",
+    421: "The header Host names another server.",
     422: "The JSON asks for what is not there.",
     429: "The queue is full; Retry-After says when to try again.",
     500: "The model failed.",
@@ -67,10 +72,10 @@ _HEADERS = (
 def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
     """The application around a batcher, which is the caller's to start and to end."""
     app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_middleware(_Watched, metrics=metrics)
+    app.add_middleware(_Watched, limits=limits, metrics=metrics)
     metrics.watch_queue(lambda: batcher.pending)
     _add_translate(app, batcher, limits)
-    _add_state(app, batcher, metrics)
+    _add_state(app, batcher, limits, metrics)
     _add_pages(app)
     _add_errors(app)
     return app
@@ -93,6 +98,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
         },
     )
     async def translate(request: Request) -> JSONResponse:
+        check_key(request.headers, limits)
         try:
             body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
         except TimeoutError:
@@ -104,7 +110,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
         return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
 
 
-def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
+def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics) -> None:
     @app.head("/health", include_in_schema=False)
     @app.get(
         "/health",
@@ -125,7 +131,8 @@ def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         response_class=PlainTextResponse,
         response_description="The text format of Prometheus.",
     )
-    async def counts() -> Response:
+    async def counts(request: Request) -> Response:
+        check_key(request.headers, limits)
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -147,10 +154,7 @@ def _constant(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
-        headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
-        if error.status in (408, 413, 415):
-            headers["Connection"] = "close"  # what is left of the body is not read
-        return _error(error.status, error.message, headers)
+        return _refusal(error)
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> JSONResponse:
@@ -217,15 +221,24 @@ def _tree(answers: Sequence[Answer]) -> dict[str, object]:
     }
 
 
+def _refusal(error: Refused) -> JSONResponse:
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.status in (400, 401, 408, 413, 415, 421):
+        headers["Connection"] = "close"  # what is left of the body is not read
+    return _error(error.status, error.message, headers)
+
+
 def _error(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers)
 
 
 class _Watched:
-    """Around all routes: headers that keep a page to itself, and counts."""
+    """Around all routes: the check of the head, headers that keep a page to itself, and counts."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
+        self._app, self._limits, self._metrics = app, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -241,7 +254,10 @@ class _Watched:
             await send(message)
 
         try:
+            check_head(Headers(scope=scope), self._limits)
             await self._app(scope, receive, sent)
+        except Refused as error:
+            await _refusal(error)(scope, receive, sent)
         finally:
             seconds = time.monotonic() - began
             path = getattr(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from nmt.cli.options import ModelOptions, check_model, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
-from nmt.extras.serve.listening import check_installed
+from nmt.extras.serve.listening import api_key, bind, check_installed, connections_at_most, host_names
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,22 @@ class ServeOptions(ModelOptions):
     grace: Annotated[
         float, typer.Option("--grace", metavar="S", min=0, help="Seconds to finish the queue when asked to end.")
     ] = 30.0
+    idle: Annotated[
+        int, typer.Option("--idle", metavar="S", min=1, help="Seconds that a connection may take to send a request.")
+    ] = 15
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", metavar="N", min=1, help="Connections, at most; ulimit -n may lower it.")
+    ] = 1000
+    max_client_connections: Annotated[
+        int | None,
+        typer.Option("--max-client-connections", metavar="N", min=1, help="Those of an address. Default: half."),
+    ] = None
+    allowed_hosts: Annotated[
+        list[str] | None, typer.Option("--allowed-hosts", metavar="NAMES", help="More names of this server; *: any.")
+    ] = None
+    api_key_file: Annotated[
+        Path | None, typer.Option("--api-key-file", metavar="FILE", help="The key that clients need; or NMT_API_KEY.")
+    ] = None
     max_body: Annotated[
         int, typer.Option("--max-body", metavar="BYTES", min=1, help="Bytes of a request, at most.")
     ] = 1 << 20
@@ -70,11 +87,13 @@ def serve(options: ServeOptions) -> None:
             f"--max-sentences {options.max_sentences}: such a request has no room in --queue {options.queue}"
         )
     check_installed()
+    connections = connections_at_most(options.max_connections)
+    hosts, key = host_names(options.host, options.allowed_hosts or []), api_key(options.api_key_file)
+    clients = connections, options.max_client_connections or (connections + 1) // 2, hosts, key
     changes = options.changes
     check_model(options.model, changes)
     for other in options.ensemble or []:
         check_model(other, [])
-    from nmt.extras.serve.listening import bind
 
     with bind(options.host, options.port) as listening:
         limit_caches_for_translation()
@@ -88,7 +107,9 @@ def serve(options: ServeOptions) -> None:
             changes,
             listening=listening,
             batching=Batching(options.batch_sentences, options.batch_characters, options.wait / 1000, options.queue),
-            limits=Limits(options.max_body, options.max_sentences, options.max_characters, options.timeout),
+            limits=Limits(
+                options.max_body, options.max_sentences, options.max_characters, options.timeout, options.idle, *clients
+            ),
             grace_s=options.grace,
             ensemble=options.ensemble or [],
             device=options.device,

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import socket
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
+from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import read_whole
 from nmt.core.installation import missing
 
 
@@ -37,6 +44,43 @@ def bind(host: str, port: int) -> socket.socket:
             f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
         ) from None
     return listening
+
+
+def connections_at_most(wanted: int) -> int:
+    """Lowers a number of connections to what the limit of open files allows beside the model's files, and those that
+    are accepted only to be refused."""
+    resource = None if os.name == "nt" else import_module("resource")
+    files = 2048 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31)  # -1: no limit
+    return min(wanted, max(files // 2, files - 128))
+
+
+def host_names(host: str, allowed: Sequence[str]) -> frozenset[str]:
+    """Collects localhost, the machine's name, that of `--host` and those of `--allowed-hosts`. Raises InputError."""
+    names = [name.strip().lower() for names in allowed for name in names.split(",")]
+    for name in names:
+        if not re.fullmatch(r"\*|[\w.-]+", name):
+            raise InputError(f"--allowed-hosts {name}: must be a name such as nmt.example.org, without a port, or *")
+    return frozenset({"localhost", socket.gethostname().lower(), host.lower(), *names})
+
+
+def api_key(file: Path | None) -> bytes | None:
+    """Reads the API key from a file, or else from the environment. Raises InputError."""
+    if file is None and "NMT_API_KEY" not in os.environ:
+        return None
+    source = "NMT_API_KEY" if file is None else f"--api-key-file {file}"
+    if file is None:
+        key = os.fsencode(os.environ["NMT_API_KEY"])
+    else:
+        try:
+            key = read_whole(file, most=1 << 10)
+            if file.stat().st_mode & 0o004:
+                log.warning(f"{source}: everyone on this machine can read it; chmod 600 keeps it to yourself")
+        except OSError as error:
+            raise InputError(f"{source}: {error.strerror}") from None
+    if not re.fullmatch(rb"[!-~]+", key := key.strip()):
+        what = "must be one line of ASCII without spaces" if key else "is empty"
+        raise InputError(f"{source}: {what}; `openssl rand -hex 32` makes a key")
+    return key
 
 
 def url(listening: socket.socket) -> str:

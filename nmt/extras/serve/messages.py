@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, field_validator
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from nmt.config.structure import Structure, validate
@@ -17,7 +20,7 @@ from nmt.extras.serve.engine import RequestOptions
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one request."""
+    """Limits of requests, connections and clients."""
 
     body: int = 1 << 20
     """Bytes."""
@@ -25,7 +28,16 @@ class Limits:
     characters: int = 2000
     """The most of one sentence."""
     timeout_s: float = 60.0
-    """For reading it, and again until its answer is there."""
+    """For reading it, again until its answer is there, and again for the client to take that."""
+    idle_s: int = 15
+    """For a connection without a request, and for a request's head."""
+    connections: int = 1000
+    client_connections: int = 500
+    """Connections from one address."""
+    hosts: frozenset[str] = frozenset({"localhost"})
+    """The server's names in lower case beside IP addresses; `*`: any."""
+    key: bytes | None = field(default=None, repr=False)
+    """The API key of `POST /translate` and `GET /metrics`; None: they need none."""
 
 
 class Refused(Exception):
@@ -138,6 +150,24 @@ class ErrorAnswer(_Message):
     """Why a request is not answered as it wished."""
 
     error: str
+
+
+def check_head(headers: Headers, limits: Limits) -> None:
+    """Raises Refused for a name of another host, by which a page can reach a local server (DNS rebinding; browsers
+    always send a name), and for two lengths, of which a proxy may believe the other (request smuggling)."""
+    name = re.sub(r"\.?(:\d*)?$", "", headers.get("host", "localhost").lower())
+    if not (name in limits.hosts or "*" in limits.hosts or re.fullmatch(r"\d+(\.\d+){3}|\[[\da-f:.]+\]", name)):
+        raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
+
+
+def check_key(headers: Headers, limits: Limits) -> None:
+    """Raises Refused for a request without the key."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
+    if limits.key is not None and not hmac.compare_digest(given, limits.key):
+        raise Refused(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY")
 
 
 async def read_body(request: Request, limit: int) -> bytes:

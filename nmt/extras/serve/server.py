@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ import uvicorn
 from nmt.core import log
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching
+from nmt.extras.serve.connections import Connection
 from nmt.extras.serve.engine import Engine
 from nmt.extras.serve.listening import url
 from nmt.extras.serve.messages import Limits
@@ -30,6 +32,8 @@ def run(
     """Serves until SIGTERM or SIGINT, then answers what is in the queue for up to ``grace_s`` seconds; a second signal
     ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT; where the model is still at work
     then, the process ends here."""
+    # without a traceback for each connection that waits for a descriptor
+    logging.getLogger("asyncio").addFilter(lambda record: "out of system resource" not in record.getMessage())
     metrics = Metrics()
     server: _Server
     batcher = Batcher(
@@ -56,7 +60,11 @@ def run(
 def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(batcher, limits, metrics),
+        http=type("Connection", (Connection,), {"limits": limits}),
+        backlog=100,  # connections that are accepted in one go, before any can be refused
+        timeout_keep_alive=limits.idle_s,
         log_config=None,
+        log_level="error",  # no line for each request that is not HTTP
         access_log=False,
         server_header=False,
         lifespan="off",

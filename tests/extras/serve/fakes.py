@@ -88,10 +88,10 @@ class Client:
     """Asks an application, as httpx does."""
 
     def __init__(self, app: Any) -> None:
-        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test")
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost")
 
-    async def get(self, path: str) -> httpx.Response:
-        return await self._client.get(path)
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        return await self._client.get(path, headers=headers)
 
     async def translate(self, text: str | list[str], **options: Any) -> httpx.Response:
         return await self._client.post("/translate", json={"text": text, **options}, timeout=20)

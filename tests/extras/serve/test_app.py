@@ -340,7 +340,10 @@ def test_the_api_is_described_as_it_is() -> None:
     api, answer, health = asking(Gated(), talk)
     assert set(api["paths"]) == {"/translate", "/health", "/metrics"}
     operation = api["paths"]["/translate"]["post"]
-    assert set(operation["responses"]) == {"200", "400", "408", "413", "415", "422", "429", "500", "503"}
+    assert set(operation["responses"]) == {
+        "200",
+        *["400", "401", "408", "413", "415", "421", "422", "429", "500", "503"],
+    }
     body = operation["requestBody"]["content"]["application/json"]["schema"]
     assert set(body["properties"]) == set(TranslateRequest.model_fields)
     assert body["additionalProperties"] is False

@@ -21,7 +21,7 @@ from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
 from tests.extras.serve.accessibility import faults
 from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM, CONTROL, ENTER, TAB, Browser, browsing
-from tests.extras.serve.fakes import Gated, batching
+from tests.extras.serve.fakes import LIMITS, Gated, batching
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here (Debian: apt install chromium chromium-driver)"
@@ -53,10 +53,10 @@ def translation(text: str, options: RequestOptions) -> dict[str, object]:
 
 
 @contextmanager
-def serving(batcher: Batcher) -> Iterator[str]:
+def serving(batcher: Batcher, limits: Limits = LIMITS) -> Iterator[str]:
     """Where the application answers, over a real socket."""
     with bind("127.0.0.1", 0) as listening:
-        config = uvicorn.Config(create_app(batcher, Limits(), Metrics()), log_config=None, lifespan="off")
+        config = uvicorn.Config(create_app(batcher, limits, Metrics()), log_config=None, lifespan="off")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
@@ -221,6 +221,31 @@ def test_what_goes_wrong_is_said_and_tried_again(browser: Browser) -> None:
         assert browser.run("return document.getElementById('translation').textContent") == ""
     browser.type("#source", CONTROL + ENTER)
     browser.until(f"{status} === 'The server does not answer.'")
+
+
+def test_the_page_asks_for_a_key_where_one_is_needed(browser: Browser) -> None:
+    shown = "return document.getElementById('key').getClientRects().length > 0"
+    translated = "return document.getElementById('translation').textContent"
+    with batching(Looking()) as batcher, serving(batcher, Limits(key=b"secret")) as address:
+        browser.complaints()  # of pages before
+        browser.open(address)
+        assert not browser.run(shown)
+        browser.type("#source", "ein Hund")
+        browser.until(shown)
+        assert "401" in "".join(browser.complaints())
+        assert faults(browser) == []
+        browser.type("#key", "wrong" + ENTER)
+        browser.until("return document.getElementById('status').textContent.includes('missing or wrong')")
+        assert browser.run(translated) == ""
+        browser.run("document.getElementById('key').value = ''")
+        browser.type("#key", "secret" + ENTER)
+        browser.until(f"{translated} === 'dnuH nie'")
+        assert browser.run("return location.href") == f"{address}/"
+    with batching(Looking()) as batcher, serving(batcher) as address:
+        browser.open(address)
+        browser.type("#source", "ein Hund")
+        browser.until(f"{translated} === 'dnuH nie'")
+        assert not browser.run(shown)
 
 
 def test_the_page_of_the_api_shows_what_openapi_says(browser: Browser) -> None:

@@ -198,7 +198,7 @@ def test_terminated_it_answers_what_has_come_and_exits_0(trained: Path, translat
 def test_interrupted_it_exits_130_even_while_clients_hold_connections(trained: Path) -> None:
     with served(trained) as (process, address, _):
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as held:
-            held.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            held.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert held.recv(100).startswith(b"HTTP/1.1 200 OK")
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == 130
@@ -211,8 +211,10 @@ def test_interrupted_it_exits_130_even_while_clients_hold_connections(trained: P
     [
         (["--host", "no.such.host.invalid"], "--host no.such.host.invalid: "),
         (["--precision", "float16", "--device", "cpu", "--port", "0"], "--precision float16: is for CUDA devices"),
+        (["--port", "0", "--allowed-hosts", "http://x"], "--allowed-hosts http://x: must be a name such as"),
+        (["--port", "0", "--api-key-file", "no.key"], "--api-key-file no.key: No such file or directory"),
     ],
-    ids=["before the model is loaded", "by loading it"],
+    ids=["before the model is loaded", "by loading it", "hosts", "key"],
 )
 def test_what_keeps_it_from_serving_is_one_line(trained: Path, arguments: list[str], message: str) -> None:
     done = nmt("serve", "run", "--quiet", *arguments, folder=trained)

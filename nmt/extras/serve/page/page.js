@@ -25,6 +25,8 @@ const facts = document.getElementById("facts");
 const notice = document.getElementById("status");
 const attention = document.getElementById("attention");
 const sentences = document.getElementById("sentences");
+const locked = document.getElementById("locked"); // shown where the server wants a key, which stays in this page
+const key = document.getElementById("key");
 
 let aligns = true;
 let timer = 0; // of the next request
@@ -63,7 +65,7 @@ async function ask() {
   try {
     const response = await fetch("translate", {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", ...(key.value && { Authorization: `Bearer ${key.value}` }) },
       body: JSON.stringify({ text: texts, alignment: aligns }),
       signal: mine.signal,
     });
@@ -84,6 +86,7 @@ async function ask() {
 }
 
 function refuse(response, why) {
+  locked.hidden &&= response.status !== 401;
   const seconds = Number(response.headers.get("Retry-After"));
   if (seconds > 0) {
     say(`Busy: ${why}. Trying again in ${seconds} s.`, true);
@@ -238,6 +241,7 @@ async function greet() {
 }
 
 source.addEventListener("input", () => askIn(PAUSE_MS));
+locked.addEventListener("submit", (event) => (event.preventDefault(), ask()));
 source.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
