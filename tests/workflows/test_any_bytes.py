@@ -53,7 +53,7 @@ class Backwards:
 def written(translator: Translator, text: bytes, format: OutputFormat, patch: pytest.MonkeyPatch) -> bytes:
     sink = io.BytesIO()
     patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
-    patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink))
+    patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink, isatty=lambda: False))
     workflow.translate(
         None,
         [],
