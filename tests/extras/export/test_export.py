@@ -10,6 +10,7 @@ import pytest
 
 from tests.workflows.runs import CONFIG, nmt, sentences, write_corpus
 from tests.workflows.test_commands import error
+from tests.workflows.test_line_breaks import check, nasty_lines
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
@@ -67,6 +68,14 @@ def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
     ours, theirs = ([answer["translations"][0]["text"] for answer in answers] for answers in found)
     # the sums of other kernels may decide otherwise where two tokens are about as probable
     assert sum(own == other for own, other in zip(ours, theirs, strict=True)) > 1200
+
+
+def test_a_line_gives_a_line_whatever_ends_lines_elsewhere(exported: Path) -> None:
+    text = "".join(f"{line}\n" for line in nasty_lines()).encode()
+    options = ("--engine", "ctranslate2", "--beam", "1", "--format", "tsv", "--document", "--markup")
+    done = nmt("translate", "run", *options, folder=exported, stdin=text)
+    assert done.returncode == 0, done.stderr.decode()
+    check(done.stdout.decode(), "tsv")
 
 
 def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
