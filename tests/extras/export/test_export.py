@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,53 @@ def test_an_export_belongs_to_its_checkpoint(exported: Path, tmp_path: Path) -> 
         assert done.returncode == 0, done.stderr.decode()
         assert b"compared on random subwords" in done.stderr
     assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+
+
+def another_order(data: bytes) -> bytes:
+    return json.dumps(json.loads(data)[::-1]).encode()
+
+
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
+    "cut short": ("model.bin", lambda data: data[:-1000]),
+    "empty": ("model.bin", lambda _: b""),
+    "other weights": ("model.bin", lambda data: data[:-1000] + bytes(1000)),
+    "missing": ("model.bin", lambda _: None),
+    "words in another order": ("shared_vocabulary.json", another_order),
+    "few words": ("shared_vocabulary.json", lambda _: b'["one", "two"]'),
+    "no words": ("shared_vocabulary.json", lambda _: None),
+    "no settings": ("config.json", lambda _: b"{}"),
+}
+
+
+def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
+    """With what loads as well, but would translate otherwise or end the process."""
+    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
+    folder = tmp_path / "run" / "exported" / "ctranslate2"
+    use = ("translate", "run", "--engine", "ctranslate2")
+    for name, damage in DAMAGES.values():
+        data = (folder / name).read_bytes()
+        (folder / name).unlink()
+        if (damaged := damage(data)) is not None:
+            (folder / name).write_bytes(damaged)
+        done = nmt(*use, folder=tmp_path, stdin=TEXT)
+        assert f"exported/ctranslate2/{name}: damaged or missing; make it anew with: nmt export" in error(done)
+        assert done.stdout == b""
+        (folder / name).write_bytes(data)
+    (folder / "model.bin").unlink()
+    os.mkfifo(folder / "model.bin")
+    assert "model.bin: is a device or a pipe" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+
+
+def test_an_export_of_an_older_version_is_taken_as_it_is(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
+    about = tmp_path / "run" / "exported" / "ctranslate2" / "nmt.json"
+    told = json.loads(about.read_text())
+    assert set(told.pop("files")) == {"config.json", "model.bin", "shared_vocabulary.json"}
+    about.write_text(json.dumps(told))
+    use = ("translate", "run", "--engine", "ctranslate2")
+    assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+    about.write_text(json.dumps({**told, "files": ["model.bin"]}))
+    assert "nmt.json: is damaged" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
 
 
 def test_recurrent_models_are_refused(trained: Path) -> None:
