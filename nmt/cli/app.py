@@ -126,7 +126,8 @@ class _Terminal(io.BufferedWriter):
     def write(self, data: Buffer) -> int:
         from nmt.core.terminal_width import printable
 
-        text = re.sub(r"[^\t\n -~]+", lambda odd: printable(odd.group()), bytes(data).decode(self._encoding, "replace"))
+        text = bytes(data).decode(self._encoding, "replace")
+        text = re.sub(r"(?:(?!\r\n)[^\t\n -~])+", lambda odd: printable(odd.group()), text)
         super().write(text.encode(self._encoding, "replace"))
         return memoryview(data).nbytes
 
@@ -167,8 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
-            terminal, encoding = io.FileIO(sys.stdout.fileno(), "w", closefd=False), sys.stdout.encoding
-            sys.stdout = io.TextIOWrapper(_Terminal(terminal, encoding), encoding, "replace", line_buffering=True)
+            raw: Any = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)  # python -u has no buffer
+            encoding = sys.stdout.encoding
+            sys.stdout = io.TextIOWrapper(_Terminal(raw, encoding), encoding, "replace", line_buffering=True)
         elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
     if arguments[:1] == ["help"]:

@@ -260,3 +260,5 @@ def test_a_pipe_gets_translations_as_they_are_and_a_terminal_printable_ones(trai
     assert "\x1b" in piped
     (shown,) = (each for each in final(on_terminal(tmp_path, *arguments)) if "\ufffd" in each)
     assert shown == re.sub("[\x1b\x9b\x07\x08\u202e]", "\ufffd", piped.removesuffix("\n"))
+    (tmp_path / "text").write_bytes(b"Hund.\r\n\r\n\tKatze.\r\n")
+    assert "\ufffd" not in on_terminal(tmp_path, *arguments, "--document")
