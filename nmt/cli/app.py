@@ -17,13 +17,14 @@ import errno
 import io
 import keyword
 import os
+import re
 import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -31,6 +32,9 @@ from typer.core import TyperGroup
 import nmt
 from nmt.cli.grouped import GroupedCommand
 from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 
@@ -112,6 +116,22 @@ class _Commands(TyperGroup):
             raise InputError(f"this needs {error.name}, which is not installed") from error
 
 
+class _Terminal(io.BufferedWriter):
+    """stdout where it is a terminal, to which names and texts must not bring control characters."""
+
+    def __init__(self, raw: io.RawIOBase, encoding: str) -> None:
+        super().__init__(raw)
+        self._encoding = encoding
+
+    def write(self, data: Buffer) -> int:
+        from nmt.core.terminal_width import printable
+
+        text = bytes(data).decode(self._encoding, "replace")
+        text = re.sub(r"(?:(?!\r\n)[^\t\n -~])+", lambda odd: printable(odd.group()), text)
+        super().write(text.encode(self._encoding, "replace"))
+        return memoryview(data).nbytes
+
+
 def _reader_is_gone(descriptor: int) -> bool:
     if not hasattr(select, "poll"):
         return True
@@ -148,7 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
-            sys.stdout.reconfigure(errors="replace")  # what the terminal cannot show
+            raw: Any = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)  # python -u has no buffer
+            encoding = sys.stdout.encoding
+            sys.stdout = io.TextIOWrapper(_Terminal(raw, encoding), encoding, "replace", line_buffering=True)
         elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
     if arguments[:1] == ["help"]:
@@ -171,6 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(*messages: str, code: int = 2) -> int:
+    from nmt.core.terminal_width import printable
+
     for message in messages:
-        print("error:", " ".join(message.split()), file=sys.stderr)
+        print("error:", printable(" ".join(message.split())), file=sys.stderr)
     return code

@@ -1,6 +1,7 @@
 """Messages and progress bars on stderr; stdout is for results.
 
-Messages are written by tqdm, so that they do not break a progress bar on the screen.
+Messages are written by tqdm, so that they do not break a progress bar on the screen. Each is one line: control
+characters that names and texts may hold, line ends among them, are replaced.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ def detail(text: str) -> None:
         _write(text)
 
 
-def info(text: str) -> None:
-    """Write a message, unless under --quiet."""
+def info(text: str, *, styled: bool = False) -> None:
+    """Write a message, unless under --quiet. A ``styled`` one is several printable lines, with codes of a terminal."""
     if _verbosity >= Verbosity.NORMAL:
-        _write(text)
+        _write(text, styled=styled)
 
 
 def warning(text: str) -> None:
@@ -112,6 +113,8 @@ class _AboveBars(io.TextIOBase):
         return len(text)
 
 
-def _write(text: str) -> None:
-    tqdm.write(text, file=sys.stderr)
+def _write(text: str, *, styled: bool = False) -> None:
+    from nmt.core.terminal_width import printable  # loads Rich
+
+    tqdm.write(text if styled else printable(text), file=sys.stderr)
     sys.stderr.flush()

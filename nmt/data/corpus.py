@@ -12,6 +12,7 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 BLOCK_PAIRS = 8192
+LONGEST = 1 << 16
+"""Maximum number of characters of a line to score or align, which takes time and memory with the square of the length.
+Of a corpus to prepare, the filters drop long lines."""
 _READ_BYTES = 1 << 20
 _MAX_LINE_BYTES = 16 << 20
 _XZ_BYTES = 256 << 20  # `xz -9` needs 65 MiB
@@ -86,9 +90,14 @@ def _other_count(corpus: CorpusConfig, links: Path) -> InputError:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Stream the lines of a plain, gzip or xz file, without their ends. Raises InputError as `read_blocks` does."""
-    for lines in _line_groups(path):
-        yield from lines
+    """Stream the lines of a plain, gzip or xz file, without their ends.
+
+    Raises InputError as `read_blocks` does, and for a line of more than `LONGEST` characters.
+    """
+    for number, line in enumerate(chain.from_iterable(_line_groups(path)), 1):
+        if len(line) > LONGEST:
+            raise InputError(f"{path}:{number}: {len(line):,} characters are more than {LONGEST:,}; split the line")
+        yield line
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -180,7 +189,7 @@ def _two_files(source: Path, target: Path, size: int) -> Iterator[tuple[list[str
                 lines + len(sources) + sum(len(group) for group in source_groups),
                 lines + len(targets) + sum(len(group) for group in target_groups),
             )
-            at = locate_misalignment(read_lines(source), read_lines(target))
+            at = locate_misalignment(*(chain.from_iterable(_line_groups(path)) for path in (source, target)))
             raise InputError(
                 f"{source} has {counts[0]} lines but {target} has {counts[1]}; "
                 f"their lengths stop correlating at about line {at}: mend the files there"

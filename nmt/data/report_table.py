@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nmt.data.report import LineCount, Report
 
 
-def report_table(report: Report) -> str:
+def report_table(report: Report) -> list[str]:
     """The report as lines to read."""
     lines: list[str] = []
     for corpus in report.corpora:
@@ -37,7 +37,7 @@ def report_table(report: Report) -> str:
     ):
         if values:
             lines.append(f"  {label:22} {values[0]:>14} {values[1]:>14}")
-    return "\n".join(lines)
+    return lines
 
 
 def _row(label: str, count: int) -> str:

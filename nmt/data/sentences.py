@@ -65,7 +65,8 @@ _ORDERED = _words(
 )
 """Nouns that an ordinal counts, where no article comes before it: `Mittwoch, 3. Mai`, `Anfang 20. Jahrhundert`."""
 
-_LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""Characters at which some programs, `str.splitlines` among them, end a line, though none ends there for us."""
 _ALONE = "。！？｡।॥။។፧።"
 """Stops that need no white space after them."""
 _STRONG = "!?؟‼⁇⁈⁉"
@@ -75,7 +76,7 @@ _OPENING = "\"'„“‚‘«»‹›([{¿¡–—-…"
 _STOP = re.compile(
     rf"(?P<alone>[{_ALONE}]+)[{_CLOSING}]*"
     rf"|(?P<stop>[.{_STRONG}…۔։\u037e]+)[{_CLOSING}]*(?=\s|$)"
-    rf"|(?P<line>[{_LINE_ENDS}]\s*)"
+    rf"|(?P<line>[{LINE_ENDS}]\s*)"
 )
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
 _WORD_BEFORE = re.compile(r"(?:(?P<previous>\w+)[^\w\s]*\s+)?(?P<opening>[^\w\s]*)(?P<word>[\w.&@'’-]+)$")

@@ -408,7 +408,7 @@ class Trainer:
             figures=figures,
             is_best=self.standing.best_update == update,
         )
-        log.info(self._announce(validated))
+        log.info(self._announce(validated), styled=True)
 
     def _average(self, metrics: Metrics | None) -> bool:
         """Has the first process average checkpoints at the end, while the others wait; False where nothing was to do.

@@ -7,6 +7,7 @@ translation of the line.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,10 +223,12 @@ class Segmentation:
         weights: Mapping[tuple[str, str], PieceWeights],
         aligner: Callable[[], Aligner],
     ) -> Translation:
-        """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores."""
+        """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores. LF and
+        CR LF of a record's text are kept; what else some programs take for a line end becomes a space."""
         if not (self._search.markup or self._search.document) and len(translations) == 1:
             return translations[0]
         from nmt.data.casing import put_back
+        from nmt.data.sentences import LINE_ENDS
 
         pairs = list(zip(line.pieces, translations, strict=True))
         text, begins = self._together(line, [put_back(translation.text, piece.case) for piece, translation in pairs])
@@ -237,7 +240,7 @@ class Segmentation:
         ]
         translated = [(piece, translation) for piece, translation in pairs if piece.is_translated]
         return Translation(
-            line.marked.restore(text, pieces, aligner().extraction),
+            re.sub(f"(?!\r\n)[{LINE_ENDS}]", " ", line.marked.restore(text, pieces, aligner().extraction)),
             sum(translation.score for _, translation in translated) / max(len(translated), 1),
             sum(translation.log_prob for _, translation in translated),
             sum(translation.cut for _, translation in translated),

@@ -72,9 +72,9 @@ class OutputOptions:
                 json_line({"line": line.number, **json_result(line.text, of_line, their_alignments)}) + "\n"
                 for line, of_line, their_alignments in zip(window.lines, candidates, alignments, strict=True)
             ]
-        elif self.format == "tsv":
+        elif self.format == "tsv":  # a TAB of a paragraph or a tag would begin another cell
             texts = [
-                f"{line.number}\t{rank}\t{translation.score:.6f}\t{translation.text}\n"
+                f"{line.number}\t{rank}\t{translation.score:.6f}\t" + translation.text.replace("\t", " ") + "\n"
                 for line, of_line in zip(window.lines, candidates, strict=True)
                 for rank, translation in enumerate(of_line, 1)
             ]

@@ -81,7 +81,8 @@ def init_config(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
     size = size_for(held.train, cuda=cuda)
     rows.append(("model", f"{size.name}, for {held.train:,} pairs on {'CUDA' if cuda else 'a CPU'}"))
     rows += [("wrote", str(path)), ("next", f"nmt train {shlex.quote(str(path))}")]
-    log.info("\n".join(f"{label:<8}{text}" for label, text in rows))
+    for label, text in rows:
+        log.info(f"{label:<8}{text}")
     return path
 
 

@@ -58,7 +58,8 @@ def prepare(
             raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
         from nmt.data.report_table import report_table
 
-        log.info(report_table(report))
+        for line in report_table(report):
+            log.info(line)
         log.info(f"{folder}: prepared {report.kept:,} of {report.pairs:,} pairs")
         return open_folder(folder, key, reused=False)
 

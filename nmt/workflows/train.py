@@ -82,7 +82,8 @@ def train(
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup)
             trainer.train()
             if processes.is_first:
-                log.info(_outcome(trainer) + _next_steps(experiment))
+                for line in (*_outcome(trainer), *_next_steps(experiment)):
+                    log.info(line)
     return run
 
 
@@ -153,7 +154,8 @@ def _trainer(
         data.tokenizers.save(run)
         folders.write_lengths(run, lengths)
         note_training(run)
-        log.info(_summary(experiment, data, model, chosen, processes))
+        for line in _summary(experiment, data, model, chosen, processes):
+            log.info(line)
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
     return trainer
@@ -263,7 +265,7 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 
 def _summary(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
-) -> str:
+) -> list[str]:
     """A summary of the training, for the person who started it."""
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     config = experiment.training
@@ -286,23 +288,23 @@ def _summary(
     rows.append(
         ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}")
     )
-    return "\n".join(f"{label:<11}{text}" for label, text in rows)
+    return [f"{label:<11}{text}" for label, text in rows]
 
 
-def _outcome(trainer: Trainer) -> str:
+def _outcome(trainer: Trainer) -> list[str]:
     """Lines that tell what was reached, how long it took, and where the model is."""
     standing, position, validation = trainer.standing, trainer.position, trainer.config.validation
-    lines = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates\n"
+    time = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates"
     if standing.best is None:
-        return f"{lines}model      {trainer.run_folder() / 'latest'}\n"
-    best = f"best       {validation.metric} {standing.best:.2f} at update {standing.best_update:,}\n"
-    return f"{best}{lines}model      {trainer.run_folder() / 'best'}\n"
+        return [time, f"model      {trainer.run_folder() / 'latest'}"]
+    best = f"best       {validation.metric} {standing.best:.2f} at update {standing.best_update:,}"
+    return [best, time, f"model      {trainer.run_folder() / 'best'}"]
 
 
-def _next_steps(experiment: Experiment) -> str:
+def _next_steps(experiment: Experiment) -> list[str]:
     run = shlex.quote(experiment.run)
     rows = [("translate", f"nmt translate {run} --input FILE --output TRANSLATION")]
     if experiment.data.test_corpora:
         rows.append(("measure", f"nmt evaluate {run}"))
     rows.append(("more", f"nmt info {run}"))
-    return "\n".join(f"{label:<11}{command}" for label, command in rows)
+    return [f"{label:<11}{command}" for label, command in rows]

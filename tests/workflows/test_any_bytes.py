@@ -24,9 +24,9 @@ from nmt.translator.windows import OutputFormat
 from nmt.workflows import translate as workflow
 
 PIECES = [
-    b"\n", b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\xe2\x80\xa8", b"\xc2\x85", b"\xff",
-    b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xe2\x96\x81", b"Hund", b"Katze und ", b"eins. ", b"Z. B. ", b"<b>", b"</b>",
-    b"&amp;", b"{n}", b"%s", b"http://a.b/c?d ", b"12,5", b"?! ", b"x" * 300, b"Hund " * 60,
+    b"\n", b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x1c", b"\xe2\x80\xa8", b"\xe2\x80\xa9",
+    b"\xc2\x85", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xe2\x96\x81", b"Hund", b"Katze und ", b"eins. ",
+    b"Z. B. ", b"<b>", b"</b>", b"&amp;", b"{n}", b"%s", b"http://a.b/c?d ", b"12,5", b"?! ", b"x" * 300, b"Hund " * 60,
     *(each.encode() for each in ("é", "e\u0301", "字", "\u202e\u200b", "👩\u200d🚒")),
 ]  # fmt: skip
 
@@ -53,7 +53,7 @@ class Backwards:
 def written(translator: Translator, text: bytes, format: OutputFormat, patch: pytest.MonkeyPatch) -> bytes:
     sink = io.BytesIO()
     patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
-    patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink))
+    patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink, isatty=lambda: False))
     workflow.translate(
         None,
         [],
@@ -89,6 +89,7 @@ def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
     with pytest.MonkeyPatch.context() as patch:
         out = written(translator, text, format, patch)
     lines = lines_of(text)
+    assert len(out.decode().splitlines()) == lines  # other programs also end a line at U+2028 and the like
     if translator.search.document and format == "text":
         # keeps what the input ends its lines with
         assert lines_of(out) == lines

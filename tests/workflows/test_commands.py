@@ -248,6 +248,28 @@ def test_an_input_is_not_overwritten(trained: Path, tmp_path: Path) -> None:
     assert (tmp_path / "text").read_bytes() == before
 
 
+def test_a_line_of_a_huge_file_is_cut_or_refused(trained: Path, tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as file:  # a hole, which takes no room on the disk
+        file.write(b"eins.\n")
+        file.truncate(300 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nzwei.\n")
+    (tmp_path / "long").write_text(f"eins.\n{'eins ' * 20000}\nzwei.\n")
+    (tmp_path / "short").write_text("one.\none\ntwo.\n")
+    done = nmt("translate", trained / "run", "--input", "huge", folder=tmp_path)
+    assert (done.returncode, done.stdout.count(b"\n")) == (0, 3)
+    assert b"line 2: 314,572,794 bytes long; cut to the first 65,536" in done.stderr
+    for name, message in (("huge", "huge: a line of more than 16 MiB"), ("long", "long:2: 100,000 characters are")):
+        for command in (
+            ("score", trained / "run", "--source", name, "--target", "short"),
+            ("align", trained / "run", "--source", "short", "--target", name),
+            ("align", trained / "run", "--source", name),
+            ("evaluate", "--hypothesis", name, "--reference", "short"),
+            ("evaluate", trained / "run", "--source", "short", "--reference", name),
+        ):
+            assert message in error(nmt(*command, folder=tmp_path))
+
+
 def test_a_line_over_the_limit_is_cut_with_a_warning(trained: Path) -> None:
     done = nmt(
         "translate", "run", "--set", "search.max_source_tokens=5", folder=trained, stdin=b"Hund und Katze und Hund.\n"

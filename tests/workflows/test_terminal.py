@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import re
+import shutil
 import struct
 import sys
 import termios
@@ -14,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nmt.core import log
 from nmt.training.more.table import Example, Table
@@ -177,3 +180,85 @@ def test_alignments_are_pictures_on_a_terminal_and_lines_in_a_pipe(tmp_path: Pat
     assert nmt(*arguments, folder=tmp_path).stdout == b"0-0 1-1\n"
     assert nmt(*arguments, "--format", "heatmap", folder=tmp_path).stdout.decode().splitlines() == picture
     assert "1-1 2-2" in final(on_terminal(tmp_path, *arguments, "--base", "1"))
+
+
+# A sign that nothing else shows follows each, so that they are told from the codes of a bar or table.
+CONTROLS = tuple(f"{char}¶" for char in "\x1b\x9b\x07\r\x08\u202e")
+ODD = "".join(CONTROLS)
+NAME = f"{ODD}\n§x"
+
+
+@pytest.fixture(scope="module")
+def odd(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose run, corpus files and texts have control characters."""
+    folder = tmp_path_factory.mktemp("odd")
+    shutil.copytree(trained / "run", folder / "runs" / NAME, symlinks=True)
+    for suffix in ("de", "en"):
+        lines = (trained / f"train.{suffix}").read_text(encoding="utf-8")
+        (folder / f"train{NAME}.{suffix}").write_text(lines, encoding="utf-8")
+        (folder / f"valid{NAME}.{suffix}").write_text(f"Hund{ODD} und {ODD}\n" * 2, encoding="utf-8", newline="")
+    corpora = {
+        part: {side: f"{part}{NAME}.{suffix}" for side, suffix in (("source", "de"), ("target", "en"))}
+        for part in ("train", "valid")
+    }
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    config["data"] |= corpora
+    config["run"] = f"runs/new{NAME}"
+    (folder / f"c{NAME}.yaml").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "text").write_text(f"Hund {ODD} und Katze{ODD}\n", encoding="utf-8", newline="")
+    (folder / "links").write_text("0-0\n" * 2)
+    return folder
+
+
+SHOWN = {
+    "train": ("train", f"c{NAME}.yaml", "--precision", "float32", "--set", "training.validation.metric=bleu"),
+    "prepare": ("prepare", f"c{NAME}.yaml", "--force", "-v"),
+    "translate": ("translate", f"runs/{NAME}", "-v", "--input", "text", "--document", "--markup"),
+    "jsonl": ("translate", f"runs/{NAME}", "--input", "text", "--format", "jsonl"),
+    "replaced": ("translate", f"runs/{NAME}", "--input", "text", "--output", f"out{NAME}"),
+    "info": ("info", f"runs/{NAME}"),
+    "config": ("config", f"c{NAME}.yaml"),
+    "explain": ("config", f"c{NAME}.yaml", "--explain", "run"),
+    "doctor": ("doctor",),
+    "heatmap": ("align", "--source", f"valid{NAME}.de", "--target", f"valid{NAME}.en", "--links", "links"),
+    "words": ("align", f"runs/{NAME}", "--source", "text", "--format", "tsv"),
+    "init": ("init", "mine", "--source", f"train{NAME}.de", "--target", f"train{NAME}.en"),
+    "no run": ("translate", f"no{NAME}"),
+    "no option": ("translate", f"--no{NAME}"),
+    "no number": ("translate", "--n-best", NAME),
+    "no command": (NAME,),
+}  # fmt: skip
+
+
+def raw(shown: str) -> set[str]:
+    """The control characters of names and texts that a terminal would get as they are."""
+    return {each for each in (*CONTROLS, "\n§") if each in shown}
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_messages_have_no_control_characters_of_names_and_texts(odd: Path, command: str) -> None:
+    done = nmt(*SHOWN[command], folder=odd)
+    assert done.returncode == (2 if command.startswith("no ") else 0), done.stderr.decode()
+    assert not raw(done.stderr.decode())
+    assert b"Traceback" not in done.stderr
+    shutil.rmtree(odd / "data", ignore_errors=True)
+    (odd / "mine.yaml").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "config", "heatmap", "words"])
+def test_a_terminal_gets_no_control_characters_of_names_and_texts(odd: Path, command: str) -> None:
+    shown = on_terminal(odd, *SHOWN[command])
+    assert not raw(shown)
+    assert "\ufffd¶" in shown or command == "config"  # YAML escapes
+
+
+def test_a_pipe_gets_translations_as_they_are_and_a_terminal_printable_ones(trained: Path, tmp_path: Path) -> None:
+    text = f"<!--{ODD.replace(chr(13), '')}-->\t1\n"
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    arguments = ("translate", str(trained / "run"), "--markup", "--input", "text", "--quiet")
+    piped = nmt(*arguments, folder=tmp_path).stdout.decode()
+    assert "\x1b" in piped
+    (shown,) = (each for each in final(on_terminal(tmp_path, *arguments)) if "\ufffd" in each)
+    assert shown == re.sub("[\x1b\x9b\x07\x08\u202e]", "\ufffd", piped.removesuffix("\n"))
+    (tmp_path / "text").write_bytes(b"Hund.\r\n\r\n\tKatze.\r\n")
+    assert "\ufffd" not in on_terminal(tmp_path, *arguments, "--document")

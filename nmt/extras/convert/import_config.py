@@ -39,7 +39,8 @@ def import_config(path: Path, *, output: Path | None) -> None:
     for mark, key, value in config.left():
         log.warning(f"{mark}: {key} ({value}) has no counterpart and is left out")
     if output is not None:
-        log.info(f"wrote: {output}\nnext: nmt train {shlex.quote(str(output))}")
+        log.info(f"wrote: {output}")
+        log.info(f"next: nmt train {shlex.quote(str(output))}")
 
 
 def converted(document: Document, name: str) -> ImportedConfig:

@@ -15,7 +15,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import naming, read_json, sync_entry
+from nmt.core.files import content_hash, naming, read_json, refuse_special, sync_entry
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -63,7 +63,7 @@ class Format:
 
 def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
-    return {}
+    return {"files": {path.name: content_hash(path).hex() for path in sorted(folder.iterdir())}}
 
 
 def _greedy_ctranslate2(
@@ -161,16 +161,18 @@ def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
 
 
 def exported_engine(trained: TrainedModel, *, device: str, precision: str) -> CTranslate2Engine:
-    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported, and
-    for a search that CTranslate2 does not support."""
+    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported,
+    for files that are not as they were written, and for a search that CTranslate2 does not support."""
     folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
     engine.required()
-    about = exported_about(folder, remedy=f"nmt export {trained.checkpoint}")
+    remedy = f"nmt export {trained.checkpoint}"
+    about = exported_about(folder, remedy=remedy)
     if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
-        raise InputError(
-            f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: "
-            f"nmt export {trained.checkpoint}"
-        )
+        raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
+    for file, checksum in about.get("files", {}).items():  # an export of an older version has none
+        refuse_special(folder / file)
+        if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
+            raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     exported = CTranslate2Engine(
         folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
@@ -183,7 +185,7 @@ def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
     """The description of an export. Raises InputError, with a command as ``remedy``, where it is missing or damaged."""
     try:
         about = read_json(folder / _ABOUT)
-        if not isinstance(about, dict):
+        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
             raise ValueError("no object")
     except FileNotFoundError:
         raise InputError(f"{folder}: is not there; make it with: {remedy}") from None

@@ -129,7 +129,7 @@ def object_text(line: Line, field: str, name: str) -> str:
     try:
         record = json.loads(line.text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {line.number}: is not a JSON: {error}") from None
+        raise InputError(f"{line.warning or f'line {line.number}'}: is not a JSON: {error}") from None
     if not isinstance(record, dict):
         raise InputError(f"line {line.number}: is not a JSON object, but {_kind_of(record)}")
     if field not in record:

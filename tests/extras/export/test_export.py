@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from nmt.cli.app import main
 from tests.workflows.killing import Bomb, fork
 from tests.workflows.runs import CONFIG, nmt, sentences, write_corpus
 from tests.workflows.test_commands import error
+from tests.workflows.test_line_breaks import check, nasty_lines
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
@@ -108,6 +110,14 @@ def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatc
     assert fuse > 1
 
 
+def test_a_line_gives_a_line_whatever_ends_lines_elsewhere(exported: Path) -> None:
+    text = "".join(f"{line}\n" for line in nasty_lines()).encode()
+    options = ("--engine", "ctranslate2", "--beam", "1", "--format", "tsv", "--document", "--markup")
+    done = nmt("translate", "run", *options, folder=exported, stdin=text)
+    assert done.returncode == 0, done.stderr.decode()
+    check(done.stdout.decode(), "tsv")
+
+
 def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "words").write_text("one\ntwo\none\ntwo\n")
     mistakes = {
@@ -140,6 +150,53 @@ def test_an_export_belongs_to_its_checkpoint(exported: Path, tmp_path: Path) -> 
         assert done.returncode == 0, done.stderr.decode()
         assert b"compared on random subwords" in done.stderr
     assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+
+
+def another_order(data: bytes) -> bytes:
+    return json.dumps(json.loads(data)[::-1]).encode()
+
+
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
+    "cut short": ("model.bin", lambda data: data[:-1000]),
+    "empty": ("model.bin", lambda _: b""),
+    "other weights": ("model.bin", lambda data: data[:-1000] + bytes(1000)),
+    "missing": ("model.bin", lambda _: None),
+    "words in another order": ("shared_vocabulary.json", another_order),
+    "few words": ("shared_vocabulary.json", lambda _: b'["one", "two"]'),
+    "no words": ("shared_vocabulary.json", lambda _: None),
+    "no settings": ("config.json", lambda _: b"{}"),
+}
+
+
+def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
+    """With what loads as well, but would translate otherwise or end the process."""
+    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
+    folder = tmp_path / "run" / "exported" / "ctranslate2"
+    use = ("translate", "run", "--engine", "ctranslate2")
+    for name, damage in DAMAGES.values():
+        data = (folder / name).read_bytes()
+        (folder / name).unlink()
+        if (damaged := damage(data)) is not None:
+            (folder / name).write_bytes(damaged)
+        done = nmt(*use, folder=tmp_path, stdin=TEXT)
+        assert f"exported/ctranslate2/{name}: damaged or missing; make it anew with: nmt export" in error(done)
+        assert done.stdout == b""
+        (folder / name).write_bytes(data)
+    (folder / "model.bin").unlink()
+    os.mkfifo(folder / "model.bin")
+    assert "model.bin: is a device or a pipe" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+
+
+def test_an_export_of_an_older_version_is_taken_as_it_is(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
+    about = tmp_path / "run" / "exported" / "ctranslate2" / "nmt.json"
+    told = json.loads(about.read_text())
+    assert set(told.pop("files")) == {"config.json", "model.bin", "shared_vocabulary.json"}
+    about.write_text(json.dumps(told))
+    use = ("translate", "run", "--engine", "ctranslate2")
+    assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+    about.write_text(json.dumps({**told, "files": ["model.bin"]}))
+    assert "nmt.json: is damaged" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
 
 
 def test_recurrent_models_are_refused(trained: Path) -> None:

@@ -145,6 +145,10 @@ def test_a_worker_that_is_killed_costs_no_line(
     assert left == [True]  # it had begun a shard and not ended it
     assert made(output) == expected
     assert begun(output) == []
+    times = [path.stat().st_mtime_ns for path in finished(output)]
+    translate(trained, shards, output)  # again: all is done
+    assert made(output) == expected
+    assert [path.stat().st_mtime_ns for path in finished(output)] == times
 
 
 @pytest.mark.slow

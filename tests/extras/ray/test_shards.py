@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import lzma
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.core.lines import Line
+from nmt.core.lines import Line, LineReader
 from nmt.extras.ray import cluster
 from nmt.extras.ray.manifest import FILE, Manifest, remove_leftovers
 from nmt.extras.ray.records import WARNINGS, Tally, object_text, translate_shard, with_value
@@ -128,6 +129,12 @@ def test_an_object_keeps_its_bytes_and_gets_one_field_more() -> None:
 def test_what_is_no_record_is_told_with_its_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}"):
         object_text(Line(7, text), "text", "translation")
+
+
+def test_an_object_that_was_cut_is_told_as_such() -> None:
+    _, line = LineReader(io.BytesIO(b'{"text": "a"}\n{"text": "' + b"a" * 90 + b'"}\n'), limit_bytes=50)
+    with pytest.raises(InputError, match="^line 2: 102 bytes long; cut to the first 50: is not a JSON: "):
+        object_text(line, "text", "translation")
 
 
 def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
