@@ -60,7 +60,6 @@ NOT_RUN = {
     "make mutants": "takes hours; tests/scripts/test_mutants.py",
     "make fuzz": "takes hours; the command below it on the page is run",
     "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",
-    "python scripts/endurance.py": "the same",
     "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
     "check_compatibility.py": "the same",
     "--ray": "needs Ray; tests/extras/ray/test_ray.py runs it",
