@@ -218,7 +218,7 @@ MEDIUM_CPU = Size(
     batch_tokens=4096,
     learning_rate=2e-3,
     epochs=15,
-    first_validation=15,
+    first_validation=30,
 )
 
 BASE_CUDA = Size(
