@@ -153,7 +153,7 @@ def _spend(items: Iterable[object]) -> int:
 
 TEXT = "".join(f"{source}\n" for source, _ in SENTENCES).encode()
 PAIRS = "".join(f"{source}\t{target}\r\n" for source, target in SENTENCES).encode()
-BIG = TEXT + b"x" * 3_000_000 + b"\n" * 1000
+BIG = TEXT + (b"x" * 60_000 + b"\n") * 50 + b"\n" * 1000
 
 
 def _gz(data: bytes) -> bytes:

@@ -155,7 +155,13 @@ def test_a_page_of_links_from_files_has_their_views(align: Command) -> None:
     code, out, err = align(*BOTH, "--gold", "gold", "--format", "html", "-o", "page", *views)
     assert (code, out) == (0, "")
     meta, pairs = read("page")
-    assert meta == {"views": ["backward:links", "links", "forward:links"], "facts": ["s – t", "f", "b"], "gold": True}
+    rule = "The links of the two directions are joined by grow-diag-final-and; the weights are the mean."
+    assert meta == {
+        "views": ["backward:links", "links", "forward:links"],
+        "facts": ["s – t", "f", "b"],
+        "gold": True,
+        "explanations": {"links": rule},
+    }
     judged = []
     for view, arguments in (("backward:links", (*FILES[:-1], "b")), ("links", BOTH), ("forward:links", FILES)):
         _, _, said = align(*arguments, "--gold", "gold", "--format", "jsonl", "-o", "alone")

@@ -218,7 +218,7 @@ def test_what_it_sees_of_the_target_has_been_read() -> None:
 def test_shifted_attention_is_that_of_the_step_that_has_read_the_token(kind: str) -> None:
     model = make(MODELS[kind])
     found = forced_weights(model, SOURCES, TARGETS, COMPUTE, batch_tokens=1000, shifted=True)
-    for source, target, found_TS in zip(SOURCES, TARGETS, found, strict=True):
+    for source, target, (found_TS,) in zip(SOURCES, TARGETS, found, strict=True):
         rows = []
         with torch.no_grad():
             memory = model.encode(torch.tensor([[*source, EOS]]))
@@ -230,7 +230,7 @@ def test_shifted_attention_is_that_of_the_step_that_has_read_the_token(kind: str
         np.testing.assert_allclose(found_TS, np.stack(rows[1:]), atol=1e-5)
     if kind == "rnn":  # and against cells of torch's own
         plain = decode(model, [*SOURCES[0], EOS], [*TARGETS[0], EOS, EOS])
-        np.testing.assert_allclose(found[0], np.array(plain.weights_HTS)[0, 1:], atol=1e-4)
+        np.testing.assert_allclose(found[0][0], np.array(plain.weights_HTS)[0, 1:], atol=1e-4)
 
 
 # -------------------------------------------------------------------------------------------------------------- files
