@@ -1,0 +1,227 @@
+"""Models, searches and training on a pretended CUDA device: no operation mixes devices, no kernel of the CPU reads the
+device's memory, and the results are those of the CPU."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import nmt
+from nmt.alignment.forced import forced_weights
+from nmt.alignment.gradient import gradient_weights
+from nmt.core.device import Compute
+from nmt.experiment import load
+from nmt.extras.word_aligner import layer as alignment_layer
+from nmt.models.feed import FreeRunning, TeacherForcing
+from nmt.models.likelihood import token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
+from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.engine import OwnEngine
+from nmt.training import metrics
+from nmt.training.config import TrainingConfig
+from nmt.training.objective import Objective
+from nmt.training.optimizer import NamedOptimizer
+from nmt.workflows.train import train
+from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
+from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
+from tests.training.test_guided_attention import TOTALS, batch_of
+from tests.workflows.runs import CONFIG, write_corpus
+
+CPU = Compute(torch.device("cpu"), "float32")
+ON_CUDA = Compute(CUDA, "float32")
+
+SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
+TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
+SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4], [1, 1, 4, 4, 5, 5], [4, 5]]
+TARGETS = [[4, 5], [5, 1, 4], [4], [5, 5, 4], [1]]
+
+RNN, BOTH = tree(decoder=WIRINGS["previous"]), tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot")
+MARGINAL = tree(score="general", weights={"kind": "hard", "training": "marginal"}, decoder=WIRINGS["parallel"])
+
+BEAM = SearchConfig(beam=3, n_best=2, coverage_penalty=0.2, max_length=9)
+SEARCHES = {
+    "greedy": SearchConfig(beam=1, max_length=9),
+    "beam": BEAM,
+    "repetitions": BEAM.model_copy(update={"no_repeat": 2, "min_length": 3}),
+    "groups": SearchConfig(beam=4, groups=2, max_length=9),
+    "draws": SearchConfig(sampling=SamplingConfig(seed=3, top_k=4, top_p=0.9), n_best=2, max_length=9),
+}
+PREFIXES = [[4], [], [], [5, 4], []]
+PHRASES = [((4,),), (), ((5, 4), (4,)), (), ()]
+
+each_side = pytest.mark.parametrize("config", [RNN, BOTH], ids=["rnn", "transformer"])
+
+
+def pair_of(model: nn.Module) -> tuple[Any, Any]:
+    """The model, and a copy of it on the device; both with the operations that commands use."""
+    nmt.accelerate()
+    return model, on_cuda(copy.deepcopy(model))
+
+
+def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
+    hypotheses = OwnEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
+    return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
+
+
+def test_the_device_tells_what_a_gpu_would_refuse() -> None:
+    numbers = torch.arange(6.0).view(2, 3)
+    with pretended() as device:
+        there = numbers.to(CUDA)
+        assert there.device == CUDA
+        assert (there + 1).sum(dim=1).tolist() == [6.0, 15.0]
+        with pytest.raises(AssertionError, match="mixes cuda:0 with the CPU"):
+            there + numbers
+        with pytest.raises(TypeError, match="numpy"):
+            there.numpy()
+        with pytest.raises(AssertionError, match="a kernel of the CPU"):
+            there.data_ptr()
+        there * torch.tensor(2.0)  # a single number is allowed
+        assert len(device.waits) == 1
+
+
+WAITS: dict[str, Callable[[Tensor], object]] = {
+    "item": lambda x: x.sum().item(),
+    "truth": lambda x: bool((x > 0).all()),
+    "list": lambda x: x.tolist(),
+    "copy": lambda x: torch.empty(3).copy_(x),
+    "positions": lambda x: x.nonzero(),
+    "mask": lambda x: x[x > 1],
+    "filled by a mask": lambda x: x.__setitem__(x > 1, x[:1].repeat(1)),
+    "distinct": lambda x: x.unique(),
+    "times": lambda x: x.repeat_interleave(torch.ones_like(x, dtype=torch.int64)),
+    "draw": lambda x: x.multinomial(1),
+}
+
+
+@pytest.mark.parametrize("kind", list(WAITS))
+@pytest.mark.parametrize("inference", [False, True])
+def test_the_device_counts_what_a_host_waits_for(kind: str, inference: bool) -> None:
+    with pretended() as device, torch.inference_mode(inference):
+        x = torch.arange(3.0).to(CUDA)
+        before, uploads = len(device.waits), len(device.uploads)
+        WAITS[kind](x)
+        assert (len(device.waits) > before) == (kind != "filled by a mask")
+        device.waits.clear()
+        torch.where(x > 1, x, 0.0).masked_fill(x > 1, 2.0).index_select(0, x.long())[:2].repeat_interleave(2)
+        assert device.waits == []
+        assert uploads == len(device.uploads) == 1
+        torch.tensor([1, 2], device=CUDA)
+        assert len(device.uploads) == 2
+
+
+@torch.no_grad()
+def test_a_wait_names_our_line() -> None:
+    model = on_cuda(make(RNN))
+    with pretended() as device:
+        token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing())
+    assert any("nmt/models/likelihood.py:" in wait for wait in device.waits)
+
+
+@pytest.mark.parametrize("config", [*kinds(), pytest.param(MARGINAL, id="marginal")])
+def test_a_model_learns_and_translates_as_on_the_cpu(config: dict[str, Any]) -> None:
+    model, there = pair_of(make(config).train())
+    feeds = [TeacherForcing()] if config is MARGINAL else [TeacherForcing(), FreeRunning(), ScheduledSampling(0.5)]
+    for feed in feeds:
+
+        def gradients(model: Any, device: torch.device, feed: Any = feed) -> list[Tensor]:
+            torch.manual_seed(1)
+            model.zero_grad()
+            source_BS, target_BT = SOURCE_BS.to(device), TARGET_BT.to(device)
+            token_loss(model, source_BS, target_BT, feed, smoothing=0.1).objective.backward()
+            return [parameter.grad for parameter in model.parameters()]
+
+        expected = gradients(model, CPU.device)
+        with pretended():
+            grads = gradients(there, CUDA)
+        for one, other in zip(grads, expected, strict=True):
+            assert isinstance(one, CudaTensor)
+            torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
+    model.eval()
+    for name in ("greedy", "beam"):
+        expected = found(model, CPU, SEARCHES[name])
+        with pretended():
+            assert found(there.eval(), ON_CUDA, SEARCHES[name]) == expected
+
+
+@each_side
+@pytest.mark.parametrize("kind", [*SEARCHES, "phrases"])
+def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
+    model, there = pair_of(make(config))
+    restrictions = {"constraints": PHRASES} if kind == "phrases" else {"prefixes": PREFIXES}
+    expected = found(model, CPU, SEARCHES.get(kind, BEAM), **restrictions)
+    with pretended():
+        assert found(there, ON_CUDA, SEARCHES.get(kind, BEAM), **restrictions) == expected
+
+
+@each_side
+def test_alignments_are_those_of_the_cpu(config: dict[str, Any]) -> None:
+    model, there = pair_of(make(config))
+
+    def weights(model: Any, compute: Compute) -> list[Any]:
+        by_gradient = gradient_weights(
+            model, SOURCES, TARGETS, compute, methods=["gradient", "input-x-gradient"], batch_tokens=20
+        )
+        layer = alignment_layer.AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=4).eval()
+        torch.manual_seed(2)
+        for parameter in layer.parameters():
+            nn.init.normal_(parameter)
+        layer = layer if compute is CPU else on_cuda(layer)
+        learnt = alignment_layer.weights(layer, model, SOURCES, TARGETS, compute, batch_tokens=20)
+        forced = forced_weights(model, SOURCES, TARGETS, compute, batch_tokens=20)
+        return [matrix for each in (*by_gradient, *learnt, forced) for matrix in each]
+
+    expected = weights(model, CPU)
+    with pretended():
+        for one, other in zip(weights(there, ON_CUDA), expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "guided": {"guided_attention": {"weight": 0.5}},
+    "two passes": {"r_drop": 1.0},
+    "risk": {"risk": {"samples": 3, "cross_entropy": 0.1}},
+    "recomputed": {"recompute": True},
+}
+
+
+@each_side
+@pytest.mark.parametrize("kind", list(OBJECTIVES))
+def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
+    model, there = pair_of(make(config).train())
+
+    def gradients(model: Any, compute: Compute) -> list[Tensor]:
+        torch.manual_seed(1)
+        settings = TrainingConfig.model_validate(OBJECTIVES[kind])
+        optimizer = NamedOptimizer(model, settings.optimizer, compute)
+        objective = Objective(model, settings, optimizer, compute, lambda tokens: " ".join(map(str, tokens)))
+        objective.backward(batch_of(), TOTALS, update=1)
+        return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+    expected = gradients(model, CPU)
+    with pretended():
+        for one, other in zip(gradients(there, ON_CUDA), expected, strict=True):
+            torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
+
+
+def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    config = CONFIG.replace("train.", f"{tmp_path}/train.").replace("valid.", f"{tmp_path}/valid.")
+    figures, texts = [], []
+    for device in ("cpu", "cuda:0"):
+        (tmp_path / "config.yaml").write_text(config.replace("run: run", f"run: {tmp_path}/{device[:4]}"))
+        with pretended() if device == "cuda:0" else nullcontext():
+            run = train(load(tmp_path / "config.yaml", []), device=device, precision="float32")
+            translator = nmt.load(run, device=device, precision="float32", overrides=["search.beam=2"])
+            texts.append([each.text for each in translator.translate(["eins zwei.", "Hund und Katze."])])
+        kept = ("loss", "perplexity", "gradient_norm")
+        figures.append([line[name] for line in metrics.read(run) for name in kept if name in line])
+    assert texts[0] == texts[1]
+    assert figures[1] == pytest.approx(figures[0], rel=1e-4)
