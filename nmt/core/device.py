@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from nmt.core import log, memory
 from nmt.core.errors import InputError
 from nmt.core.memory import limit_cache_for_training
+
+CHECK_EVERY = {"cpu": 1}
+"""Steps of a search after which the host reads its results, by type of device; 8 for others: it waits for a GPU."""
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
 
@@ -48,6 +53,15 @@ class Compute:
         on_gpu = self.device.type == "cuda"
         detail = torch.cuda.get_device_name(self.device) if on_gpu else f"{torch.get_num_threads()} threads"
         return f"{self.device} ({detail}), {self.precision}"
+
+
+def read_together(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
+    """The values of tensors of one device on the host, which waits once for all of them."""
+    if tensors[0].device.type == "cpu":
+        return [tensor.numpy() for tensor in tensors]
+    flat = torch.cat([tensor.flatten().double() for tensor in tensors]).cpu()
+    parts = torch.split(flat, [tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape).to(tensor.dtype).numpy() for part, tensor in zip(parts, tensors, strict=True)]
 
 
 def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.detail) -> Compute:

@@ -89,7 +89,11 @@ class OwnEngine:
                 )
                 searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
             processors = LogitsProcessors(
-                max_length_B.to(self.compute.device), eos=EOS, prefixes=batch_prefixes, processors=_processors(config)
+                max_length_B,
+                eos=EOS,
+                prefixes=batch_prefixes,
+                processors=_processors(config),
+                device=self.compute.device,
             )
             with self.compute.autocast():
                 batch = search_of(config, phrases, scored=scored)(

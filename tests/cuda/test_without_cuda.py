@@ -4,6 +4,7 @@ device's memory, and the results are those of the CPU."""
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,6 +19,7 @@ import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.core.device import Compute
+from nmt.data.vocabulary import EOS
 from nmt.experiment import load
 from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
@@ -159,6 +161,31 @@ def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
     expected = found(model, CPU, SEARCHES.get(kind, BEAM), **restrictions)
     with pretended():
         assert found(there, ON_CUDA, SEARCHES.get(kind, BEAM), **restrictions) == expected
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ends early", "ends late"])
+@pytest.mark.parametrize("kind", [*SEARCHES, "phrases"])
+def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool) -> None:
+    model = make(RNN)
+    if not ends:
+        with torch.no_grad():
+            model.output.bias_V[EOS] = -30.0
+    there, steps = on_cuda(model), 0
+    run = there.step
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return run(*arguments)
+
+    there.step = counted
+    config = SEARCHES.get(kind, BEAM).model_copy(update={"max_length": 40, "max_length_ratio": 40.0})
+    with pretended() as device:
+        found(there, ON_CUDA, config, **({"constraints": PHRASES} if kind == "phrases" else {}))
+    assert ends or steps > 30
+    # what was drawn depends on the source's tokens, which the host reads first; a phrase may begin at every step
+    others = {"draws": 1, "phrases": steps}.get(kind, 0)
+    assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
 
 
 @each_side
