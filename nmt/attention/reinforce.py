@@ -65,7 +65,7 @@ class Sampled(Normalizer):
             return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
         log_p_BTS = scores_BTS.log_softmax(dim=-1)
         p_BTS = log_p_BTS.exp()
-        chosen_BT = p_BTS.detach().flatten(0, 1).multinomial(1).view(p_BTS.shape[:2])
+        chosen_BT = _draw(p_BTS.detach())
         is_drawn_BT = p_BTS.new_empty(chosen_BT.shape).uniform_() >= self.expected
         look_BTS = p_BTS.where(~is_drawn_BT[:, :, None], _one_hot(chosen_BT, scores_BTS))
         # -inf x 0 would be no number, and its gradient neither
@@ -73,6 +73,11 @@ class Sampled(Normalizer):
         baseline_BT = context.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
         log_prob_BT = log_p_BTS.gather(2, chosen_BT[:, :, None])[:, :, 0]
         return look_BTS, SampledPositions(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT, is_drawn_BT)
+
+
+def _draw(p_BTS: Tensor) -> Tensor:
+    """The draw of ``multinomial`` without its checks, for which the host would wait for a GPU."""
+    return (p_BTS / p_BTS.new_empty(p_BTS.shape).exponential_()).argmax(dim=-1)
 
 
 def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:

@@ -23,13 +23,15 @@ def token_loss(
     target_BT: Tensor,
     feed: Feed,
     *,
+    tokens: int | None = None,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
     summed: RewardSums = lambda own_3: own_3,
 ) -> TokenLoss:
     """The loss summed over the tokens of the target, end-of-sentence included. Output layer and loss run once over all
     positions of all sentences, padding left out. The REINFORCE loss of attention that draws positions is part of the
-    objective; ``summed`` joins its sums with those of other processes.
+    objective; ``summed`` joins its sums with those of other processes. ``tokens``, the number of them where the caller
+    knows it, saves waiting for a GPU.
 
     With ``r_drop`` (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 3, its alpha) each
     sentence goes through the model twice, under two draws of dropout, and their disagreement is part of the loss:
@@ -38,7 +40,7 @@ def token_loss(
     passes = 2 if r_drop > 0.0 else 1
     source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    return _loss(model, target_BT, decoded, smoothing, r_drop, summed)
+    return _loss(model, target_BT, decoded, tokens, smoothing, r_drop, summed)
 
 
 def guided_loss(
@@ -48,6 +50,7 @@ def guided_loss(
     feed: Feed,
     guide: Guide,
     *,
+    tokens: int | None = None,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
 ) -> tuple[TokenLoss, Tensor]:
@@ -56,15 +59,26 @@ def guided_loss(
     passes = 2 if r_drop > 0.0 else 1
     source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    loss = _loss(model, target_BT, decoded, smoothing, r_drop, lambda own_3: own_3)
+    loss = _loss(model, target_BT, decoded, tokens, smoothing, r_drop, lambda own_3: own_3)
     return loss, torch.stack([guide.loss(weights) for weights in decoded.weights_BHTS.chunk(passes)]).mean()
 
 
 def _loss(
-    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float, r_drop: float, summed: RewardSums
+    model: Seq2Seq[Any, Any],
+    target_BT: Tensor,
+    decoded: Decoded,
+    tokens: int | None,
+    smoothing: float,
+    r_drop: float,
+    summed: RewardSums,
 ) -> TokenLoss:
     """The loss of a decoded target, which with ``r_drop`` holds all sentences twice."""
-    loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, smoothing, summed)
+    is_token_X = (target_BT != model.pad).flatten()
+    if tokens is None:
+        place_N = is_token_X.nonzero()[:, 0]
+    else:
+        place_N = is_token_X.nonzero_static(size=tokens * (2 if r_drop > 0.0 else 1))[:, 0]
+    loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, place_N, smoothing, summed)
     if r_drop == 0.0:
         return loss
     assert readout_NR is not None, "a sum over all positions has no single readout"
@@ -77,11 +91,10 @@ def _loss(
 
 
 def _loss_and_readouts(
-    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, smoothing: float, summed: RewardSums
+    model: Seq2Seq[Any, Any], target_BT: Tensor, decoded: Decoded, place_N: Tensor, smoothing: float, summed: RewardSums
 ) -> tuple[TokenLoss, Tensor | None]:
-    """The loss, and the readouts of all tokens (N, R), sentence by sentence; None for a sum over all positions."""
-    is_pad_BT = target_BT == model.pad
-    place_N = (~is_pad_BT).flatten().nonzero()[:, 0]
+    """The loss, and the readouts of all tokens (N, R), sentence by sentence; None for a sum over all positions.
+    ``place_N`` are the places of tokens in the flattened target."""
     gold_N = target_BT.flatten()[place_N]
     if decoded.marginal is not None:
         return _marginal(model.output, decoded.marginal, place_N, gold_N, smoothing), None
@@ -90,31 +103,27 @@ def _loss_and_readouts(
     if not decoded.sampled:
         return loss, readout_NR
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
-    reward_loss = reinforce_loss(decoded.sampled, log_p_BT.view(target_BT.shape), is_pad_BT, summed=summed)
-    objective = loss.objective + reward_loss
-    return dataclasses.replace(loss, objective=objective), readout_NR
+    log_p_BT = log_p_BT.view(target_BT.shape)
+    reward_loss = reinforce_loss(decoded.sampled, log_p_BT, target_BT == model.pad, summed=summed)
+    return dataclasses.replace(loss, objective=loss.objective + reward_loss), readout_NR
 
 
 def _marginal(
     output: OutputLayer, marginal: MarginalReadouts, place_N: Tensor, gold_N: Tensor, smoothing: float
 ) -> TokenLoss:
     """-log of the sum over source positions s of weight_s p(gold | s) (Wu et al. 2018, equation 4); label smoothing
-    enters into each p(gold | s)."""
+    enters into each p(gold | s). Padding takes part with weight 0: to leave it out the host would wait for a GPU."""
     log_weight_NS = marginal.log_weight_BTS.flatten(0, 1)[place_N]
-    row_M, source_M = log_weight_NS.isfinite().nonzero(as_tuple=True)  # M: what is not padding
-    readout_MR = marginal.readout_BTSR.flatten(0, 1)[place_N[row_M], source_M]
-    each_M = output.likelihood(readout_MR, gold_N[row_M], smoothing=smoothing)
+    positions = log_weight_NS.shape[1]
+    readout_XR = marginal.readout_BTSR.flatten(0, 1)[place_N].flatten(0, 1)  # X: N x S
+    each_X = output.likelihood(readout_XR, gold_N.repeat_interleave(positions), smoothing=smoothing)
 
-    def summed(log_p_M: Tensor) -> Tensor:
-        empty_NS = torch.full_like(log_weight_NS, -torch.inf, dtype=log_p_M.dtype)
-        spread_NS = empty_NS.index_put((row_M, source_M), log_p_M)
-        # where the weight is 0 the gradient of -inf - inf would be no number
-        return (spread_NS + log_weight_NS.masked_fill(log_weight_NS.isinf(), 0.0)).logsumexp(dim=1)
+    def summed(log_p_X: Tensor) -> Tensor:
+        return (log_p_X.view_as(log_weight_NS) + log_weight_NS).logsumexp(dim=1)
 
-    is_best_NS = torch.zeros_like(log_weight_NS, dtype=torch.bool).index_put((row_M, source_M), each_M.is_best_N)
     heaviest_N1 = log_weight_NS.argmax(dim=1, keepdim=True)
     return TokenLoss(
-        objective=-summed(each_M.smoothed_N).sum(),
-        cross_entropy_N=-summed(each_M.log_p_N).detach(),
-        correct=is_best_NS.gather(1, heaviest_N1).sum(),
+        objective=-summed(each_X.smoothed_N).sum(),
+        cross_entropy_N=-summed(each_X.log_p_N).detach(),
+        correct=each_X.is_best_N.view_as(log_weight_NS).gather(1, heaviest_N1).sum(),
     )

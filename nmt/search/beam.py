@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -174,20 +174,6 @@ def advance_groups(
     return Advance(joined.select(order_N), parents_N, ended)
 
 
-class Unread(NamedTuple):
-    """Results of a step that the host has not read; a GPU does further steps meanwhile."""
-
-    log_prob_BW: Tensor
-    """See ``Ended``."""
-    parent_BW: Tensor
-    tokens_NT: Tensor
-    """The tokens of the parents."""
-    covered_N: Tensor
-    """See ``covered``; of the parents."""
-    best_BG: Tensor
-    """Log-probability of the best hypothesis of each group that goes on."""
-
-
 @dataclass(frozen=True)
 class BeamSearch:
     """The best hypotheses found for each source row, ranked by ``ranking``; see ``Search``.
@@ -232,7 +218,7 @@ class BeamSearch:
         token_N = model.first_token(batch * beam, device)
         groups = [[_Group() for _ in range(self.groups)] for _ in range(batch)]
         active_B = torch.arange(batch, device=device)  # the source row of each sentence in the batch
-        source_rows, unread = list(range(batch)), list[Unread]()
+        source_rows, unread = list(range(batch)), list[tuple[Tensor, ...]]()
         for time in range(max(processors.limits)):
             forward = model.step(token_N, memory, state)
             state = forward.state
@@ -247,7 +233,7 @@ class BeamSearch:
                 tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
                 step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
             best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
-            unread.append(Unread(step.ended.log_prob_BW, step.ended.parent_BW, beams.tokens_NT, covered_N, best_BG))
+            unread.append((*step.ended.tensors(), beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N
             if (time + 1) % CHECK_EVERY.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
                 active_sentences = self._read(unread, groups, source_rows, processors.limits)
@@ -296,12 +282,17 @@ class BeamSearch:
         )
 
     def _read(
-        self, unread: Sequence[Unread], groups: list[list[_Group]], source_rows: list[int], limits: list[int]
+        self,
+        unread: Sequence[tuple[Tensor, ...]],
+        groups: list[list[_Group]],
+        source_rows: list[int],
+        limits: list[int],
     ) -> list[int]:
-        """Adds the hypotheses that have ended in some steps to their groups, step by step; returns the indices into the
-        batch of sentences that are not done."""
+        """Adds the hypotheses that have ended in some steps to their groups; returns the indices into the batch of
+        sentences that are not done. ``unread`` has of each step the fields of ``Ended``, the tokens of the parents,
+        their attention (see ``covered``), and the log-probability of the best hypothesis of each group that goes on."""
         values = iter(read_together([tensor for step in unread for tensor in step]))
-        for log_prob_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * len(Unread._fields), strict=True):
+        for log_prob_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
             for sentence, place in np.argwhere(log_prob_BW > -np.inf).tolist():
                 group = groups[source_rows[sentence]][place // self.group_beam]

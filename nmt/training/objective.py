@@ -16,6 +16,7 @@ from nmt.data.batching import Batch
 from nmt.models.likelihood import guided_loss, token_loss
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
@@ -95,8 +96,9 @@ class Objective:
 
     def backward(
         self, batch: Batch | None, totals: BatchTotals, *, update: int, all_reduce: RewardSums = lambda own_3: own_3
-    ) -> Losses:
-        """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from.
+    ) -> Tensor:
+        """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from; returns
+        the fields of its ``Losses``, (4,) in float64, for which nothing has waited yet.
 
         ``totals`` are those of the whole update. ``all_reduce`` adds sums of rewards over all processes. Without a
         batch this process has no rows, and still joins in that sum.
@@ -105,7 +107,7 @@ class Objective:
         if batch is None:
             if self._learns_from_rewards:
                 all_reduce(torch.zeros(3))
-            return Losses()
+            return torch.zeros(4, dtype=torch.float64, device=device)
         # non_blocking: the memory is pinned, see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
@@ -117,21 +119,24 @@ class Objective:
             if (weight := self._risk.config.cross_entropy) > 0.0:
                 total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-            return Losses(loss.gold.objective.item(), loss.gold.cross_entropy.item(), loss.risk.item())
+            return _joined(loss.gold, risk=loss.risk)
         inputs = (self._model, source_BS, target_BT, config.feed.at(update))
         guide, guidance = self._guide(batch), None
+        tokens = int(batch.target_length_B.sum())
         with self._compute.autocast(), recomputing(config.recompute):
             if guide is None:
-                gold = token_loss(*inputs, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=all_reduce)
+                gold = token_loss(
+                    *inputs, tokens=tokens, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=all_reduce
+                )
             else:
-                gold, guidance = guided_loss(*inputs, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
+                gold, guidance = guided_loss(
+                    *inputs, guide, tokens=tokens, smoothing=config.label_smoothing, r_drop=config.r_drop
+                )
         total = gold.objective / count
         if config.guided_attention is not None and guidance is not None:
             total = total + config.guided_attention.weight * guidance / totals.linked
         self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-        return Losses(
-            gold.objective.item(), gold.cross_entropy.item(), guidance=0.0 if guidance is None else guidance.item()
-        )
+        return _joined(gold, guidance=guidance)
 
     def _guide(self, batch: Batch) -> Guide | None:
         """The positions that the guided heads are to attend to; None where the batch has no links."""
@@ -145,3 +150,12 @@ class Objective:
         from nmt.models.guidance import Guide
 
         return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)
+
+
+def _joined(gold: TokenLoss, *, risk: Tensor | None = None, guidance: Tensor | None = None) -> Tensor:
+    """The fields of ``Losses``."""
+    losses_4 = torch.zeros(4, dtype=torch.float64, device=gold.objective.device)
+    for place, loss in enumerate((gold.objective, gold.cross_entropy, risk, guidance)):
+        if loss is not None:
+            losses_4[place] = loss.detach()
+    return losses_4

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.core.device import Compute
+from nmt.core.device import CHECK_EVERY, Compute
 from nmt.data.vocabulary import EOS
 from nmt.experiment import load
 from nmt.extras.word_aligner import layer as alignment_layer
@@ -28,9 +28,11 @@ from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.training import metrics
-from nmt.training.config import TrainingConfig
+from nmt.training.config import RiskConfig, TrainingConfig
+from nmt.training.more.risk import MinimumRisk
 from nmt.training.objective import Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.trainer import Trainer
 from nmt.workflows.train import train
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
@@ -221,7 +223,8 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 @each_side
 @pytest.mark.parametrize("kind", list(OBJECTIVES))
-def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
+def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHECK_EVERY, "cpu", 8)  # draws depend on the rows that are still there
     model, there = pair_of(make(config).train())
 
     def gradients(model: Any, compute: Compute) -> list[Tensor]:
@@ -252,3 +255,49 @@ def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -
         figures.append([line[name] for line in metrics.read(run) for name in kept if name in line])
     assert texts[0] == texts[1]
     assert figures[1] == pytest.approx(figures[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("sentence", [[4, 5, 1, 4, 3], [5, 3]])
+def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[int]) -> None:
+    model = make(RNN)
+    with torch.no_grad():
+        model.output.bias_V[EOS] = -30.0
+    there = on_cuda(model.train())
+    settings = RiskConfig(samples=3, max_length_ratio=5.0)
+    with pretended() as device:
+        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), smoothing=0.1)
+        source_BS = torch.tensor([sentence]).to(CUDA)
+        loss.loss(source_BS, source_BS)
+    steps = 5 * len(sentence) + 10
+    # the most tokens, then the hypotheses with their references
+    assert len(device.waits) <= math.ceil(steps / 8) + 2, "\n".join(device.waits)
+
+
+TRAININGS: dict[str, list[str]] = {
+    "teacher forcing": [],
+    "scheduled sampling": ["training.feed={kind: scheduled_sampling, schedule: {kind: linear, updates: 10}}"],
+    "draws": ["model.attention.weights=hard"],
+    "all positions": [
+        "model.attention={score: general, weights: {kind: hard, training: marginal}}",
+        "model.decoder={kind: rnn, size: 20, query: current, input_feeding: false}",
+    ],
+    "two passes of a transformer": [
+        *(f"model.{side}={{kind: transformer, layers: 1, size: 16, heads: 2}}" for side in ("encoder", "decoder")),
+        "model.attention.score=scaled_dot",
+        "training.r_drop=1.0",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", list(TRAININGS))
+def test_an_update_waits_for_the_device_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("run: run", f"run: {tmp_path}/run"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Trainer, "_validate", lambda *_: None)
+    monkeypatch.setattr(Trainer, "_save", lambda *_: None)
+    experiment = load(tmp_path / "config.yaml", ["training.stopping.updates=5", *TRAININGS[kind]])
+    with pretended() as device:
+        train(experiment, device="cuda:0", precision="float32")
+    assert len(device.waits) <= 5, "\n".join(device.waits)
+    assert all("_trainer" in upload for upload in device.uploads), "but for the weights all is sent in pinned memory"
