@@ -37,10 +37,9 @@ def token_loss(
     sentence goes through the model twice, under two draws of dropout, and their disagreement is part of the loss:
     (L_1 + L_2 + alpha (KL(p_1 || p_2) + KL(p_2 || p_1)) / 2) / 2, half the paper's, so that the loss keeps its size.
     """
-    passes = 2 if r_drop > 0.0 else 1
-    source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
-    decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    return _loss(model, target_BT, decoded, tokens, smoothing, r_drop, summed)
+    return guided_loss(
+        model, source_BS, target_BT, feed, None, tokens=tokens, smoothing=smoothing, r_drop=r_drop, summed=summed
+    )[0]
 
 
 def guided_loss(
@@ -48,46 +47,34 @@ def guided_loss(
     source_BS: Tensor,
     target_BT: Tensor,
     feed: Feed,
-    guide: Guide,
+    guide: Guide | None,
     *,
     tokens: int | None = None,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
-) -> tuple[TokenLoss, Tensor]:
-    """``token_loss``, and from the same pass the loss of the guide, which it does not include; with ``r_drop`` the mean
+    summed: RewardSums = lambda own_3: own_3,
+) -> tuple[TokenLoss, Tensor | None]:
+    """``token_loss``, and from the same pass the loss of a guide, which it does not include; with ``r_drop`` the mean
     of both passes."""
     passes = 2 if r_drop > 0.0 else 1
     source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
-    loss = _loss(model, target_BT, decoded, tokens, smoothing, r_drop, lambda own_3: own_3)
-    return loss, torch.stack([guide.loss(weights) for weights in decoded.weights_BHTS.chunk(passes)]).mean()
-
-
-def _loss(
-    model: Seq2Seq[Any, Any],
-    target_BT: Tensor,
-    decoded: Decoded,
-    tokens: int | None,
-    smoothing: float,
-    r_drop: float,
-    summed: RewardSums,
-) -> TokenLoss:
-    """The loss of a decoded target, which with ``r_drop`` holds all sentences twice."""
     is_token_X = (target_BT != model.pad).flatten()
-    if tokens is None:
-        place_N = is_token_X.nonzero()[:, 0]
-    else:
-        place_N = is_token_X.nonzero_static(size=tokens * (2 if r_drop > 0.0 else 1))[:, 0]
+    place_N = (is_token_X.nonzero() if tokens is None else is_token_X.nonzero_static(size=passes * tokens))[:, 0]
     loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, place_N, smoothing, summed)
+    guidance = None
+    if guide is not None:
+        guidance = torch.stack([guide.loss(weights) for weights in decoded.weights_BHTS.chunk(passes)]).mean()
     if r_drop == 0.0:
-        return loss
+        return loss, guidance
     assert readout_NR is not None, "a sum over all positions has no single readout"
     divergence = model.output.divergence(*readout_NR.chunk(2))
-    return TokenLoss(
+    both = TokenLoss(
         objective=0.5 * (loss.objective + r_drop * divergence),
         cross_entropy_N=loss.cross_entropy_N.view(2, -1).mean(dim=0),
         correct=None if loss.correct is None else loss.correct // 2,
     )
+    return both, guidance
 
 
 def _loss_and_readouts(

@@ -13,7 +13,7 @@ from nmt.attention.attention import Attention
 from nmt.attention.reinforce import RewardSums, Sampled
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.models.likelihood import guided_loss, token_loss
+from nmt.models.likelihood import guided_loss
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
@@ -120,18 +120,18 @@ class Objective:
                 total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
             return _joined(loss.gold, risk=loss.risk)
-        inputs = (self._model, source_BS, target_BT, config.feed.at(update))
-        guide, guidance = self._guide(batch), None
-        tokens = int(batch.target_length_B.sum())
         with self._compute.autocast(), recomputing(config.recompute):
-            if guide is None:
-                gold = token_loss(
-                    *inputs, tokens=tokens, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=all_reduce
-                )
-            else:
-                gold, guidance = guided_loss(
-                    *inputs, guide, tokens=tokens, smoothing=config.label_smoothing, r_drop=config.r_drop
-                )
+            gold, guidance = guided_loss(
+                self._model,
+                source_BS,
+                target_BT,
+                config.feed.at(update),
+                self._guide(batch),
+                tokens=int(batch.target_length_B.sum()),
+                smoothing=config.label_smoothing,
+                r_drop=config.r_drop,
+                summed=all_reduce,
+            )
         total = gold.objective / count
         if config.guided_attention is not None and guidance is not None:
             total = total + config.guided_attention.weight * guidance / totals.linked

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -173,6 +174,9 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return each.values if isinstance(each, CudaTensor) else each
 
     result = operation(*tree_map(values, args), **tree_map(values, kwargs))
+    if torch.Tag.inplace_view in operation.tags:
+        with no_dispatch():
+            operation(*args, **kwargs)  # the shape that it has by its name
     if name == "copy_":
         return args[0]
     if not on_cuda:
@@ -186,6 +190,15 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return own[id(each)] if id(each) in own else CudaTensor.of(each)
 
     return tree_map(wrapped, result)
+
+
+def _flatten(rnn: nn.RNNBase) -> None:
+    """``RNNBase.flatten_parameters`` as with cuDNN: a layer's weights are parts of one tensor."""
+    weights = [weight for weight in rnn._flat_weights if isinstance(weight, CudaTensor)]
+    if weights:
+        flat = torch.cat([weight.values.flatten() for weight in weights])
+        for weight, part in zip(weights, flat.split([weight.numel() for weight in weights]), strict=True):
+            weight.values = part.view(weight.shape)
 
 
 def _line() -> str:
@@ -230,6 +243,7 @@ def pretended() -> Iterator[Pretended]:
             stack.enter_context(patch.object(torch, name, _made_on_the_host(getattr(torch, name))))
         foreach = "torch.utils._foreach_utils._get_foreach_kernels_supported_devices"
         stack.enter_context(patch(foreach, lambda: ["cuda", "meta"]))
+        stack.enter_context(patch.object(nn.RNNBase, "flatten_parameters", _flatten))
         stack.enter_context(patch.object(Tensor, "pin_memory", lambda tensor: tensor))
         yield stack.enter_context(Pretended())
 
@@ -247,4 +261,6 @@ def on_cuda(model: nn.Module) -> Any:
         for name, buffer in list(module._buffers.items()):
             if buffer is not None:
                 module._buffers[name] = CudaTensor.of(buffer)
+        if isinstance(module, nn.RNNBase):
+            _flatten(module)
     return model

@@ -25,6 +25,8 @@ from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
+from nmt.nn.dropout import Dropout
+from nmt.nn.recurrent import RecurrentStack
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.training import metrics
@@ -163,6 +165,41 @@ def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
     expected = found(model, CPU, SEARCHES.get(kind, BEAM), **restrictions)
     with pretended():
         assert found(there, ON_CUDA, SEARCHES.get(kind, BEAM), **restrictions) == expected
+
+
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_cudnn_finds_the_weights_of_a_layer_in_one_piece(
+    cell: Any, precision: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it would copy them at each call; so it would after a copy of the model, for a validation."""
+    stack = RecurrentStack(cell, input_size=3, size=4, layers=2)
+    there, gaps = on_cuda(copy.deepcopy(stack)), list[int]()
+    input_BTE = torch.randn(2, 5, 3)
+    kind = stack.cell.module
+    forward = kind.forward
+
+    def looked_at(rnn: Any, *arguments: Any) -> Any:
+        weights = [weight.values if isinstance(weight, CudaTensor) else weight for weight in rnn._flat_weights]
+        ends = [weight.data_ptr() + weight.nbytes for weight in weights]
+        gaps.extend(weight.data_ptr() - end for weight, end in zip(weights[1:], ends[:-1], strict=True))
+        return forward(rnn, *arguments)
+
+    with Compute(CPU.device, precision).autocast():
+        expected_BTD = stack(input_BTE, None, Dropout(0.0))
+    expected_BTD.sum().backward()
+    monkeypatch.setattr(kind, "forward", looked_at)
+    with pretended():
+        for each in (there, copy.deepcopy(there)):
+            with Compute(CUDA, precision).autocast():
+                output_BTD = each(input_BTE.to(CUDA), None, Dropout(0.0))
+            output_BTD.sum().backward()
+            assert output_BTD.dtype == expected_BTD.dtype
+            torch.testing.assert_close(output_BTD.values, expected_BTD.detach(), atol=0.02, rtol=0.02)
+            for one, other in zip(each.parameters(), stack.parameters(), strict=True):
+                torch.testing.assert_close(one.grad.values, other.grad, atol=0.1, rtol=0.05)
+    assert len(gaps) == 2 * 2 * 3
+    assert not any(gaps)
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["ends early", "ends late"])
