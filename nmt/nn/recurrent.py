@@ -171,7 +171,7 @@ def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
     device = input_BTE.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
-        weights = dict(rnn.named_parameters())
+        weights: dict[str, Tensor] = dict(rnn.named_parameters())
         if any(weight.dtype != dtype for weight in weights.values()):
             # as one tensor, because cuDNN wants the weights of a layer side by side
             flat = torch.cat([weight.to(dtype).flatten() for weight in weights.values()])

@@ -20,6 +20,8 @@ from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.core.device import CHECK_EVERY, Compute
 from nmt.data.vocabulary import EOS
+from nmt.evaluation.perplexity import predict
+from nmt.evaluation.rescore import token_log_probs
 from nmt.experiment import load
 from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
@@ -27,6 +29,7 @@ from nmt.models.likelihood import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.nn.recurrent import RecurrentStack
+from nmt.ops import attend
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.training import metrics
@@ -225,6 +228,21 @@ def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool
     # what was drawn depends on the source's tokens, which the host reads first; a phrase may begin at every step
     others = {"draws": 1, "phrases": steps}.get(kind, 0)
     assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
+
+
+def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores and perplexity come from fused attention, which has none."""
+    model, there = pair_of(make(BOTH))
+
+    def scores(model: Any, compute: Compute) -> list[float]:
+        by_feed = predict(model, SOURCES, TARGETS, TeacherForcing(), compute, batch_tokens=20)
+        log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)
+        return [by_feed.loss, *(float(each.sum()) for each in log_p)]
+
+    expected = scores(model, CPU)
+    monkeypatch.setattr(attend, "body", lambda *_: pytest.fail("weights are formed"))
+    with pretended():
+        assert scores(there, ON_CUDA) == pytest.approx(expected, abs=1e-4)
 
 
 @each_side
