@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -220,14 +221,15 @@ def _made_on_the_host(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 @contextmanager
-def pretended() -> Iterator[Pretended]:
-    """The device, for the body."""
+def pretended(memory: int = 80 << 30) -> Iterator[Pretended]:
+    """The device, for the body, with bytes of ``memory``."""
     known = {
         "_lazy_init": lambda: None,
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "get_device_name": lambda *_: "pretended",
+        "get_device_properties": lambda *_: SimpleNamespace(total_memory=memory),
         "is_bf16_supported": lambda *_, **__: True,
         "get_rng_state": lambda *_: torch.get_rng_state(),
         "set_rng_state": lambda *_: None,

@@ -28,6 +28,7 @@ from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
+from nmt.nn.output import OutputLayer, rows_together
 from nmt.nn.recurrent import RecurrentStack
 from nmt.ops import attend
 from nmt.search.config import SamplingConfig, SearchConfig
@@ -228,6 +229,26 @@ def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool
     # what was drawn depends on the source's tokens, which the host reads first; a phrase may begin at every step
     others = {"draws": 1, "phrases": steps}.get(kind, 0)
     assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_the_rows_of_a_loss_follow_the_memory_of_the_device(rows: int) -> None:
+    layer = OutputLayer(4, 10)
+    there, counts = on_cuda(copy.deepcopy(layer)), list[int]()
+    readout_ND, gold_N = torch.randn(20, 4), torch.arange(20) % 10
+    expected = layer.loss(readout_ND, gold_N).objective, layer.divergence(readout_ND, readout_ND.flip(0))
+    of_layer = there._wide_logits
+    there._wide_logits = lambda readout_ND, dtype: (counts.append(len(readout_ND)), of_layer(readout_ND, dtype))[1]
+    with pretended(memory=64 * 4 * 10 * rows):
+        assert rows_together(512, there.weight_VD) == rows
+        found = there.loss(readout_ND.to(CUDA), gold_N.to(CUDA)).objective
+        torch.testing.assert_close(found.values, expected[0], atol=1e-4, rtol=1e-4)
+        one_ND, other_ND = readout_ND.to(CUDA), readout_ND.flip(0).to(CUDA)
+        torch.testing.assert_close(there.divergence(one_ND, other_ND).values, expected[1], atol=1e-4, rtol=1e-4)
+        assert counts[:2] == [min(rows, 20)] * 2
+        there.likelihood(one_ND, gold_N.to(CUDA))
+    assert max(counts) == min(rows, 20)
+    assert rows_together(512, layer.weight_VD) == 512
 
 
 def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:
