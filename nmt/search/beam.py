@@ -43,16 +43,6 @@ class Beams(BatchRecord):
 
 
 @dataclass(frozen=True)
-class Ended(BatchRecord):
-    """Hypotheses that took end-of-sentence in a step, among the first K extensions of each group of a sentence."""
-
-    log_prob_BW: Tensor
-    """Their log-probability; -inf where an extension has not ended."""
-    parent_BW: Tensor
-    """The row that each extends."""
-
-
-@dataclass(frozen=True)
 class Advance:
     """One step of all beams."""
 
@@ -60,7 +50,10 @@ class Advance:
     """Hypotheses that go on, K for each sentence, best first."""
     parents_N: Tensor
     """The row that each extends."""
-    ended: Ended
+    ended_BW: Tensor
+    """Log-probability of each of the first K extensions of a group that ended; -inf where it goes on."""
+    ended_parent_BW: Tensor
+    """The row that each of these extends."""
 
     @staticmethod
     def joined(steps: Sequence[Advance]) -> Advance:
@@ -68,12 +61,13 @@ class Advance:
         if len(steps) == 1:
             return steps[0]
         first_rows = [0, *accumulate(len(step.parents_N) for step in steps)]
-        parents_N = torch.cat([step.parents_N + first for step, first in zip(steps, first_rows, strict=False)])
-        ended = [
-            replace(step.ended, parent_BW=step.ended.parent_BW + first)
-            for step, first in zip(steps, first_rows, strict=False)
-        ]
-        return Advance(Beams.joined([step.beams for step in steps]), parents_N, Ended.joined(ended))
+        pairs = list(zip(steps, first_rows, strict=False))
+        return Advance(
+            Beams.joined([step.beams for step in steps]),
+            torch.cat([step.parents_N + first for step, first in pairs]),
+            torch.cat([step.ended_BW for step in steps]),
+            torch.cat([step.ended_parent_BW + first for step, first in pairs]),
+        )
 
 
 @dataclass(frozen=True)
@@ -129,7 +123,7 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     width = token_BW.shape[1]
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
-    ended = Ended(log_prob_BW.masked_fill(~ends_BW, -torch.inf)[:, :beam], parent_BW[:, :beam])
+    ended_BW = log_prob_BW.masked_fill(~ends_BW, -torch.inf)[:, :beam]
     # The first K that go on, in their order: rank them behind all that end.
     chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
@@ -137,7 +131,9 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
     parents = beams.select(parents_N)
     tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
-    return Advance(replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended)
+    return Advance(
+        replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended_BW, parent_BW[:, :beam]
+    )
 
 
 def advance_groups(
@@ -164,14 +160,14 @@ def advance_groups(
             x_N.view(batch, beam) for x_N in (step.beams.tokens_NT[:, -1], step.beams.log_prob_N.isfinite())
         )
         diversity_penalty_BV = diversity_penalty_BV.scatter_add(1, token_BK, diversity * exists_BK.float())
-        ended = replace(step.ended, parent_BW=row_N[step.ended.parent_BW])
-        steps.append(Advance(step.beams, row_N[step.parents_N], ended))
+        steps.append(Advance(step.beams, row_N[step.parents_N], step.ended_BW, row_N[step.ended_parent_BW]))
     joined = Beams.joined([step.beams for step in steps])
     order_N = row_BGK.transpose(0, 1).flatten().argsort()  # from group after group to sentence after sentence
     parents_N = torch.cat([step.parents_N for step in steps])[order_N]
-    of_groups = zip(*(step.ended.tensors() for step in steps), strict=True)
-    ended = steps[0].ended.with_tensors(torch.cat(parts, dim=1) for parts in of_groups)
-    return Advance(joined.select(order_N), parents_N, ended)
+    ended_BW = torch.cat([step.ended_BW for step in steps], dim=1)
+    return Advance(
+        joined.select(order_N), parents_N, ended_BW, torch.cat([step.ended_parent_BW for step in steps], dim=1)
+    )
 
 
 @dataclass(frozen=True)
@@ -233,7 +229,7 @@ class BeamSearch:
                 tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
                 step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
             best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
-            unread.append((*step.ended.tensors(), beams.tokens_NT, covered_N, best_BG))
+            unread.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N
             if (time + 1) % CHECK_EVERY.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
                 active_sentences = self._read(unread, groups, source_rows, processors.limits)
@@ -289,15 +285,15 @@ class BeamSearch:
         limits: list[int],
     ) -> list[int]:
         """Adds the hypotheses that have ended in some steps to their groups; returns the indices into the batch of
-        sentences that are not done. ``unread`` has of each step the fields of ``Ended``, the tokens of the parents,
-        their attention (see ``covered``), and the log-probability of the best hypothesis of each group that goes on."""
+        sentences that are not done. ``unread`` has of each step what has ended (see ``Advance``), the tokens of the
+        parents, how they ``covered`` the source, and the log-probability of the best of each group that goes on."""
         values = iter(read_together([tensor for step in unread for tensor in step]))
-        for log_prob_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
+        for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
-            for sentence, place in np.argwhere(log_prob_BW > -np.inf).tolist():
+            for sentence, place in np.argwhere(ended_BW > -np.inf).tolist():
                 group = groups[source_rows[sentence]][place // self.group_beam]
                 if not group.is_done:
-                    parent, log_prob = parent_BW[sentence, place], float(log_prob_BW[sentence, place])
+                    parent, log_prob = parent_BW[sentence, place], float(ended_BW[sentence, place])
                     score = self.ranking.score(log_prob, length, float(covered_N[parent]))
                     group.finished.append(Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, score))
             for row, best_G in zip(source_rows, best_BG.tolist(), strict=True):

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from nmt.core.device import read_together
-from nmt.search.beam import Advance, Beams, BeamSearch, Ended
+from nmt.search.beam import Advance, Beams, BeamSearch
 from nmt.search.hypothesis import Phrase
 
 MAX_MATCHES = 64
@@ -162,19 +162,18 @@ class ConstrainedBeamSearch(BeamSearch):
                         candidates[row, token] = Candidate(log_prob, row, token, after.missing)
             ranked = sorted(candidates.values(), key=lambda candidate: -candidate.log_prob)
             complete = [candidate for candidate in ranked if candidate.missing == 0][: self.beam]
-            complete = [candidate for candidate in complete if candidate.token == self.eos]
             continuing = [candidate for candidate in ranked if candidate.token != self.eos]
             kept = allocated(continuing, total=total, beam=self.beam)
-            none = Candidate(-torch.inf, first, self.eos, 0)
-            chosen += kept + [none] * (self.beam - len(kept))
-            ended += complete + [none] * (self.beam - len(complete))
+            none = [Candidate(-torch.inf, first, self.eos, 0)] * self.beam
+            chosen += (kept + none)[: self.beam]
+            ended += ([candidate for candidate in complete if candidate.token == self.eos] + none)[: self.beam]
         values_X4 = torch.tensor(chosen + ended, dtype=torch.float64).to(device, non_blocking=True)
         log_prob_X, row_X = values_X4[:, 0].to(total_NV.dtype), values_X4[:, 1].long()
         (going_on_N, ended_N), (parents_N, ended_parents_N) = log_prob_X.chunk(2), row_X.chunk(2)
         token_N1 = values_X4[: len(chosen), 2:3].long()
         selected = beams.select(parents_N)
         following = replace(selected, tokens_NT=torch.cat([selected.tokens_NT, token_N1], dim=1), log_prob_N=going_on_N)
-        return Advance(following, parents_N, Ended(ended_N.view(-1, self.beam), ended_parents_N.view(-1, self.beam)))
+        return Advance(following, parents_N, *(x_N.view(-1, self.beam) for x_N in (ended_N, ended_parents_N)))
 
 
 def allocated(ranked: Sequence[Candidate], *, total: int, beam: int) -> list[Candidate]:

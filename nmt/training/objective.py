@@ -16,7 +16,6 @@ from nmt.data.batching import Batch
 from nmt.models.likelihood import guided_loss
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
-from nmt.nn.output import TokenLoss
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
@@ -104,10 +103,11 @@ class Objective:
         batch this process has no rows, and still joins in that sum.
         """
         config, device = self._config, self._compute.device
+        losses_4 = torch.zeros(4, dtype=torch.float64, device=device)
         if batch is None:
             if self._learns_from_rewards:
                 all_reduce(torch.zeros(3))
-            return torch.zeros(4, dtype=torch.float64, device=device)
+            return losses_4
         # non_blocking: the memory is pinned, see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
@@ -119,24 +119,21 @@ class Objective:
             if (weight := self._risk.config.cross_entropy) > 0.0:
                 total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-            return _joined(loss.gold, risk=loss.risk)
+            losses_4[:3] = torch.stack([loss.gold.objective, loss.gold.cross_entropy, loss.risk]).detach()
+            return losses_4
+        inputs = (self._model, source_BS, target_BT, config.feed.at(update), self._guide(batch))
+        tokens, smoothing = int(batch.target_length_B.sum()), config.label_smoothing
         with self._compute.autocast(), recomputing(config.recompute):
             gold, guidance = guided_loss(
-                self._model,
-                source_BS,
-                target_BT,
-                config.feed.at(update),
-                self._guide(batch),
-                tokens=int(batch.target_length_B.sum()),
-                smoothing=config.label_smoothing,
-                r_drop=config.r_drop,
-                summed=all_reduce,
+                *inputs, tokens=tokens, smoothing=smoothing, r_drop=config.r_drop, summed=all_reduce
             )
         total = gold.objective / count
         if config.guided_attention is not None and guidance is not None:
             total = total + config.guided_attention.weight * guidance / totals.linked
+            losses_4[3] = guidance.detach()
         self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-        return _joined(gold, guidance=guidance)
+        losses_4[:2] = torch.stack([gold.objective, gold.cross_entropy]).detach()
+        return losses_4
 
     def _guide(self, batch: Batch) -> Guide | None:
         """The positions that the guided heads are to attend to; None where the batch has no links."""
@@ -150,12 +147,3 @@ class Objective:
         from nmt.models.guidance import Guide
 
         return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)
-
-
-def _joined(gold: TokenLoss, *, risk: Tensor | None = None, guidance: Tensor | None = None) -> Tensor:
-    """The fields of ``Losses``."""
-    losses_4 = torch.zeros(4, dtype=torch.float64, device=gold.objective.device)
-    for place, loss in enumerate((gold.objective, gold.cross_entropy, risk, guidance)):
-        if loss is not None:
-            losses_4[place] = loss.detach()
-    return losses_4
