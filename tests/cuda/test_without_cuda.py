@@ -18,7 +18,8 @@ from torch import Tensor, nn
 import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.core.device import CHECK_EVERY, Compute
+from nmt.core.device import CHECK_EVERY, Compute, compute
+from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
 from nmt.evaluation.rescore import token_log_probs
@@ -229,6 +230,19 @@ def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool
     # what was drawn depends on the source's tokens, which the host reads first; a phrase may begin at every step
     others = {"draws": 1, "phrases": steps}.get(kind, 0)
     assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("float32", "ieee"), ("bfloat16", "ieee"), ("tf32", "tf32")])
+def test_products_of_float32_are_exact_unless_tf32_is_named(
+    precision: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends, "fp32_precision", torch.backends.fp32_precision)
+    with pretended():
+        chosen = compute("cuda:0", precision)
+    assert chosen.dtype == (torch.bfloat16 if precision == "bfloat16" else torch.float32)
+    assert torch.backends.cuda.matmul.fp32_precision == torch.backends.cudnn.rnn.fp32_precision == expected
+    with pytest.raises(InputError, match="tf32: is for CUDA devices"):
+        compute("cpu", "tf32")
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
