@@ -163,14 +163,14 @@ MUTANTS = (
     ),
     Mutant(
         "the reward of hard attention passes a gradient on",
-        "nmt.attention:reinforce_loss",
+        "nmt.models:reinforce_loss",
         "log_p_BT.detach()",
         "log_p_BT",
         (REINFORCE,),
     ),
     Mutant(
         "the policy gradient of hard attention has the wrong sign",
-        "nmt.attention:reinforce_loss",
+        "nmt.models:reinforce_loss",
         "log_prob_CBT * advantage_CBT",
         "(-log_prob_CBT * advantage_CBT)",
         (REINFORCE,),
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "the marginal likelihood forgets the weights",
-        "nmt.models:_marginal.summed",
+        "nmt.models:marginal_loss.summed",
         "log_p_X.view_as(log_weight_NS) + log_weight_NS",
         "log_p_X.view_as(log_weight_NS)",
         ("tests/models/test_marginal.py",),

@@ -106,49 +106,10 @@ class SampledPositions:
         samples = [part for part in parts if part is not None]
         if not samples:
             return None
-        return SampledPositions(
-            samples[0].rule,
-            torch.cat([sample.log_prob_BT for sample in samples], dim=1),
-            torch.cat([sample.entropy_BT for sample in samples], dim=1),
-            torch.cat([sample.baseline_BT for sample in samples], dim=1),
-            torch.cat([sample.is_drawn_BT for sample in samples], dim=1),
-        )
+        names = ("log_prob_BT", "entropy_BT", "baseline_BT", "is_drawn_BT")
+        each = (torch.cat([getattr(sample, name) for sample in samples], dim=1) for name in names)
+        return SampledPositions(samples[0].rule, *each)
 
 
 RewardSums = Callable[["Tensor"], "Tensor"]
 """Sums over this process' part of a batch, (3,), to those over all processes' parts, (3,)."""
-
-
-def reinforce_loss(
-    choices: Sequence[SampledPositions],
-    log_p_BT: Tensor,
-    is_pad_BT: Tensor,
-    *,
-    summed: RewardSums = lambda own_3: own_3,
-) -> Tensor:
-    """REINFORCE's loss of a batch (see ``Sampled``), given the log-probability of each gold token after the draws: the
-    terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps. Layers and
-    heads have the same reward, and one mean of R - b. Only the gradient is meaningful.
-    """
-    import torch
-
-    rule, is_token_BT = choices[0].rule, ~is_pad_BT
-    reward_BT = log_p_BT.detach() * is_token_BT
-    for time in range(reward_BT.shape[1] - 2, -1, -1):
-        reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
-    is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
-    error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
-    residual_CBT = error_CBT.detach()
-    own_B3 = torch.stack(
-        [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
-    )
-    all_3 = summed(own_B3.sum(dim=0))
-    others_B3 = all_3 - own_B3
-    mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)
-    advantage_CBT = (residual_CBT - mean_B[:, None]) * is_drawn_CBT
-    if rule.variance_normalization:
-        mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
-        advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
-    log_prob_CBT = torch.stack([choice.log_prob_BT for choice in choices])
-    entropy_CBT = torch.stack([choice.entropy_BT for choice in choices])
-    return (0.5 * error_CBT.square() - log_prob_CBT * advantage_CBT - rule.entropy * entropy_CBT * is_token_BT).sum()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nmt.attention.reinforce import RewardSums, reinforce_loss
+from nmt.attention.reinforce import RewardSums
 from nmt.models.feed import Feed
-from nmt.models.seq2seq import Decoded, MarginalReadouts, Seq2Seq
-from nmt.nn.output import OutputLayer, TokenLoss
+from nmt.models.seq2seq import Decoded, Seq2Seq
+from nmt.nn.output import TokenLoss
 
 if TYPE_CHECKING:
     from nmt.models.guidance import Guide
@@ -84,33 +84,16 @@ def _loss_and_readouts(
     ``place_N`` are the places of tokens in the flattened target."""
     gold_N = target_BT.flatten()[place_N]
     if decoded.marginal is not None:
-        return _marginal(model.output, decoded.marginal, place_N, gold_N, smoothing), None
+        from nmt.models.position_losses import marginal_loss
+
+        return marginal_loss(model.output, decoded.marginal, place_N, gold_N, smoothing), None
     readout_NR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_N)
     loss = model.output.loss(readout_NR, gold_N, smoothing=smoothing)
     if not decoded.sampled:
         return loss, readout_NR
+    from nmt.models.position_losses import reinforce_loss
+
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
     log_p_BT = log_p_BT.view(target_BT.shape)
     reward_loss = reinforce_loss(decoded.sampled, log_p_BT, target_BT == model.pad, summed=summed)
     return dataclasses.replace(loss, objective=loss.objective + reward_loss), readout_NR
-
-
-def _marginal(
-    output: OutputLayer, marginal: MarginalReadouts, place_N: Tensor, gold_N: Tensor, smoothing: float
-) -> TokenLoss:
-    """-log of the sum over source positions s of weight_s p(gold | s) (Wu et al. 2018, equation 4); label smoothing
-    enters into each p(gold | s). Padding takes part with weight 0: to leave it out the host would wait for a GPU."""
-    log_weight_NS = marginal.log_weight_BTS.flatten(0, 1)[place_N]
-    positions = log_weight_NS.shape[1]
-    readout_XR = marginal.readout_BTSR.flatten(0, 1)[place_N].flatten(0, 1)  # X: N x S
-    each_X = output.likelihood(readout_XR, gold_N.repeat_interleave(positions), smoothing=smoothing)
-
-    def summed(log_p_X: Tensor) -> Tensor:
-        return (log_p_X.view_as(log_weight_NS) + log_weight_NS).logsumexp(dim=1)
-
-    heaviest_N1 = log_weight_NS.argmax(dim=1, keepdim=True)
-    return TokenLoss(
-        objective=-summed(each_X.smoothed_N).sum(),
-        cross_entropy_N=-summed(each_X.log_p_N).detach(),
-        correct=each_X.is_best_N.view_as(log_weight_NS).gather(1, heaviest_N1).sum(),
-    )

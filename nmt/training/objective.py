@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -53,12 +54,7 @@ class Losses:
     """Over the target tokens that have links; 0 without ``training.guided_attention``."""
 
     def __add__(self, other: Losses) -> Losses:
-        return Losses(
-            self.objective + other.objective,
-            self.cross_entropy + other.cross_entropy,
-            self.risk + other.risk,
-            self.guidance + other.guidance,
-        )
+        return Losses(*map(add, astuple(self), astuple(other)))
 
 
 class Objective:
