@@ -210,9 +210,10 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             unrolled.append(self._step(embed(time, readout_BR), memory, state, factors))
             readout_BR, _, state = unrolled[-1]
         sampled = SampledPositions.joined([step.attended.sampled for step in unrolled])
+        weights_BHTS = torch.cat([step.attended.weights_NHTS for step in unrolled], dim=2)
         return Decoded(
             torch.stack([step.readout_NR for step in unrolled], dim=1),
-            lambda: torch.cat([step.attended.weights_NHTS for step in unrolled], dim=2),
+            lambda: weights_BHTS,
             () if sampled is None else (sampled,),
         )
 
