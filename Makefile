@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow fuzz endurance audit lock compatibility mutants docs package lint format types layers clean
+.PHONY: help setup demo compare test test-slow test-cuda fuzz endurance audit lock compatibility mutants docs package lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test: lint types layers ## lint, types, layers and all tests but the slow ones
 
 test-slow: $(INSTALLED) ## the tests that train models or measure
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
+
+test-cuda: $(INSTALLED) ## the tests that need a GPU, then its speed at training and translating, in one table
+	@$(BIN)/python scripts/on_cuda.py
 
 fuzz: $(INSTALLED) ## damage every kind of file 100,000 times (FUZZ_CASES=…) and see that each is refused in one line
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(FUZZ_CASES),100000) --jobs $(or $(FUZZ_JOBS),1)

@@ -3,10 +3,10 @@
     python scripts/benchmark_training.py configs/multi30k-de-en.yaml [--set key=value] [--precision float32]
 
 Prints a JSON line for each figure, and a table on stderr. The first updates warm up and do not count; the figure is the
-median of five runs of ``--updates`` updates on real batches. The limit is the rate of a 2048 x 2048 x 2048 matrix
-product in the same precision, measured between the runs, because a machine's speed drifts; the model's work counts its
-products with weight matrices only, forward once and backward twice. Seconds of all threads' CPU time are given too:
-they do not grow while other programs run.
+median of five runs of ``--updates`` updates on real batches. The limit is the rate of a product of square matrices in
+the same precision, 2048 x 2048 or on CUDA 8192 x 8192, measured between the runs, because a machine's speed drifts; the
+model's work counts its products with weight matrices only, forward once and backward twice. Seconds of all threads' CPU
+time are given too: they do not grow while other programs run.
 
 ``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
 own by ``torch.compile``, before and after, and what making them takes. ``--textbook`` measures updates with the bodies
@@ -88,11 +88,9 @@ def main() -> None:
         batch = batches[index % len(batches)]
         source_BS = torch.from_numpy(batch.source_BS).to(chosen.device)
         target_BT = torch.from_numpy(batch.target_BT).to(chosen.device)
+        tokens, smoothing = int(batch.target_length_B.sum()), experiment.training.label_smoothing
         with chosen.autocast():
-            loss = token_loss(
-                model, source_BS, target_BT, TeacherForcing(), smoothing=experiment.training.label_smoothing
-            )
-        tokens = int(batch.target_length_B.sum())
+            loss = token_loss(model, source_BS, target_BT, TeacherForcing(), tokens=tokens, smoothing=smoothing)
         optimizer.scaled(loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
         optimizer.unscale()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True).item()

@@ -1,7 +1,7 @@
 """Translation speed of a trained model by each engine and precision, side by side.
 
     python scripts/benchmark_translation.py MODEL SOURCE [--reference FILE] [--beam 1 --beam 5] [--threads 2]
-        [--system nmt:bfloat16 --system ctranslate2:int8 --system direct:int8 ...]
+        [--device cuda] [--system nmt:bfloat16 --system ctranslate2:int8 --system direct:int8 ...]
 
 A system is an engine and a precision: ``nmt`` is our own search, ``ctranslate2`` is ``nmt translate --engine
 ctranslate2``, and ``direct`` is CTranslate2 called by a few lines of Python, as one would without us; both need ``nmt
@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, help="for BLEU")
     parser.add_argument("--beam", type=int, action="append", help="repeatable; default 1 and 5")
     parser.add_argument("--system", action="append", metavar="ENGINE:PRECISION", help="repeatable; see above")
+    parser.add_argument("--device", default="cpu", help="of our own search; several threads are for cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
@@ -75,10 +76,13 @@ def main() -> None:
         overrides = [*arguments.overrides, f"search.beam={beam}"]
         wanted = arguments.system or list(SYSTEMS)
         with ExitStack() as stack:
-            systems = {name: System(name, arguments.model, overrides, arguments.threads) for name in wanted}
+            systems = {
+                name: System(name, arguments.model, overrides, arguments.device, arguments.threads) for name in wanted
+            }
             for system in systems.values():
                 stack.callback(system.kill)  # where this ends by a fault
-            compare(systems, lines, references, beam, arguments.threads, arguments.rounds)
+            machine = f"{arguments.device} ({arguments.threads} threads)"
+            compare(systems, lines, references, beam, machine, arguments.rounds)
     print_table()
 
 
@@ -87,7 +91,7 @@ def compare(
     lines: Sequence[str],
     references: Sequence[str] | None,
     beam: int,
-    threads: int,
+    machine: str,
     rounds: int,
 ) -> None:
     """Reports the figures of one beam size."""
@@ -104,7 +108,7 @@ def compare(
     baseline = turns["nmt:float32"][0].texts if "nmt:float32" in turns else None
     for system, process in running.items():
         mine = turns[system]
-        name, machine = f"{system} beam {beam}", f"cpu ({threads} threads)"
+        name = f"{system} beam {beam}"
         seconds = statistics.median(each.seconds for each in mine)
         report(f"{name}: sentences", len(lines) / seconds, "sentences/s", machine)
         report(f"{name}: subwords", mine[0].subwords / seconds, "subwords/s", machine)
@@ -124,11 +128,11 @@ def compare(
 class System(OwnProcess[Sequence[str], "Turn"]):
     """An engine with a model."""
 
-    def __init__(self, system: str, model: str, overrides: Sequence[str], threads: int) -> None:
-        super().__init__(_serve, system, model, overrides, threads)
+    def __init__(self, system: str, model: str, overrides: Sequence[str], device: str, threads: int) -> None:
+        super().__init__(_serve, system, model, overrides, device, threads)
 
 
-def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], threads: int) -> None:
+def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], device: str, threads: int) -> None:
     log.set_verbosity(log.Verbosity.QUIET)
     import torch
 
@@ -139,7 +143,7 @@ def _serve(pipe: Connection, system: str, model: str, overrides: Sequence[str], 
         if engine == "direct":
             translate = _direct(model, overrides, precision, threads)
         else:
-            translate = _own(model, overrides, engine, precision, stack, threads)
+            translate = _own(model, overrides, engine, device, precision, stack, threads)
     except InputError as error:
         pipe.send(str(error))
         return
@@ -155,7 +159,7 @@ Translate = Callable[[list[str]], tuple[list[str], int]]
 
 
 def _own(
-    model: str, overrides: Sequence[str], engine: str, precision: str, stack: ExitStack, threads: int
+    model: str, overrides: Sequence[str], engine: str, device: str, precision: str, stack: ExitStack, threads: int
 ) -> Translate:
     """What ``nmt translate`` does."""
     import nmt
@@ -167,13 +171,13 @@ def _own(
     engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
     if engine not in engines:
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
-    translator = nmt.load(model, precision=precision, overrides=overrides, engine=engines[engine])
+    translator = nmt.load(model, device=device, precision=precision, overrides=overrides, engine=engines[engine])
     gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
     workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":
         workers, loading, full = (
             threads,
-            LoadOptions(nmt.load, str(translator.trained.checkpoint), overrides, "cpu", precision, ()),
+            LoadOptions(nmt.load, str(translator.trained.checkpoint), overrides, device, precision, ()),
             1,
         )
     shared = stack.enter_context(Workers(translator, OutputOptions(), loading, count=workers, full=full, after=1))

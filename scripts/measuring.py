@@ -118,9 +118,10 @@ class OwnProcess(Generic[Question, Answer]):
         return self.memory
 
 
-def matrix_rate(chosen: Compute, size: int = 2048, repeats: int = 5) -> float:
-    """Floating-point operations per second of a square matrix product in the compute precision."""
-    dtype = chosen.dtype
+def matrix_rate(chosen: Compute, repeats: int = 5) -> float:
+    """Floating-point operations per second of a square matrix product in the compute precision, large enough to keep
+    the device busy."""
+    dtype, size = chosen.dtype, 8192 if chosen.device.type == "cuda" else 2048
     one = torch.randn(size, size, device=chosen.device).to(dtype)
     one @ one
     if chosen.device.type == "cuda":

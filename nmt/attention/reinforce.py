@@ -65,7 +65,7 @@ class Sampled(Normalizer):
             return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
         log_p_BTS = scores_BTS.log_softmax(dim=-1)
         p_BTS = log_p_BTS.exp()
-        chosen_BT = p_BTS.detach().flatten(0, 1).multinomial(1).view(p_BTS.shape[:2])
+        chosen_BT = _draw(p_BTS.detach())
         is_drawn_BT = p_BTS.new_empty(chosen_BT.shape).uniform_() >= self.expected
         look_BTS = p_BTS.where(~is_drawn_BT[:, :, None], _one_hot(chosen_BT, scores_BTS))
         # -inf x 0 would be no number, and its gradient neither
@@ -73,6 +73,11 @@ class Sampled(Normalizer):
         baseline_BT = context.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
         log_prob_BT = log_p_BTS.gather(2, chosen_BT[:, :, None])[:, :, 0]
         return look_BTS, SampledPositions(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT, is_drawn_BT)
+
+
+def _draw(p_BTS: Tensor) -> Tensor:
+    """The draw of ``multinomial`` without its checks, for which the host would wait for a GPU."""
+    return (p_BTS / p_BTS.new_empty(p_BTS.shape).exponential_()).argmax(dim=-1)
 
 
 def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
@@ -101,49 +106,10 @@ class SampledPositions:
         samples = [part for part in parts if part is not None]
         if not samples:
             return None
-        return SampledPositions(
-            samples[0].rule,
-            torch.cat([sample.log_prob_BT for sample in samples], dim=1),
-            torch.cat([sample.entropy_BT for sample in samples], dim=1),
-            torch.cat([sample.baseline_BT for sample in samples], dim=1),
-            torch.cat([sample.is_drawn_BT for sample in samples], dim=1),
-        )
+        names = ("log_prob_BT", "entropy_BT", "baseline_BT", "is_drawn_BT")
+        each = (torch.cat([getattr(sample, name) for sample in samples], dim=1) for name in names)
+        return SampledPositions(samples[0].rule, *each)
 
 
 RewardSums = Callable[["Tensor"], "Tensor"]
 """Sums over this process' part of a batch, (3,), to those over all processes' parts, (3,)."""
-
-
-def reinforce_loss(
-    choices: Sequence[SampledPositions],
-    log_p_BT: Tensor,
-    is_pad_BT: Tensor,
-    *,
-    summed: RewardSums = lambda own_3: own_3,
-) -> Tensor:
-    """REINFORCE's loss of a batch (see ``Sampled``), given the log-probability of each gold token after the draws: the
-    terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps. Layers and
-    heads have the same reward, and one mean of R - b. Only the gradient is meaningful.
-    """
-    import torch
-
-    rule, is_token_BT = choices[0].rule, ~is_pad_BT
-    reward_BT = log_p_BT.detach() * is_token_BT
-    for time in range(reward_BT.shape[1] - 2, -1, -1):
-        reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
-    is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
-    error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
-    residual_CBT = error_CBT.detach()
-    own_B3 = torch.stack(
-        [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
-    )
-    all_3 = summed(own_B3.sum(dim=0))
-    others_B3 = all_3 - own_B3
-    mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)
-    advantage_CBT = (residual_CBT - mean_B[:, None]) * is_drawn_CBT
-    if rule.variance_normalization:
-        mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
-        advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
-    log_prob_CBT = torch.stack([choice.log_prob_BT for choice in choices])
-    entropy_CBT = torch.stack([choice.entropy_BT for choice in choices])
-    return (0.5 * error_CBT.square() - log_prob_CBT * advantage_CBT - rule.entropy * entropy_CBT * is_token_BT).sum()

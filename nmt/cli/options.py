@@ -42,12 +42,12 @@ Device: TypeAlias = Annotated[
 ]
 
 Precision: TypeAlias = Annotated[
-    Literal["auto", "float32", "bfloat16", "float16"],
+    Literal["auto", "float32", "tf32", "bfloat16", "float16"],
     typer.Option("--precision", help="Number format of the matrix products; auto takes the fastest that is safe."),
 ]
 
 UsePrecision: TypeAlias = Annotated[
-    Literal["auto", "float32", "bfloat16", "float16", "int8"],
+    Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
     typer.Option(
         "--precision",
         help="Number format of the matrix products; auto takes bfloat16 or float16 where the hardware has it; "

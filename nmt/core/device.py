@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from nmt.core import cpu, log, memory
 from nmt.core.errors import InputError
 from nmt.core.memory import limit_cache_for_training
 
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
+CHECK_EVERY = {"cpu": 1}
+"""Steps of a search after which the host reads its results, by type of device; 8 for others: it waits for a GPU."""
 
-_DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+Precision: TypeAlias = Literal["float32", "tf32", "bfloat16", "float16", "int8"]
+
+_DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Compute:
     """A device and the precision of its matrix products; weights themselves are always float32.
 
-    With ``int8``, for translation on a CPU, large products are of integers (``nmt.extras.accel.int8``), the others
-    in the fastest precision of the CPU.
+    With ``tf32``, on CUDA, products of float32 have 10 bits of mantissa instead of 23. With ``int8``, for translation
+    on a CPU, large products are of integers (``nmt.extras.accel.int8``), the others in its fastest precision.
     """
 
     device: torch.device
@@ -49,17 +54,30 @@ class Compute:
         return f"{self.device} ({detail}), {self.precision}"
 
 
+def read_together(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
+    """The values of tensors of one device on the host, which waits once for all of them."""
+    if tensors[0].device.type == "cpu":
+        return [tensor.numpy() for tensor in tensors]
+    flat = torch.cat([tensor.flatten().double() for tensor in tensors]).cpu()
+    parts = torch.split(flat, [tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape).to(tensor.dtype).numpy() for part, tensor in zip(parts, tensors, strict=True)]
+
+
 def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.detail) -> Compute:
     """Parse the values of ``--device`` and ``--precision`` and set up the allocator and caches of the CPU.
 
-    ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, bfloat16, float16 or int8;
-    auto takes bfloat16 where the hardware multiplies it (float16 on other GPUs), else float32 with a ``notice``. Raises
-    InputError for unknown values and missing devices.
+    ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, tf32, bfloat16, float16 or
+    int8; auto takes bfloat16 where the hardware multiplies it (float16 on other GPUs), else float32 with a ``notice``.
+    Raises InputError for unknown values and missing devices.
     """
     chosen = _device(device)
     memory.keep_freed_memory()
     limit_cache_for_training()
-    return Compute(chosen, _precision(precision, chosen, notice))
+    found = Compute(chosen, _precision(precision, chosen, notice))
+    if chosen.type == "cuda":
+        # by default PyTorch multiplies matrices in float32, but runs cuDNN's recurrent layers in TF32
+        torch.backends.fp32_precision = "tf32" if found.precision == "tf32" else "ieee"  # type: ignore[attr-defined]
+    return found
 
 
 def _device(name: str) -> torch.device:
@@ -84,8 +102,8 @@ def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -
             return "bfloat16"
         notice("precision: float32, because this CPU has no bfloat16 matrix products (AVX512-BF16 or AMX)")
         return "float32"
-    if name == "float16" and device.type == "cpu":
-        raise InputError("--precision float16: is for CUDA devices; use bfloat16 or float32 on a CPU")
+    if name in ("float16", "tf32") and device.type == "cpu":
+        raise InputError(f"--precision {name}: is for CUDA devices; use bfloat16 or float32 on a CPU")
     if name == "bfloat16" and device.type == "cpu" and not _cpu_has_bfloat16():
         log.warning("this CPU only emulates bfloat16; --precision float32 will be faster")
     if name == "int8" and device.type == "cuda":

@@ -80,12 +80,18 @@ class Decoded:
     """Result of a decoder for all positions of a target."""
 
     readout_BTR: Tensor
-    weights_BHTS: Tensor
-    """Weights of all heads, in the order of ``Decoder.head_names``; in training see ``Decoder.return_weights_of``."""
+    weights: Callable[[], Tensor]
+    """Forms the weights of all heads (B, H, T, S), in the order of ``Decoder.head_names``, which few losses need; in
+    training see ``Decoder.return_weights_of``."""
     sampled: tuple[SampledPositions, ...] = ()
     """In training: the source positions drawn by each attention that learns from a reward."""
     marginal: MarginalReadouts | None = None
     """In training: for attention whose likelihood is summed over all source positions."""
+
+    @property
+    def weights_BHTS(self) -> Tensor:
+        """The result of ``weights``."""
+        return self.weights()
 
 
 class Decoder(nn.Module, ABC, Generic[M, S]):

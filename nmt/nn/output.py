@@ -82,13 +82,13 @@ class OutputLayer(nn.Module):
         return TokenLoss(-tokens.smoothed_N.sum(), -tokens.log_p_N, tokens.is_best_N.sum())
 
     def likelihood(
-        self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int = 1024
+        self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int | None = None
     ) -> TokenLikelihood:
         """The log-likelihood of each gold token by itself, for losses that are no plain sum over the rows.
 
         Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
         """
-        dtype = compute_dtype(readout_ND)
+        dtype, chunk = compute_dtype(readout_ND), chunk or rows_together(1024, self.weight_VD)
 
         def part(readout_ND: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             logits_NV = self._wide_logits(readout_ND, dtype)
@@ -109,12 +109,12 @@ class OutputLayer(nn.Module):
         smoothed, log_p, is_best = zip(*parts, strict=True)
         return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))
 
-    def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int = 512) -> Tensor:
+    def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int | None = None) -> Tensor:
         """Disagreement of two readouts of the same tokens: (KL(p || q) + KL(q || p)) / 2 in nats, summed over rows.
 
         Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
         """
-        dtype = compute_dtype(one_ND)
+        dtype, chunk = compute_dtype(one_ND), chunk or rows_together(512, self.weight_VD)
 
         def part(one_ND: Tensor, other_ND: Tensor) -> Tensor:
             log_p_NV, log_q_NV = (self._wide_logits(x_ND, dtype).log_softmax(dim=1) for x_ND in (one_ND, other_ND))
@@ -129,6 +129,14 @@ class OutputLayer(nn.Module):
         with torch.autocast(readout_ND.device.type, enabled=False):
             logits_NV = F.linear(readout_ND.to(dtype), self.weight_VD.to(dtype), self.bias_V.to(dtype))
             return logits_NV.to(torch.promote_types(dtype, torch.float32))
+
+
+def rows_together(on_cpu: int, weight_VD: Tensor) -> int:
+    """Rows of a loss whose logits exist together: on CUDA as many as take a 64th of the device's memory in float32."""
+    if weight_VD.device.type != "cuda":
+        return on_cpu
+    memory = torch.cuda.get_device_properties(weight_VD.device).total_memory
+    return max(memory // 64 // (4 * weight_VD.shape[0]), 1)
 
 
 def top_tokens_in_parts(

@@ -127,6 +127,12 @@ class RecurrentStack(nn.Module):
                 input_BTE = input_BTE + below_BTE
         return input_BTE
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Puts a copy's weights side by side again, as ``to`` does: cuDNN would do so at every call."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        for rnn in self.rnns:
+            rnn.flatten_parameters()  # type: ignore[operator]
+
     def start(self, hidden: Sequence[Tensor]) -> StackState:
         """The state before the first step, from the hidden states of the layers; the LSTM's cell starts at 0."""
         cells = tuple(torch.zeros_like(hidden_BD) for hidden_BD in hidden) if self.kind == "lstm" else ()
@@ -165,7 +171,12 @@ def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
     device = input_BTE.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
-        weights = {name: parameter.to(dtype) for name, parameter in rnn.named_parameters()}
+        weights: dict[str, Tensor] = dict(rnn.named_parameters())
+        if any(weight.dtype != dtype for weight in weights.values()):
+            # as one tensor, because cuDNN wants the weights of a layer side by side
+            flat = torch.cat([weight.to(dtype).flatten() for weight in weights.values()])
+            parts = torch.split(flat, [weight.numel() for weight in weights.values()])
+            weights = {name: part.view_as(weights[name]) for name, part in zip(weights, parts, strict=True)}
         with torch.autocast(device, enabled=False):
             if start is not None:
                 start = tuple(tensor.to(dtype) for tensor in start) if isinstance(start, tuple) else start.to(dtype)

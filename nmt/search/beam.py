@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.core.device import CHECK_EVERY, read_together
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
@@ -41,15 +43,6 @@ class Beams(BatchRecord):
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A hypothesis that took end-of-sentence."""
-
-    parent: int
-    """The row that it extends."""
-    log_prob: float
-
-
-@dataclass(frozen=True)
 class Advance:
     """One step of all beams."""
 
@@ -57,7 +50,10 @@ class Advance:
     """Hypotheses that go on, K for each sentence, best first."""
     parents_N: Tensor
     """The row that each extends."""
-    ended: tuple[Ended, ...]
+    ended_BW: Tensor
+    """Log-probability of each of the first K extensions of a group that ended; -inf where it goes on."""
+    ended_parent_BW: Tensor
+    """The row that each of these extends."""
 
     @staticmethod
     def joined(steps: Sequence[Advance]) -> Advance:
@@ -65,13 +61,13 @@ class Advance:
         if len(steps) == 1:
             return steps[0]
         first_rows = [0, *accumulate(len(step.parents_N) for step in steps)]
-        parents_N = torch.cat([step.parents_N + first for step, first in zip(steps, first_rows, strict=False)])
-        ended = tuple(
-            Ended(hypothesis.parent + first, hypothesis.log_prob)
-            for step, first in zip(steps, first_rows, strict=False)
-            for hypothesis in step.ended
+        pairs = list(zip(steps, first_rows, strict=False))
+        return Advance(
+            Beams.joined([step.beams for step in steps]),
+            torch.cat([step.parents_N + first for step, first in pairs]),
+            torch.cat([step.ended_BW for step in steps]),
+            torch.cat([step.ended_parent_BW + first for step, first in pairs]),
         )
-        return Advance(Beams.joined([step.beams for step in steps]), parents_N, ended)
 
 
 @dataclass(frozen=True)
@@ -127,8 +123,7 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     width = token_BW.shape[1]
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
-    finished_BW = ends_BW & (rank_W < beam) & log_prob_BW.isfinite()
-    ended = tuple(map(Ended, parent_BW[finished_BW].tolist(), log_prob_BW[finished_BW].tolist()))
+    ended_BW = log_prob_BW.masked_fill(~ends_BW, -torch.inf)[:, :beam]
     # The first K that go on, in their order: rank them behind all that end.
     chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
@@ -136,7 +131,9 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
     parents = beams.select(parents_N)
     tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
-    return Advance(replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended)
+    return Advance(
+        replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended_BW, parent_BW[:, :beam]
+    )
 
 
 def advance_groups(
@@ -163,12 +160,14 @@ def advance_groups(
             x_N.view(batch, beam) for x_N in (step.beams.tokens_NT[:, -1], step.beams.log_prob_N.isfinite())
         )
         diversity_penalty_BV = diversity_penalty_BV.scatter_add(1, token_BK, diversity * exists_BK.float())
-        ended = tuple(Ended(int(row_N[hypothesis.parent]), hypothesis.log_prob) for hypothesis in step.ended)
-        steps.append(Advance(step.beams, row_N[step.parents_N], ended))
+        steps.append(Advance(step.beams, row_N[step.parents_N], step.ended_BW, row_N[step.ended_parent_BW]))
     joined = Beams.joined([step.beams for step in steps])
     order_N = row_BGK.transpose(0, 1).flatten().argsort()  # from group after group to sentence after sentence
     parents_N = torch.cat([step.parents_N for step in steps])[order_N]
-    return Advance(joined.select(order_N), parents_N, tuple(chain.from_iterable(step.ended for step in steps)))
+    ended_BW = torch.cat([step.ended_BW for step in steps], dim=1)
+    return Advance(
+        joined.select(order_N), parents_N, ended_BW, torch.cat([step.ended_parent_BW for step in steps], dim=1)
+    )
 
 
 @dataclass(frozen=True)
@@ -213,31 +212,36 @@ class BeamSearch:
             torch.zeros(batch * beam, source_BS.shape[1], device=device) if self.ranking.coverage else None,
         )
         token_N = model.first_token(batch * beam, device)
-        limits = processors.max_length_B.tolist()
         groups = [[_Group() for _ in range(self.groups)] for _ in range(batch)]
         active_B = torch.arange(batch, device=device)  # the source row of each sentence in the batch
-        for time in range(max(limits)):
+        source_rows, unread = list(range(batch)), list[tuple[Tensor, ...]]()
+        for time in range(max(processors.limits)):
             forward = model.step(token_N, memory, state)
             state = forward.state
+            sentence_N, covered_N = active_B.repeat_interleave(beam), torch.zeros_like(beams.log_prob_N)
             if beams.attended_NS is not None:
-                beams = replace(beams, attended_NS=beams.attended_NS + forward.weights_NHS.mean(dim=1))
-            source_rows = active_B.tolist()
-            sentence_N = active_B.repeat_interleave(beam)
+                attended_NS = beams.attended_NS + forward.weights_NHS.mean(dim=1)
+                covered_N = covered(attended_NS, is_pad_BS[sentence_N])
+                beams = replace(beams, attended_NS=attended_NS)
             if self.needs_all_logits or not processors.is_unconstrained(time, sentence_N):
-                step = self._advance_by_logits(forward, beams, processors, source_rows, sentence_N, limits)
+                step = self._advance_by_logits(forward, beams, processors, source_rows, sentence_N)
             else:
                 tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
                 step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
-            self._finish(step.ended, beams, groups, source_rows, is_pad_BS)
+            best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
+            unread.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N
-            active_sentences = self._active_sentences(beams, groups, source_rows, limits, time + 1)
-            if not active_sentences:
-                break
-            if len(active_sentences) <= len(source_rows) - max(batch // LEAVE_TOGETHER, 1):
-                kept_B = torch.tensor(active_sentences, device=device)
-                row_N = (kept_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
-                beams, parents_N = beams.select(row_N), parents_N[row_N]
-                memory, active_B = memory.select(kept_B), active_B[kept_B]
+            if (time + 1) % CHECK_EVERY.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
+                active_sentences = self._read(unread, groups, source_rows, processors.limits)
+                unread.clear()
+                if not active_sentences:
+                    break
+                if len(active_sentences) <= len(source_rows) - max(batch // LEAVE_TOGETHER, 1):
+                    kept_B = torch.tensor(active_sentences, device=device)
+                    row_N = (kept_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
+                    beams, parents_N = beams.select(row_N), parents_N[row_N]
+                    memory, active_B = memory.select(kept_B), active_B[kept_B]
+                    source_rows = [source_rows[sentence] for sentence in active_sentences]
             state = state.select(parents_N)
             token_N = beams.tokens_NT[:, -1]
         return [self._best(of_sentence) for of_sentence in groups]
@@ -253,13 +257,7 @@ class BeamSearch:
         return self.groups > 1
 
     def _advance_by_logits(
-        self,
-        forward: Step[Any],
-        beams: Beams,
-        processors: LogitsProcessors,
-        source_rows: list[int],
-        sentence_N: Tensor,
-        limits: list[int],
+        self, forward: Step[Any], beams: Beams, processors: LogitsProcessors, source_rows: list[int], sentence_N: Tensor
     ) -> Advance:
         """One step by the logits of all tokens, some sentences at a time."""
         steps = []
@@ -269,7 +267,7 @@ class BeamSearch:
             part_beams = replace(part_beams, log_prob_N=part_beams.log_prob_N - log_normalizer(logits_NV))
             processors.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
             part_rows = source_rows[part.start // self.beam : part.stop // self.beam]
-            steps.append(self.advance(part_beams, logits_NV, part_rows, [limits[row] for row in part_rows]))
+            steps.append(self.advance(part_beams, logits_NV, part_rows, [processors.limits[row] for row in part_rows]))
         return Advance.joined(steps)
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
@@ -279,42 +277,29 @@ class BeamSearch:
             beams, log_probs_NV, groups=self.groups, beam=self.group_beam, eos=self.eos, diversity=self.diversity
         )
 
-    def _finish(
+    def _read(
         self,
-        ended: tuple[Ended, ...],
-        beams: Beams,
+        unread: Sequence[tuple[Tensor, ...]],
         groups: list[list[_Group]],
         source_rows: list[int],
-        is_pad_BS: Tensor,
-    ) -> None:
-        """Adds hypotheses that have ended, each extending its parent among ``beams``, to their groups."""
-        if not ended:
-            return
-        parent_N = torch.tensor([hypothesis.parent for hypothesis in ended], device=is_pad_BS.device)
-        rows = [source_rows[hypothesis.parent // self.beam] for hypothesis in ended]
-        covered_N = [0.0] * len(ended)
-        if beams.attended_NS is not None:
-            covered_N = covered(beams.attended_NS[parent_N], is_pad_BS[rows]).tolist()
-        for hypothesis, row, tokens, coverage in zip(
-            ended, rows, beams.tokens_NT[parent_N].tolist(), covered_N, strict=True
-        ):
-            group = groups[row][hypothesis.parent % self.beam // self.group_beam]
-            if not group.is_done:
-                score = self.ranking.score(hypothesis.log_prob, len(tokens) + 1, coverage)
-                group.finished.append(Hypothesis(tuple(tokens), hypothesis.log_prob, score))
-
-    def _active_sentences(
-        self, beams: Beams, groups: list[list[_Group]], source_rows: list[int], limits: list[int], length: int
+        limits: list[int],
     ) -> list[int]:
-        """Indices into the batch of sentences that are not done after ``length`` steps."""
-        best_BG = beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2).tolist()
-        active = []
-        for sentence, (row, best_G) in enumerate(zip(source_rows, best_BG, strict=True)):
-            for group, best in zip(groups[row], best_G, strict=True):
-                group.is_done = group.is_done or self._is_done(group.finished, best, length, limits[row])
-            if not all(group.is_done for group in groups[row]):
-                active.append(sentence)
-        return active
+        """Adds the hypotheses that have ended in some steps to their groups; returns the indices into the batch of
+        sentences that are not done. ``unread`` has of each step what has ended (see ``Advance``), the tokens of the
+        parents, how they ``covered`` the source, and the log-probability of the best of each group that goes on."""
+        values = iter(read_together([tensor for step in unread for tensor in step]))
+        for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
+            length = tokens_NT.shape[1] + 1
+            for sentence, place in np.argwhere(ended_BW > -np.inf).tolist():
+                group = groups[source_rows[sentence]][place // self.group_beam]
+                if not group.is_done:
+                    parent, log_prob = parent_BW[sentence, place], float(ended_BW[sentence, place])
+                    score = self.ranking.score(log_prob, length, float(covered_N[parent]))
+                    group.finished.append(Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, score))
+            for row, best_G in zip(source_rows, best_BG.tolist(), strict=True):
+                for group, best in zip(groups[row], best_G, strict=True):
+                    group.is_done = group.is_done or self._is_done(group.finished, best, length, limits[row])
+        return [at for at, row in enumerate(source_rows) if not all(group.is_done for group in groups[row])]
 
     def _is_done(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:
         """True if a group stops whose best unfinished hypothesis has ``length`` tokens and log-probability ``best``."""

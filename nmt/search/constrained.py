@@ -21,7 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.search.beam import Advance, Beams, BeamSearch, Ended
+from nmt.core.device import read_together
+from nmt.search.beam import Advance, Beams, BeamSearch
 from nmt.search.hypothesis import Phrase
 
 MAX_MATCHES = 64
@@ -128,14 +129,21 @@ class ConstrainedBeamSearch(BeamSearch):
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
         """See ``BeamSearch.advance``."""
-        log_prob_N, tokens_NT = beams.log_prob_N.tolist(), beams.tokens_NT.tolist()
+        total_NV, device = beams.log_prob_N[:, None] + log_probs_NV, log_probs_NV.device
+        best_NW = total_NV.topk(min(2 * self.beam, total_NV.shape[1]), dim=1)
+        # the tokens of all phrases, whichever may come next: so the host waits for a GPU once
+        token_P = sorted({token for row in source_rows for phrase in self.phrases[row] for token in phrase})
+        column_of = {token: column for column, token in enumerate(token_P)}
+        phrase_NP = total_NV[:, torch.tensor(token_P, dtype=torch.int64).to(device, non_blocking=True)]
+        *read, phrase_log_prob_NP = read_together(
+            [beams.log_prob_N, beams.tokens_NT, best_NW.indices, best_NW.values, phrase_NP]
+        )
+        log_prob_N, tokens_NT, best_token_NW, best_log_prob_NW = (values.tolist() for values in read)
         progress_N = [
             progress(self.phrases[source_rows[row // self.beam]], tokens) for row, tokens in enumerate(tokens_NT)
         ]
         chosen: list[Candidate] = []
-        ended: list[Ended] = []
-        total_NV = beams.log_prob_N[:, None] + log_probs_NV
-        best_NW = total_NV.topk(min(2 * self.beam, total_NV.shape[1]), dim=1)
+        ended: list[Candidate] = []
         for sentence, (source_row, limit) in enumerate(zip(source_rows, limits, strict=True)):
             first = sentence * self.beam
             steps_left = limit - len(tokens_NT[first]) - 2  # steps after this one, less the one for end-of-sentence
@@ -144,27 +152,28 @@ class ConstrainedBeamSearch(BeamSearch):
             for row in range(first, first + self.beam):
                 if log_prob_N[row] == -torch.inf:
                     continue
-                tokens = list(zip(best_NW.indices[row].tolist(), best_NW.values[row].tolist(), strict=True))
-                tokens += [(token, float(total_NV[row, token])) for token in progress_N[row].next_tokens]
+                tokens = list(zip(best_token_NW[row], best_log_prob_NW[row], strict=True))
+                tokens += [
+                    (token, float(phrase_log_prob_NP[row, column_of[token]])) for token in progress_N[row].next_tokens
+                ]
                 for token, log_prob in tokens:
                     after = progress_N[row] if token == self.eos else progress_N[row].after(token)
                     if log_prob > -torch.inf and (token == self.eos or after.missing <= steps_left):
                         candidates[row, token] = Candidate(log_prob, row, token, after.missing)
             ranked = sorted(candidates.values(), key=lambda candidate: -candidate.log_prob)
             complete = [candidate for candidate in ranked if candidate.missing == 0][: self.beam]
-            ended += [Ended(candidate.row, candidate.log_prob) for candidate in complete if candidate.token == self.eos]
             continuing = [candidate for candidate in ranked if candidate.token != self.eos]
             kept = allocated(continuing, total=total, beam=self.beam)
-            chosen += kept + [Candidate(-torch.inf, first, self.eos, 0)] * (self.beam - len(kept))
-        parents_N = torch.tensor([candidate.row for candidate in chosen], device=log_probs_NV.device)
-        token_N1 = torch.tensor([[candidate.token] for candidate in chosen], device=log_probs_NV.device)
+            none = [Candidate(-torch.inf, first, self.eos, 0)] * self.beam
+            chosen += (kept + none)[: self.beam]
+            ended += ([candidate for candidate in complete if candidate.token == self.eos] + none)[: self.beam]
+        values_X4 = torch.tensor(chosen + ended, dtype=torch.float64).to(device, non_blocking=True)
+        log_prob_X, row_X = values_X4[:, 0].to(total_NV.dtype), values_X4[:, 1].long()
+        (going_on_N, ended_N), (parents_N, ended_parents_N) = log_prob_X.chunk(2), row_X.chunk(2)
+        token_N1 = values_X4[: len(chosen), 2:3].long()
         selected = beams.select(parents_N)
-        following = replace(
-            selected,
-            tokens_NT=torch.cat([selected.tokens_NT, token_N1], dim=1),
-            log_prob_N=selected.log_prob_N.new_tensor([candidate.log_prob for candidate in chosen]),
-        )
-        return Advance(following, parents_N, tuple(ended))
+        following = replace(selected, tokens_NT=torch.cat([selected.tokens_NT, token_N1], dim=1), log_prob_N=going_on_N)
+        return Advance(following, parents_N, *(x_N.view(-1, self.beam) for x_N in (ended_N, ended_parents_N)))
 
 
 def allocated(ranked: Sequence[Candidate], *, total: int, beam: int) -> list[Candidate]:

@@ -88,13 +88,12 @@ class OwnEngine:
                     self.model, [sources[row] for row in rows], batch_prefixes, phrases, self.compute.device
                 )
                 searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
+            source_BS, restrictions = torch.from_numpy(padded).to(self.compute.device), _processors(config)
             processors = LogitsProcessors(
-                max_length_B.to(self.compute.device), eos=EOS, prefixes=batch_prefixes, processors=_processors(config)
+                max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
             with self.compute.autocast():
-                batch = search_of(config, phrases, scored=scored)(
-                    searched, torch.from_numpy(padded).to(self.compute.device), processors
-                )
+                batch = search_of(config, phrases, scored=scored)(searched, source_BS, processors)
             if reduced is not None:
                 batch = [
                     tuple(reduced.restored(index, hypothesis) for hypothesis in of_sentence)

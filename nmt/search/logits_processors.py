@@ -54,8 +54,9 @@ class NoRepeat:
             return
         grams_NWn = tokens_NT.unfold(1, self._order, 1)
         last_N1b = tokens_NT[:, None, tokens_NT.shape[1] - before :]
-        row_M, index_M = (grams_NWn[:, :, :before] == last_N1b).all(dim=2).nonzero(as_tuple=True)
-        logits_NV[row_M, grams_NWn[row_M, index_M, before]] = -torch.inf
+        repeats_NW = (grams_NWn[:, :, :before] == last_N1b).all(dim=2)
+        limit_NW = logits_NV.new_full(repeats_NW.shape, torch.inf).masked_fill(repeats_NW, -torch.inf)
+        logits_NV.scatter_reduce_(1, grams_NWn[:, :, before], limit_NW, "amin")
 
 
 @final
@@ -70,23 +71,24 @@ class LogitsProcessors:
         eos: int,
         prefixes: Sequence[Sequence[int]] | None = None,
         processors: Sequence[LogitsProcessor] = (),
+        device: torch.device | None = None,
     ) -> None:
-        """``max_length_B`` (at least 1) counts end-of-sentence, which is forced as the last token. Hypotheses of a
-        sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``."""
-        self.max_length_B = max_length_B
+        """``max_length_B`` (at least 1, on the CPU) counts end-of-sentence, which is forced as the last token.
+        Hypotheses of a sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``.
+        ``device`` is that of the logits, by default the CPU."""
+        self.limits: list[int] = max_length_B.tolist()
+        self._max_length_B = max_length_B.to(device)
         self._eos = eos
         self._processors = processors
-        self._least_max_length = int(max_length_B.min())
         self._prefix_BP: Tensor | None = None
         self._prefix_length_B: Tensor | None = None
         self._longest_prefix = 0
         if prefixes is not None:
             padded, length_B = pad(prefixes)
-            device = max_length_B.device
             self._prefix_BP = torch.from_numpy(padded).to(device)
             self._prefix_length_B = torch.from_numpy(length_B - 1).to(device)
             self._longest_prefix = max(map(len, prefixes))
-            assert bool((self._prefix_length_B < max_length_B).all()), "a prefix is as long as its sentence may get"
+            assert (length_B - 1 < self.limits).all(), "a prefix is as long as its sentence may get"
 
     def apply(self, logits_NV: Tensor, tokens_NT: Tensor, sentence_N: Tensor) -> None:
         """Processes the logits of rows whose sentences are ``sentence_N``, 0 <= b < B."""
@@ -112,8 +114,8 @@ class LogitsProcessors:
         if self._prefix_BP is not None and self._prefix_length_B is not None and time < self._longest_prefix:
             has_prefix_N = self._prefix_length_B[sentence_N] > time
             forced_N = self._prefix_BP[sentence_N, time].masked_fill(~has_prefix_N, -1)
-        if time + 1 >= self._least_max_length:
-            is_last_N = self.max_length_B[sentence_N] <= time + 1
+        if time + 1 >= min(self.limits):
+            is_last_N = self._max_length_B[sentence_N] <= time + 1
             forced_N = torch.full_like(sentence_N, -1) if forced_N is None else forced_N
             forced_N = forced_N.masked_fill(is_last_N, self._eos)
         return forced_N

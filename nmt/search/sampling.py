@@ -41,7 +41,7 @@ class Sampling:
         self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Search``; in the order of the draws."""
-        uniform_NT = _uniform(source_BS, model.pad, self.count, int(processors.max_length_B.max()), self.seed)
+        uniform_NT = _uniform(source_BS, model.pad, self.count, max(processors.limits), self.seed)
 
         def pick(logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
             logits_NV = truncated(logits_NV.float() / self.temperature, top_k=self.top_k, top_p=self.top_p)

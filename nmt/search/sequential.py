@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from nmt.core.device import CHECK_EVERY, read_together
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import log_normalizer, top_tokens
@@ -19,9 +20,6 @@ from nmt.search.scoring import Ranking, covered
 COMPACT_BELOW = 0.8
 """Finished sentences leave the batch when less than this share of it is active: leaving costs a copy of the memory,
 staying costs the steps of idle rows."""
-
-CHECK_EVERY = {"cpu": 1}
-"""Steps between counts of active rows by type of device, 8 for others: the host waits for a GPU at each count."""
 
 
 class TokenPicker(Protocol):
@@ -57,7 +55,7 @@ def greedy_or_sample(
     memory = model.encode(source_BS)
     state = model.start(memory).repeat(count)
     device, rows = source_BS.device, len(source_BS) * count
-    tokens_NT = torch.full((rows, int(processors.max_length_B.max())), eos, device=device)
+    tokens_NT = torch.full((rows, max(processors.limits)), eos, device=device)
     log_prob_N = torch.full((rows,), 0.0 if scored else math.nan, device=device)
     attended_NS = torch.zeros(rows, source_BS.shape[1], device=device) if ranking.coverage else None
     row_N = torch.arange(rows, device=device)  # the number at the start of each row still in the batch
@@ -92,20 +90,21 @@ def greedy_or_sample(
         is_active_N = is_active_N & (token_N != eos)
         if (time + 1) % CHECK_EVERY.get(device.type, 8):
             continue
-        is_active_B = is_active_N.view(-1, count).any(dim=1)
-        active_share = is_active_B.float().mean().item()
-        if active_share == 0.0:
+        is_active_B = is_active_N.view(-1, count).any(dim=1).tolist()
+        if not any(is_active_B):
             break
-        if active_share < COMPACT_BELOW:
-            kept_N = is_active_B.repeat_interleave(count).nonzero()[:, 0]
-            memory, state = memory.select(is_active_B.nonzero()[:, 0]), state.select(kept_N)
+        if sum(is_active_B) < COMPACT_BELOW * len(is_active_B):
+            kept_B = torch.tensor([row for row, is_active in enumerate(is_active_B) if is_active], device=device)
+            kept_N = (kept_B[:, None] * count + torch.arange(count, device=device)).flatten()
+            memory, state = memory.select(kept_B), state.select(kept_N)
             row_N, token_N, is_active_N = row_N[kept_N], token_N[kept_N], is_active_N[kept_N]
-    covered_N = [0.0] * rows
+    covered_N = torch.zeros_like(log_prob_N)
     if attended_NS is not None:
         is_pad_NS = (source_BS == model.pad).repeat_interleave(count, dim=0)
-        covered_N = covered(attended_NS, is_pad_NS).tolist()
+        covered_N = covered(attended_NS, is_pad_NS)
     hypotheses: list[Hypothesis] = []
-    for tokens, log_prob, coverage in zip(tokens_NT.tolist(), log_prob_N.tolist(), covered_N, strict=True):
+    read = (values.tolist() for values in read_together([tokens_NT, log_prob_N, covered_N]))
+    for tokens, log_prob, coverage in zip(*read, strict=True):
         length = tokens.index(eos)
         score = ranking.score(log_prob, length + 1, coverage)
         hypotheses.append(Hypothesis(tuple(tokens[:length]), log_prob, score))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +14,7 @@ from nmt.attention.attention import Attention
 from nmt.attention.reinforce import RewardSums, Sampled
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.models.likelihood import guided_loss, token_loss
+from nmt.models.likelihood import guided_loss
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing
@@ -53,12 +54,7 @@ class Losses:
     """Over the target tokens that have links; 0 without ``training.guided_attention``."""
 
     def __add__(self, other: Losses) -> Losses:
-        return Losses(
-            self.objective + other.objective,
-            self.cross_entropy + other.cross_entropy,
-            self.risk + other.risk,
-            self.guidance + other.guidance,
-        )
+        return Losses(*map(add, astuple(self), astuple(other)))
 
 
 class Objective:
@@ -95,17 +91,19 @@ class Objective:
 
     def backward(
         self, batch: Batch | None, totals: BatchTotals, *, update: int, all_reduce: RewardSums = lambda own_3: own_3
-    ) -> Losses:
-        """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from.
+    ) -> Tensor:
+        """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from; returns
+        the fields of its ``Losses``, (4,) in float64, for which nothing has waited yet.
 
         ``totals`` are those of the whole update. ``all_reduce`` adds sums of rewards over all processes. Without a
         batch this process has no rows, and still joins in that sum.
         """
         config, device = self._config, self._compute.device
+        losses_4 = torch.zeros(4, dtype=torch.float64, device=device)
         if batch is None:
             if self._learns_from_rewards:
                 all_reduce(torch.zeros(3))
-            return Losses()
+            return losses_4
         # non_blocking: the memory is pinned, see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
@@ -117,21 +115,21 @@ class Objective:
             if (weight := self._risk.config.cross_entropy) > 0.0:
                 total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-            return Losses(loss.gold.objective.item(), loss.gold.cross_entropy.item(), loss.risk.item())
-        inputs = (self._model, source_BS, target_BT, config.feed.at(update))
-        guide, guidance = self._guide(batch), None
+            losses_4[:3] = torch.stack([loss.gold.objective, loss.gold.cross_entropy, loss.risk]).detach()
+            return losses_4
+        inputs = (self._model, source_BS, target_BT, config.feed.at(update), self._guide(batch))
+        tokens, smoothing = int(batch.target_length_B.sum()), config.label_smoothing
         with self._compute.autocast(), recomputing(config.recompute):
-            if guide is None:
-                gold = token_loss(*inputs, smoothing=config.label_smoothing, r_drop=config.r_drop, summed=all_reduce)
-            else:
-                gold, guidance = guided_loss(*inputs, guide, smoothing=config.label_smoothing, r_drop=config.r_drop)
+            gold, guidance = guided_loss(
+                *inputs, tokens=tokens, smoothing=smoothing, r_drop=config.r_drop, summed=all_reduce
+            )
         total = gold.objective / count
         if config.guided_attention is not None and guidance is not None:
             total = total + config.guided_attention.weight * guidance / totals.linked
+            losses_4[3] = guidance.detach()
         self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-        return Losses(
-            gold.objective.item(), gold.cross_entropy.item(), guidance=0.0 if guidance is None else guidance.item()
-        )
+        losses_4[:2] = torch.stack([gold.objective, gold.cross_entropy]).detach()
+        return losses_4
 
     def _guide(self, batch: Batch) -> Guide | None:
         """The positions that the guided heads are to attend to; None where the batch has no links."""

@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
 from torch import Tensor, nn
 
 from nmt.core import cpu, log
-from nmt.core.device import Compute
+from nmt.core.device import Compute, read_together
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
 from nmt.data.batching import Indices
@@ -233,13 +235,13 @@ class Trainer:
                     seed_update(self.seed, rank=self.processes.rank, update=update - 1)
                 reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
                 for attempt in self._memory.attempts(prepared.shares, update=update):
-                    losses = [Losses()] * len(prepared.shares)
+                    losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
                     with attempt:
                         for number, part in attempt:
-                            losses[number] += self._objective.backward(
+                            losses_L4[number] += self._objective.backward(
                                 part, totals, update=update, all_reduce=reduces[number]
                             )
-                result = self._step(prepared, totals, losses, meter)
+                result = self._step(prepared, totals, losses_L4, meter)
                 self.position = dataclasses.replace(
                     prepared.following, tokens=self.position.tokens + tokens, seconds=result.seconds
                 )
@@ -276,18 +278,20 @@ class Trainer:
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 
-    def _step(
-        self, prepared: PreparedUpdate, totals: BatchTotals, losses: Sequence[Losses], meter: Meter
-    ) -> StepResult:
-        """One step of the optimizer, with the gradients and losses of all processes."""
+    def _step(self, prepared: PreparedUpdate, totals: BatchTotals, losses_L4: Tensor, meter: Meter) -> StepResult:
+        """One step of the optimizer, with the gradients and losses of all processes. The host waits for a GPU once."""
         number = self.interruption.signal()  # once: a signal may come at any time
         now = time.monotonic() - self._started if self.processes.is_first else 0.0
-        own = sum(losses, start=Losses())
+        self.processes.sum_gradients(list(self.model.parameters()))
+        self.optimizer.unscale()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
+        *losses, norm = (values.tolist() for values in read_together([*losses_L4, norm]))
+        own = sum(starmap(Losses, losses), start=Losses())
         cross_entropy, risk, guidance, now, terminates, interrupts, *objectives = self.processes.all_reduce(
             [
                 *(own.cross_entropy, own.risk, own.guidance, now),
                 *(number == signal.SIGTERM, number == signal.SIGINT),
-                *(loss.objective for loss in losses),
+                *(objective for objective, *_ in losses),
             ]
         )
         for pairs_B, objective in zip(prepared.pairs, objectives, strict=True):
@@ -295,9 +299,6 @@ class Trainer:
         self._check_finite("risk", risk, prepared.pairs)
         self._check_finite("guidance", guidance, prepared.pairs)
         meter.add(Losses(sum(objectives), cross_entropy, risk, guidance), totals)
-        self.processes.sum_gradients(list(self.model.parameters()))
-        self.optimizer.unscale()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True).item()
         if not self.optimizer.skips_overflow:
             self._check_finite("gradient", norm, prepared.pairs)
         update = prepared.following.update

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from nmt.attention.mechanism import AttentionContext
-from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions, reinforce_loss
+from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions
+from nmt.models.position_losses import reinforce_loss
 from tests.attention.oracles import attention_config, reinforce, softmax
 
 STEPS = 2

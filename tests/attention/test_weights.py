@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.attention.mechanism import AttentionContext, AttentionWeights, Mechanism, Normalizer, Parameter, Sizes
 from nmt.attention.registry import SCORES, WEIGHTS
-from nmt.attention.reinforce import reinforce_loss
+from nmt.models.position_losses import reinforce_loss
 from tests.attention.oracles import (
     WEIGHT_ORACLES,
     WEIGHTINGS,

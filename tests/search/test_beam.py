@@ -83,7 +83,8 @@ def test_advance_keeps_the_best_and_names_their_parents() -> None:
     assert step.parents_N.tolist() == [0, 1, 2, 2]
     assert step.beams.tokens_NT.tolist() == [[7, 0], [8, 1], [7, 1], [7, 0]]
     assert step.beams.log_prob_N.tolist() == pytest.approx([-1.1, -2.2, -2.0, -3.0])
-    assert [hypothesis.parent for hypothesis in step.ended] == [2]
+    assert step.ended_BW.flatten().tolist() == pytest.approx([-torch.inf, -torch.inf, -1.1, -torch.inf])
+    assert step.ended_parent_BW[1, 0] == 2
     # the same from the top tokens of each row, with logits that are not normalized
     more_N = torch.tensor([3.0, -2.0, 0.5, 7.0])
     top = TopTokens(*(log_probs + more_N[:, None]).topk(4, dim=1), more_N)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nmt.core.device import Compute
+from nmt.core.device import CHECK_EVERY, Compute
 from nmt.nn import output
-from nmt.search import sequential
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SearchConfig
 from nmt.search.constrained import ConstrainedBeamSearch
@@ -51,7 +50,7 @@ def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
         return SEARCHES[kind](model, padded(SOURCES), processors)
 
     expected = search()
-    monkeypatch.setitem(sequential.CHECK_EVERY, "cpu", 3)  # fewer checks, as on a GPU
+    monkeypatch.setitem(CHECK_EVERY, "cpu", 3)  # fewer checks, as on a GPU
     monkeypatch.setattr(output, "MAX_LOGITS", 8)
     assert len(output.row_parts(3, 6)) == 3  # one row, or one sentence, at a time
     for hypotheses, others in zip(search(), expected, strict=True):

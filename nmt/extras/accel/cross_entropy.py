@@ -16,11 +16,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from nmt.nn.output import rows_together
 from nmt.nn.precision import compute_dtype
 from nmt.ops import cross_entropy
 
 CHUNK = 512
-"""Rows whose logits exist together."""
+"""Rows whose logits exist together on a CPU."""
 
 SUMS = 16
 """Number of parts in which a row is summed by a matrix product, which rounds each in the compute precision."""
@@ -29,15 +30,16 @@ SUMS = 16
 def fused_cross_entropy(
     readout_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, gold_N: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """See ``nmt.ops.cross_entropy``. In float16 its body runs on ``CHUNK`` rows at a time, and again in the backward
+    """See ``nmt.ops.cross_entropy``. In float16 its body runs on some rows at a time, and again in the backward
     pass: gradients below 6e-8 would underflow before they are scaled. Chunks share no cast of the weight, so that their
     gradients are summed in the weight's own precision."""
     dtype = compute_dtype(readout_ND)
     if dtype == torch.float16:
+        rows = rows_together(CHUNK, weight_VD)
         with torch.autocast(readout_ND.device.type, dtype, cache_enabled=False):
             parts = [
                 checkpoint(cross_entropy.body, readout, weight_VD, bias_V, gold, smoothing, use_reentrant=False)
-                for readout, gold in zip(torch.split(readout_ND, CHUNK), torch.split(gold_N, CHUNK), strict=True)
+                for readout, gold in zip(torch.split(readout_ND, rows), torch.split(gold_N, rows), strict=True)
             ]
         objectives, cross_entropies = zip(*parts, strict=True)
         return torch.stack(objectives).sum(), torch.cat(cross_entropies)
@@ -109,9 +111,10 @@ class _CrossEntropy(torch.autograd.Function):
         gradient_VX = extended_NX.new_zeros(vocabulary, extended_NX.shape[1])
         readout_gradient_ND, gold_N1 = torch.empty_like(readout_ND, dtype=wide), gold_N[:, None]
         gold_logit_N, log_z_N = (torch.empty(rows, dtype=wide, device=gold_N.device) for _ in range(2))
-        e_CV = readout_ND.new_empty(min(CHUNK, rows), vocabulary)
-        for start in range(0, rows, CHUNK):
-            part = slice(start, min(start + CHUNK, rows))
+        chunk = rows_together(CHUNK, weight_VD)
+        e_CV = readout_ND.new_empty(min(chunk, rows), vocabulary)
+        for start in range(0, rows, chunk):
+            part = slice(start, min(start + chunk, rows))
             logits_NV = tokens.logits(readout_ND[part], out=e_CV[: part.stop - start])
             gold_logit_N[part] = logits_NV.gather(1, gold_N1[part])[:, 0].to(wide)
             shift_N1: Tensor | None = None

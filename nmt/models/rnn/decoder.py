@@ -183,7 +183,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         readout_BTR = self.dropout(self._readout(top_BTD, attended.context_NTV, embedded_BTE))
         marginal = self._marginal_readouts(embedded_BTE, top_BTD, attended, memory) if self.marginalizes else None
         sampled = () if attended.sampled is None else (attended.sampled,)
-        return Decoded(readout_BTR, attended.weights_NHTS, sampled, marginal)
+        return Decoded(readout_BTR, lambda: attended.weights_NHTS, sampled, marginal)
 
     def free_running(
         self, first_B: Tensor, memory: RNNMemory, steps: int, next_token: Callable[[int, Tensor], Tensor]
@@ -210,9 +210,10 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             unrolled.append(self._step(embed(time, readout_BR), memory, state, factors))
             readout_BR, _, state = unrolled[-1]
         sampled = SampledPositions.joined([step.attended.sampled for step in unrolled])
+        weights_BHTS = torch.cat([step.attended.weights_NHTS for step in unrolled], dim=2)
         return Decoded(
             torch.stack([step.readout_NR for step in unrolled], dim=1),
-            torch.cat([step.attended.weights_NHTS for step in unrolled], dim=2),
+            lambda: weights_BHTS,
             () if sampled is None else (sampled,),
         )
 

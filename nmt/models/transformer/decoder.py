@@ -153,7 +153,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         readout_BTR, layers = self._run_layers(input_BT, position_BT, memory, None)
         return Decoded(
             readout_BTR,
-            self._weights(layers, input_BT, memory),
+            lambda: self._weights(layers, input_BT, memory),
             tuple(sampled for layer in layers for sampled in layer.attended.sampled),
         )
 
@@ -174,7 +174,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         joined = [SampledPositions.joined(of_steps) for of_steps in zip(*sampled, strict=True)]
         return Decoded(
             torch.cat(readouts, dim=1),
-            torch.cat(weights, dim=2),
+            lambda: torch.cat(weights, dim=2),
             tuple(positions for positions in joined if positions is not None),
         )
 

@@ -29,7 +29,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from nmt.core.device import Compute
+from nmt.core.device import CHECK_EVERY, Compute, read_together
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.models.scheduled_sampling import drawn
@@ -60,6 +60,8 @@ class Candidates:
     """The distinct hypotheses of a batch; the first B are the references, whether they count or not."""
 
     target_MT: Tensor
+    length_M: list[int]
+    """Their numbers of tokens, end-of-sentence included."""
     cell_M: Tensor
     """The index of each one in the B x C cells, row by row."""
     counts_BC: Tensor
@@ -107,7 +109,8 @@ class MinimumRisk:
             log_p_M = log_p_W.new_zeros(len(pool.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
             log_p_BC = log_p_M.new_full((pool.counts_BC.numel(),), -torch.inf).index_copy(0, pool.cell_M, log_p_M)
             risk_B = expected_cost(log_p_BC.view(pool.counts_BC.shape), pool, alpha=config.alpha)
-            of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero()[:, 0]
+            gold_tokens = sum(pool.length_M[: len(target_BT)])
+            of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero_static(size=gold_tokens)[:, 0]
             with torch.set_grad_enabled(config.cross_entropy > 0.0):
                 gold = model.output.loss(
                     tokens.readout_WR.index_select(0, of_gold), tokens.token_W[of_gold], smoothing=self._smoothing
@@ -166,13 +169,15 @@ def sample(
         token_N = torch.where(active_N & (max_length_N[row_N] > time + 1), token_N, EOS)
         drawn_NT[row_N, time] = token_N
         active_N = token_N != EOS
-        active_B = active_N.view(-1, samples).any(dim=1)
-        share = active_B.float().mean().item()
-        if share == 0.0:
+        if (time + 1) % CHECK_EVERY.get(device.type, 8):
+            continue
+        active_B = active_N.view(-1, samples).any(dim=1).tolist()
+        if not any(active_B):
             break
-        if share < COMPACT_BELOW:
-            kept_N = active_B.repeat_interleave(samples).nonzero()[:, 0]
-            memory, state = memory.select(active_B.nonzero()[:, 0]), state.select(kept_N)
+        if sum(active_B) < COMPACT_BELOW * len(active_B):
+            kept_B = torch.tensor([row for row, is_active in enumerate(active_B) if is_active], device=device)
+            kept_N = (kept_B[:, None] * samples + torch.arange(samples, device=device)).flatten()
+            memory, state = memory.select(kept_B), state.select(kept_N)
             row_N, token_N, active_N = row_N[kept_N], token_N[kept_N], active_N[kept_N]
     return drawn_NT.view(len(source_BS), samples, -1)
 
@@ -192,7 +197,8 @@ def candidates(
     references: list[list[int]] = []
     others: list[list[int]] = []
     cell_M = [row * cells for row in range(sentences)]
-    for row, (target, hypotheses) in enumerate(zip(target_BT.tolist(), drawn_BKT.tolist(), strict=True)):
+    both = (tokens.tolist() for tokens in read_together([target_BT, drawn_BKT]))
+    for row, (target, hypotheses) in enumerate(zip(*both, strict=True)):
         gold, *drawn_K = (tuple(tokens[: tokens.index(EOS)]) for tokens in (target, *hypotheses))
         references.append(list(gold))
         reference = text(gold)
@@ -202,10 +208,11 @@ def candidates(
             if cell > 0:
                 others.append(list(hypothesis))
                 cell_M.append(row * cells + cell)
-    target_MT, _ = pad(references + others)
+    target_MT, length_M = pad(references + others)
     device = target_BT.device
     return Candidates(
         torch.from_numpy(target_MT).to(device),
+        length_M.tolist(),
         torch.tensor(cell_M, device=device),
         counts_BC.to(device),
         cost_BC.to(device),
@@ -228,19 +235,19 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
     ``cells`` tokens at a time, padding included: what was drawn may be twice as long as the rest."""
     memory = model.encode(source_BS)
     sentence_M = pool.cell_M // pool.counts_BC.shape[1]
-    length_M = (pool.target_MT != model.pad).sum(dim=1)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for rows in length_batches(length_M.tolist(), cells):
-        row_P = torch.tensor(rows, device=length_M.device)
-        target_PT = pool.target_MT[row_P, : int(length_M[rows[0]])]
+    for rows in length_batches(pool.length_M, cells):
+        row_P = torch.tensor(rows, device=sentence_M.device)
+        target_PT = pool.target_MT[row_P, : pool.length_M[rows[0]]]
         decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
         assert decoded.marginal is None, "a sum over all positions has no single readout"
         assert not decoded.sampled, "attention that draws positions learns from gold words only"
-        place_W = (target_PT != model.pad).flatten().nonzero()[:, 0]
+        tokens = sum(pool.length_M[row] for row in rows)
+        place_W = (target_PT != model.pad).flatten().nonzero_static(size=tokens)[:, 0]
         readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
         parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))
-    readouts, tokens, hypotheses = zip(*parts, strict=True)
-    return _Tokens(torch.cat(readouts), torch.cat(tokens), torch.cat(hypotheses))
+    readouts, tokens_W, hypotheses = zip(*parts, strict=True)
+    return _Tokens(torch.cat(readouts), torch.cat(tokens_W), torch.cat(hypotheses))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from nmt.models.feed import TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.training.config import TrainingConfig
 from nmt.training.more.averaging import MovingAverage, average_weights, same_weights
-from nmt.training.objective import Losses, Objective
+from nmt.training.objective import Objective
 from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
@@ -140,7 +140,7 @@ def test_the_loss_of_an_update_is_the_mean_over(
 
     backward = Objective.backward
 
-    def spy(self: Objective, batch: Batch, *rest: Any, **options: Any) -> Losses:
+    def spy(self: Objective, batch: Batch, *rest: Any, **options: Any) -> torch.Tensor:
         used.append(batch.pairs_B.tolist())
         return backward(self, batch, *rest, **options)
 

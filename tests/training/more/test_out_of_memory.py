@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.core.errors import InputError
 from nmt.data.batching import Batch, halves, pad
 from nmt.experiment import load
-from nmt.models.likelihood import token_loss
+from nmt.models.likelihood import guided_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.more.out_of_memory import OutOfMemoryRetry
@@ -185,9 +185,9 @@ def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pyt
         parts.append(len(target_BT))
         if parts_only and target_BT.numel() > 30:
             raise MemoryError
-        return token_loss(model, source_BS, target_BT, *rest, **options)
+        return guided_loss(model, source_BS, target_BT, *rest, **options)
 
-    monkeypatch.setattr("nmt.training.objective.token_loss", spy)
+    monkeypatch.setattr("nmt.training.objective.guided_loss", spy)
     weights = []
     for parts_only in (False, True):
         overrides = [
@@ -213,7 +213,7 @@ from nmt.experiment import load
 from nmt.training import objective
 from nmt.workflows.train import train
 
-real, held = objective.token_loss, []
+real, held = objective.guided_loss, []
 
 def limited(model, source_BS, target_BT, *rest, **options):
     if not held:  # all is loaded by now
@@ -223,7 +223,7 @@ def limited(model, source_BS, target_BT, *rest, **options):
     held.append(target_BT.shape[0])
     return real(model, source_BS, target_BT, *rest, **options)
 
-objective.token_loss = limited
+objective.guided_loss = limited
 train(load(Path("config.yaml")), device="cpu", precision="float32")
 print(held)
 """

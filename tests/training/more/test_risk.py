@@ -27,7 +27,7 @@ from nmt.training import checkpoint, folders, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
 from nmt.training.more import risk
 from nmt.training.more.risk import MinimumRisk, max_lengths, reward, sample
-from nmt.training.objective import BatchTotals, Objective
+from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -340,7 +340,7 @@ def test_batches_of_an_update_are_one_batch(normalization: str, monkeypatch: pyt
     for parts in ([batch], list(halves(batch))):
         model.zero_grad(set_to_none=True)
         each = [objective.backward(part, BatchTotals(tokens, len(SOURCES)), update=1) for part in parts]
-        losses.append(sum(each[1:], each[0]))
+        losses.append(Losses(*sum(each).tolist()))
         gradients.append([parameter.grad for parameter in model.parameters()])
     assert losses[0].risk == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
     assert losses[1].risk == pytest.approx(losses[0].risk, rel=1e-5)

@@ -1,0 +1,67 @@
+"""Losses of attention to one source position: REINFORCE for those that are drawn, or a likelihood summed over all of
+them. Shapes as in ``reinforce`` and ``seq2seq``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nmt.attention.reinforce import RewardSums, SampledPositions
+from nmt.models.seq2seq import MarginalReadouts
+from nmt.nn.output import OutputLayer, TokenLoss
+
+
+def reinforce_loss(
+    choices: Sequence[SampledPositions],
+    log_p_BT: Tensor,
+    is_pad_BT: Tensor,
+    *,
+    summed: RewardSums = lambda own_3: own_3,
+) -> Tensor:
+    """REINFORCE's loss of a batch (see ``Sampled``), given the log-probability of each gold token after the draws: the
+    terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps. Layers and
+    heads have the same reward, and one mean of R - b. Only the gradient is meaningful.
+    """
+    rule, is_token_BT = choices[0].rule, ~is_pad_BT
+    reward_BT = log_p_BT.detach() * is_token_BT
+    for time in range(reward_BT.shape[1] - 2, -1, -1):
+        reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
+    is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
+    error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
+    residual_CBT = error_CBT.detach()
+    own_B3 = torch.stack(
+        [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
+    )
+    all_3 = summed(own_B3.sum(dim=0))
+    others_B3 = all_3 - own_B3
+    mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)
+    advantage_CBT = (residual_CBT - mean_B[:, None]) * is_drawn_CBT
+    if rule.variance_normalization:
+        mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
+        advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
+    log_prob_CBT = torch.stack([choice.log_prob_BT for choice in choices])
+    entropy_CBT = torch.stack([choice.entropy_BT for choice in choices])
+    return (0.5 * error_CBT.square() - log_prob_CBT * advantage_CBT - rule.entropy * entropy_CBT * is_token_BT).sum()
+
+
+def marginal_loss(
+    output: OutputLayer, marginal: MarginalReadouts, place_N: Tensor, gold_N: Tensor, smoothing: float
+) -> TokenLoss:
+    """-log of the sum over source positions s of weight_s p(gold | s) (Wu et al. 2018, equation 4); label smoothing
+    enters into each p(gold | s). Padding takes part with weight 0: to leave it out the host would wait for a GPU."""
+    log_weight_NS = marginal.log_weight_BTS.flatten(0, 1)[place_N]
+    positions = log_weight_NS.shape[1]
+    readout_XR = marginal.readout_BTSR.flatten(0, 1)[place_N].flatten(0, 1)  # X: N x S
+    each_X = output.likelihood(readout_XR, gold_N.repeat_interleave(positions), smoothing=smoothing)
+
+    def summed(log_p_X: Tensor) -> Tensor:
+        return (log_p_X.view_as(log_weight_NS) + log_weight_NS).logsumexp(dim=1)
+
+    heaviest_N1 = log_weight_NS.argmax(dim=1, keepdim=True)
+    return TokenLoss(
+        objective=-summed(each_X.smoothed_N).sum(),
+        cross_entropy_N=-summed(each_X.log_p_N).detach(),
+        correct=each_X.is_best_N.view_as(log_weight_NS).gather(1, heaviest_N1).sum(),
+    )

@@ -1,0 +1,393 @@
+"""Models, searches and training on a pretended CUDA device: no operation mixes devices, no kernel of the CPU reads the
+device's memory, and the results are those of the CPU."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import nmt
+from nmt.alignment.forced import forced_weights
+from nmt.alignment.gradient import gradient_weights
+from nmt.core.device import CHECK_EVERY, Compute, compute
+from nmt.core.errors import InputError
+from nmt.data.vocabulary import EOS
+from nmt.evaluation.perplexity import predict
+from nmt.evaluation.rescore import token_log_probs
+from nmt.experiment import load
+from nmt.extras.word_aligner import layer as alignment_layer
+from nmt.models.feed import FreeRunning, TeacherForcing
+from nmt.models.likelihood import token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
+from nmt.nn.dropout import Dropout
+from nmt.nn.output import OutputLayer, rows_together
+from nmt.nn.recurrent import RecurrentStack
+from nmt.ops import attend
+from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.engine import OwnEngine
+from nmt.training import metrics
+from nmt.training.config import RiskConfig, TrainingConfig
+from nmt.training.more.risk import MinimumRisk
+from nmt.training.objective import Objective
+from nmt.training.optimizer import NamedOptimizer
+from nmt.training.trainer import Trainer
+from nmt.workflows.train import train
+from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
+from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
+from tests.training.test_guided_attention import TOTALS, batch_of
+from tests.workflows.runs import CONFIG, write_corpus
+
+CPU = Compute(torch.device("cpu"), "float32")
+ON_CUDA = Compute(CUDA, "float32")
+
+SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
+TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
+SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4], [1, 1, 4, 4, 5, 5], [4, 5]]
+TARGETS = [[4, 5], [5, 1, 4], [4], [5, 5, 4], [1]]
+
+RNN, BOTH = tree(decoder=WIRINGS["previous"]), tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot")
+MARGINAL = tree(score="general", weights={"kind": "hard", "training": "marginal"}, decoder=WIRINGS["parallel"])
+
+BEAM = SearchConfig(beam=3, n_best=2, coverage_penalty=0.2, max_length=9)
+SEARCHES = {
+    "greedy": SearchConfig(beam=1, max_length=9),
+    "beam": BEAM,
+    "repetitions": BEAM.model_copy(update={"no_repeat": 2, "min_length": 3}),
+    "groups": SearchConfig(beam=4, groups=2, max_length=9),
+    "draws": SearchConfig(sampling=SamplingConfig(seed=3, top_k=4, top_p=0.9), n_best=2, max_length=9),
+}
+PREFIXES = [[4], [], [], [5, 4], []]
+PHRASES = [((4,),), (), ((5, 4), (4,)), (), ()]
+
+each_side = pytest.mark.parametrize("config", [RNN, BOTH], ids=["rnn", "transformer"])
+
+
+def pair_of(model: nn.Module) -> tuple[Any, Any]:
+    """The model, and a copy of it on the device; both with the operations that commands use."""
+    nmt.accelerate()
+    return model, on_cuda(copy.deepcopy(model))
+
+
+def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
+    hypotheses = OwnEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
+    return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
+
+
+def test_the_device_tells_what_a_gpu_would_refuse() -> None:
+    numbers = torch.arange(6.0).view(2, 3)
+    with pretended() as device:
+        there = numbers.to(CUDA)
+        assert there.device == CUDA
+        assert (there + 1).sum(dim=1).tolist() == [6.0, 15.0]
+        with pytest.raises(AssertionError, match="mixes cuda:0 with the CPU"):
+            there + numbers
+        with pytest.raises(TypeError, match="numpy"):
+            there.numpy()
+        with pytest.raises(AssertionError, match="a kernel of the CPU"):
+            there.data_ptr()
+        there * torch.tensor(2.0)  # a single number is allowed
+        assert len(device.waits) == 1
+
+
+WAITS: dict[str, Callable[[Tensor], object]] = {
+    "item": lambda x: x.sum().item(),
+    "truth": lambda x: bool((x > 0).all()),
+    "list": lambda x: x.tolist(),
+    "copy": lambda x: torch.empty(3).copy_(x),
+    "positions": lambda x: x.nonzero(),
+    "mask": lambda x: x[x > 1],
+    "filled by a mask": lambda x: x.__setitem__(x > 1, x[:1].repeat(1)),
+    "distinct": lambda x: x.unique(),
+    "times": lambda x: x.repeat_interleave(torch.ones_like(x, dtype=torch.int64)),
+    "draw": lambda x: x.multinomial(1),
+}
+
+
+@pytest.mark.parametrize("kind", list(WAITS))
+@pytest.mark.parametrize("inference", [False, True])
+def test_the_device_counts_what_a_host_waits_for(kind: str, inference: bool) -> None:
+    with pretended() as device, torch.inference_mode(inference):
+        x = torch.arange(3.0).to(CUDA)
+        before, uploads = len(device.waits), len(device.uploads)
+        WAITS[kind](x)
+        assert (len(device.waits) > before) == (kind != "filled by a mask")
+        device.waits.clear()
+        torch.where(x > 1, x, 0.0).masked_fill(x > 1, 2.0).index_select(0, x.long())[:2].repeat_interleave(2)
+        assert device.waits == []
+        assert uploads == len(device.uploads) == 1
+        torch.tensor([1, 2], device=CUDA)
+        assert len(device.uploads) == 2
+
+
+@torch.no_grad()
+def test_a_wait_names_our_line() -> None:
+    model = on_cuda(make(RNN))
+    with pretended() as device:
+        token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing())
+    assert any("nmt/models/likelihood.py:" in wait for wait in device.waits)
+
+
+@pytest.mark.parametrize("config", [*kinds(), pytest.param(MARGINAL, id="marginal")])
+def test_a_model_learns_and_translates_as_on_the_cpu(config: dict[str, Any]) -> None:
+    model, there = pair_of(make(config).train())
+    feeds = [TeacherForcing()] if config is MARGINAL else [TeacherForcing(), FreeRunning(), ScheduledSampling(0.5)]
+    for feed in feeds:
+
+        def gradients(model: Any, device: torch.device, feed: Any = feed) -> list[Tensor]:
+            torch.manual_seed(1)
+            model.zero_grad()
+            source_BS, target_BT = SOURCE_BS.to(device), TARGET_BT.to(device)
+            token_loss(model, source_BS, target_BT, feed, smoothing=0.1).objective.backward()
+            return [parameter.grad for parameter in model.parameters()]
+
+        expected = gradients(model, CPU.device)
+        with pretended():
+            grads = gradients(there, CUDA)
+        for one, other in zip(grads, expected, strict=True):
+            assert isinstance(one, CudaTensor)
+            torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
+    model.eval()
+    for name in ("greedy", "beam"):
+        expected = found(model, CPU, SEARCHES[name])
+        with pretended():
+            assert found(there.eval(), ON_CUDA, SEARCHES[name]) == expected
+
+
+@each_side
+@pytest.mark.parametrize("kind", [*SEARCHES, "phrases"])
+def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
+    model, there = pair_of(make(config))
+    restrictions = {"constraints": PHRASES} if kind == "phrases" else {"prefixes": PREFIXES}
+    expected = found(model, CPU, SEARCHES.get(kind, BEAM), **restrictions)
+    with pretended():
+        assert found(there, ON_CUDA, SEARCHES.get(kind, BEAM), **restrictions) == expected
+
+
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_cudnn_finds_the_weights_of_a_layer_in_one_piece(
+    cell: Any, precision: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it would copy them at each call; so it would after a copy of the model, for a validation."""
+    stack = RecurrentStack(cell, input_size=3, size=4, layers=2)
+    there, gaps = on_cuda(copy.deepcopy(stack)), list[int]()
+    input_BTE = torch.randn(2, 5, 3)
+    kind = stack.cell.module
+    forward = kind.forward
+
+    def looked_at(rnn: Any, *arguments: Any) -> Any:
+        weights = [weight.values if isinstance(weight, CudaTensor) else weight for weight in rnn._flat_weights]
+        ends = [weight.data_ptr() + weight.nbytes for weight in weights]
+        gaps.extend(weight.data_ptr() - end for weight, end in zip(weights[1:], ends[:-1], strict=True))
+        return forward(rnn, *arguments)
+
+    with Compute(CPU.device, precision).autocast():
+        expected_BTD = stack(input_BTE, None, Dropout(0.0))
+    expected_BTD.sum().backward()
+    monkeypatch.setattr(kind, "forward", looked_at)
+    with pretended():
+        for each in (there, copy.deepcopy(there)):
+            with Compute(CUDA, precision).autocast():
+                output_BTD = each(input_BTE.to(CUDA), None, Dropout(0.0))
+            output_BTD.sum().backward()
+            assert output_BTD.dtype == expected_BTD.dtype
+            torch.testing.assert_close(output_BTD.values, expected_BTD.detach(), atol=0.02, rtol=0.02)
+            for one, other in zip(each.parameters(), stack.parameters(), strict=True):
+                torch.testing.assert_close(one.grad.values, other.grad, atol=0.1, rtol=0.05)
+    assert len(gaps) == 2 * 2 * 3
+    assert not any(gaps)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ends early", "ends late"])
+@pytest.mark.parametrize("kind", [*SEARCHES, "phrases"])
+def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool) -> None:
+    model = make(RNN)
+    if not ends:
+        with torch.no_grad():
+            model.output.bias_V[EOS] = -30.0
+    there, steps = on_cuda(model), 0
+    run = there.step
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return run(*arguments)
+
+    there.step = counted
+    config = SEARCHES.get(kind, BEAM).model_copy(update={"max_length": 40, "max_length_ratio": 40.0})
+    with pretended() as device:
+        found(there, ON_CUDA, config, **({"constraints": PHRASES} if kind == "phrases" else {}))
+    assert ends or steps > 30
+    # what was drawn depends on the source's tokens, which the host reads first; a phrase may begin at every step
+    others = {"draws": 1, "phrases": steps}.get(kind, 0)
+    assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("float32", "ieee"), ("bfloat16", "ieee"), ("tf32", "tf32")])
+def test_products_of_float32_are_exact_unless_tf32_is_named(
+    precision: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends, "fp32_precision", torch.backends.fp32_precision)
+    with pretended():
+        chosen = compute("cuda:0", precision)
+    assert chosen.dtype == (torch.bfloat16 if precision == "bfloat16" else torch.float32)
+    assert torch.backends.cuda.matmul.fp32_precision == torch.backends.cudnn.rnn.fp32_precision == expected
+    with pytest.raises(InputError, match="tf32: is for CUDA devices"):
+        compute("cpu", "tf32")
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_the_rows_of_a_loss_follow_the_memory_of_the_device(rows: int) -> None:
+    layer = OutputLayer(4, 10)
+    there, counts = on_cuda(copy.deepcopy(layer)), list[int]()
+    readout_ND, gold_N = torch.randn(20, 4), torch.arange(20) % 10
+    expected = layer.loss(readout_ND, gold_N).objective, layer.divergence(readout_ND, readout_ND.flip(0))
+    of_layer = there._wide_logits
+    there._wide_logits = lambda readout_ND, dtype: (counts.append(len(readout_ND)), of_layer(readout_ND, dtype))[1]
+    with pretended(memory=64 * 4 * 10 * rows):
+        assert rows_together(512, there.weight_VD) == rows
+        found = there.loss(readout_ND.to(CUDA), gold_N.to(CUDA)).objective
+        torch.testing.assert_close(found.values, expected[0], atol=1e-4, rtol=1e-4)
+        one_ND, other_ND = readout_ND.to(CUDA), readout_ND.flip(0).to(CUDA)
+        torch.testing.assert_close(there.divergence(one_ND, other_ND).values, expected[1], atol=1e-4, rtol=1e-4)
+        assert counts[:2] == [min(rows, 20)] * 2
+        there.likelihood(one_ND, gold_N.to(CUDA))
+    assert max(counts) == min(rows, 20)
+    assert rows_together(512, layer.weight_VD) == 512
+
+
+def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores and perplexity come from fused attention, which has none."""
+    model, there = pair_of(make(BOTH))
+
+    def scores(model: Any, compute: Compute) -> list[float]:
+        by_feed = predict(model, SOURCES, TARGETS, TeacherForcing(), compute, batch_tokens=20)
+        log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)
+        return [by_feed.loss, *(float(each.sum()) for each in log_p)]
+
+    expected = scores(model, CPU)
+    monkeypatch.setattr(attend, "body", lambda *_: pytest.fail("weights are formed"))
+    with pretended():
+        assert scores(there, ON_CUDA) == pytest.approx(expected, abs=1e-4)
+
+
+@each_side
+def test_alignments_are_those_of_the_cpu(config: dict[str, Any]) -> None:
+    model, there = pair_of(make(config))
+
+    def weights(model: Any, compute: Compute) -> list[Any]:
+        by_gradient = gradient_weights(
+            model, SOURCES, TARGETS, compute, methods=["gradient", "input-x-gradient"], batch_tokens=20
+        )
+        layer = alignment_layer.AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=4).eval()
+        torch.manual_seed(2)
+        for parameter in layer.parameters():
+            nn.init.normal_(parameter)
+        layer = layer if compute is CPU else on_cuda(layer)
+        learnt = alignment_layer.weights(layer, model, SOURCES, TARGETS, compute, batch_tokens=20)
+        forced = forced_weights(model, SOURCES, TARGETS, compute, batch_tokens=20)
+        return [matrix for each in (*by_gradient, *learnt, forced) for matrix in each]
+
+    expected = weights(model, CPU)
+    with pretended():
+        for one, other in zip(weights(there, ON_CUDA), expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "guided": {"guided_attention": {"weight": 0.5}},
+    "two passes": {"r_drop": 1.0},
+    "risk": {"risk": {"samples": 3, "cross_entropy": 0.1}},
+    "recomputed": {"recompute": True},
+}
+
+
+@each_side
+@pytest.mark.parametrize("kind", list(OBJECTIVES))
+def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHECK_EVERY, "cpu", 8)  # draws depend on the rows that are still there
+    model, there = pair_of(make(config).train())
+
+    def gradients(model: Any, compute: Compute) -> list[Tensor]:
+        torch.manual_seed(1)
+        settings = TrainingConfig.model_validate(OBJECTIVES[kind])
+        optimizer = NamedOptimizer(model, settings.optimizer, compute)
+        objective = Objective(model, settings, optimizer, compute, lambda tokens: " ".join(map(str, tokens)))
+        objective.backward(batch_of(), TOTALS, update=1)
+        return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+    expected = gradients(model, CPU)
+    with pretended():
+        for one, other in zip(gradients(there, ON_CUDA), expected, strict=True):
+            torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
+
+
+def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    config = CONFIG.replace("train.", f"{tmp_path}/train.").replace("valid.", f"{tmp_path}/valid.")
+    figures, texts = [], []
+    for device in ("cpu", "cuda:0"):
+        (tmp_path / "config.yaml").write_text(config.replace("run: run", f"run: {tmp_path}/{device[:4]}"))
+        with pretended() if device == "cuda:0" else nullcontext():
+            run = train(load(tmp_path / "config.yaml", []), device=device, precision="float32")
+            translator = nmt.load(run, device=device, precision="float32", overrides=["search.beam=2"])
+            texts.append([each.text for each in translator.translate(["eins zwei.", "Hund und Katze."])])
+        kept = ("loss", "perplexity", "gradient_norm")
+        figures.append([line[name] for line in metrics.read(run) for name in kept if name in line])
+    assert texts[0] == texts[1]
+    assert figures[1] == pytest.approx(figures[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("sentence", [[4, 5, 1, 4, 3], [5, 3]])
+def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[int]) -> None:
+    model = make(RNN)
+    with torch.no_grad():
+        model.output.bias_V[EOS] = -30.0
+    there = on_cuda(model.train())
+    settings = RiskConfig(samples=3, max_length_ratio=5.0)
+    with pretended() as device:
+        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), smoothing=0.1)
+        source_BS = torch.tensor([sentence]).to(CUDA)
+        loss.loss(source_BS, source_BS)
+    steps = 5 * len(sentence) + 10
+    # the most tokens, then the hypotheses with their references
+    assert len(device.waits) <= math.ceil(steps / 8) + 2, "\n".join(device.waits)
+
+
+TRAININGS: dict[str, list[str]] = {
+    "teacher forcing": [],
+    "scheduled sampling": ["training.feed={kind: scheduled_sampling, schedule: {kind: linear, updates: 10}}"],
+    "draws": ["model.attention.weights=hard"],
+    "all positions": [
+        "model.attention={score: general, weights: {kind: hard, training: marginal}}",
+        "model.decoder={kind: rnn, size: 20, query: current, input_feeding: false}",
+    ],
+    "two passes of a transformer": [
+        *(f"model.{side}={{kind: transformer, layers: 1, size: 16, heads: 2}}" for side in ("encoder", "decoder")),
+        "model.attention.score=scaled_dot",
+        "training.r_drop=1.0",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", list(TRAININGS))
+def test_an_update_waits_for_the_device_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("run: run", f"run: {tmp_path}/run"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Trainer, "_validate", lambda *_: None)
+    monkeypatch.setattr(Trainer, "_save", lambda *_: None)
+    experiment = load(tmp_path / "config.yaml", ["training.stopping.updates=5", *TRAININGS[kind]])
+    with pretended() as device:
+        train(experiment, device="cuda:0", precision="float32")
+    assert len(device.waits) <= 5, "\n".join(device.waits)
+    assert all("_trainer" in upload for upload in device.uploads), "but for the weights all is sent in pinned memory"
