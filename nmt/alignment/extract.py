@@ -52,11 +52,6 @@ class Argmax(Rule):
     threshold: Fraction = 0.0
     """Least weight of a link."""
 
-    @property
-    def explanation(self) -> str:
-        """The rule in a sentence, for people."""
-        return f"Each target word is linked with its highest weight{_at_least(self.threshold)}"
-
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
         weights_TS = _checked(weights_TS)
@@ -76,12 +71,6 @@ class Share(Rule):
     threshold: Fraction = 0.2
     """Least highest weight of a row that gives links."""
 
-    @property
-    def explanation(self) -> str:
-        """The rule in a sentence, for people."""
-        share = f"every weight of at least {self.share:.0%} of its highest one"
-        return f"Each target word is linked with {share}{_at_least(self.threshold)}"
-
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
         weights_TS = _checked(weights_TS)
@@ -96,11 +85,6 @@ class Threshold(Rule):
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Least weight of a link."""
 
-    @property
-    def explanation(self) -> str:
-        """The rule in a sentence, for people."""
-        return f"Every weight of at least {self.threshold:.0%} is a link."
-
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
         weights_TS = _checked(weights_TS)
@@ -113,11 +97,6 @@ class Mutual(Rule):
     kind: Literal["mutual"] = "mutual"
     threshold: Fraction = 0.0
     """Least weight of a link."""
-
-    @property
-    def explanation(self) -> str:
-        """The rule in a sentence, for people."""
-        return f"A weight is a link that is the highest of its row and of its column{_at_least(self.threshold)}"
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -135,12 +114,6 @@ class Grow(Rule):
     kind: Literal["grow"] = "grow"
     threshold: Fraction = 0.0
     """Least weight of a link."""
-
-    @property
-    def explanation(self) -> str:
-        """The rule in a sentence, for people."""
-        both = "A weight is a link that is the highest of its row and of its column"
-        return f"{both}, or of one of them beside a link or between words without one{_at_least(self.threshold)}"
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""
@@ -170,10 +143,6 @@ class Grow(Rule):
 
 Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
 """The choice of a rule in a configuration."""
-
-
-def _at_least(threshold: float) -> str:
-    return f", provided that this is at least {threshold:.0%}." if threshold else "."
 
 
 def _checked(weights_TS: ArrayLike) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
+from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import BY_ATTENTION, Side, View
 from nmt.core import log
@@ -132,7 +133,7 @@ def _explanation(view: View, models: Mapping[Side, Translator], join: Join | Non
     if view.method in BY_ATTENTION:
         heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
         mean = f" The weights are the mean of {len(heads)} heads." if len(heads) > 1 else ""
-    return aligner.extraction.explanation + mean
+    return explanation(aligner.extraction) + mean
 
 
 def pair_nlls(

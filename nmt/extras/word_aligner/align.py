@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.alignment.error_rate import AlignmentScore
+from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable
@@ -70,5 +71,5 @@ def align_learned(
         inputs,
         outputs,
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
-        explanations={name: RULE.explanation},
+        explanations={name: explanation(RULE)},
     )

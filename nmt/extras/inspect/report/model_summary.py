@@ -13,6 +13,7 @@ from pathlib import Path
 from platform import platform, python_version
 from typing import Any
 
+from nmt.alignment.explanation import explanation
 from nmt.config.structure import dump
 from nmt.core import cpu
 from nmt.core.errors import InputError
@@ -167,5 +168,5 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
     words = "sampling" if search.sampling or search.consensus else search_in_words(search.beam)
     heads = sum(fnmatchcase(name, experiment.alignment.heads) for name in experiment.model.head_names)
     mean = f" The weights are the mean of {heads} heads." if heads > 1 else ""
-    links = experiment.alignment.explanation + mean
+    links = explanation(experiment.alignment) + mean
     return Origin(details, dump(experiment), words, links, experiment.training.label_smoothing)

@@ -1,0 +1,23 @@
+"""Sentences for people about the rules that make links of a soft alignment."""
+
+from __future__ import annotations
+
+from nmt.alignment.extract import Argmax, Extraction, Grow, Mutual, Share, Threshold
+
+
+def explanation(rule: Extraction) -> str:
+    """The rule in a sentence."""
+    at_least = f", provided that this is at least {rule.threshold:.0%}" if rule.threshold else ""
+    both = "A weight is a link that is the highest of its row and of its column"
+    match rule:
+        case Argmax():
+            return f"Each target word is linked with its highest weight{at_least}."
+        case Share():
+            highest = f"every weight of at least {rule.share:.0%} of its highest one"
+            return f"Each target word is linked with {highest}{at_least}."
+        case Threshold():
+            return f"Every weight of at least {rule.threshold:.0%} is a link."
+        case Mutual():
+            return f"{both}{at_least}."
+        case Grow():
+            return f"{both}, or of one of them beside a link or between words without one{at_least}."
