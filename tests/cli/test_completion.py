@@ -41,7 +41,7 @@ def test_bash_completes_commands_options_choices_and_keys(tmp_path: Path) -> Non
         "complete -o default -F _nmt_completion nmt",
         "train translate",
         "--processes",
-        "auto float32 bfloat16 float16",
+        "auto float32 tf32 bfloat16 float16",
         "heatmap",
         "training.optimizer.beta1 training.optimizer.beta2",
     ]
