@@ -210,7 +210,7 @@ function matrix({ source_tokens, target_tokens, weights, links }) {
 }
 
 // Names the languages of the model in English, and offers an example in the source language.
-function name([from, to]) {
+function nameLanguages([from, to]) {
   const names = new Intl.DisplayNames("en", { type: "language" });
   const named = (code) => { try { return names.of(code); } catch { return code; } }; // a code may be any text
   document.querySelector("label[for=source]").textContent = named(from);
@@ -229,7 +229,7 @@ async function greet() {
     document.getElementById("model").textContent = health.model ?? health.status;
     aligns = health.alignment ?? aligns;
     if (response.ok) {
-      if (health.languages) name(health.languages);
+      if (health.languages) nameLanguages(health.languages);
       ask(); // the browser may have kept a text from before
       return;
     }
