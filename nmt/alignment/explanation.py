@@ -5,8 +5,12 @@ from __future__ import annotations
 from nmt.alignment.extract import Argmax, Extraction, Grow, Mutual, Share, Threshold
 
 
-def explanation(rule: Extraction) -> str:
-    """The rule in a sentence."""
+def explanation(rule: Extraction, heads: int = 1) -> str:
+    """The rule in a sentence, and the number of heads whose mean the weights are, where it is not one."""
+    return _of_rule(rule) + (f" The weights are the mean of {heads} heads." if heads > 1 else "")
+
+
+def _of_rule(rule: Extraction) -> str:
     at_least = f", provided that this is at least {rule.threshold:.0%}" if rule.threshold else ""
     both = "A weight is a link that is the highest of its row and of its column"
     match rule:

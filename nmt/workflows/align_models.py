@@ -129,11 +129,10 @@ def _explanation(view: View, models: Mapping[Side, Translator], join: Join | Non
     if view.method == "trained":
         return "The links are those of the trained aligner."
     aligner = models[view.side or "forward"].aligner
-    mean = ""
-    if view.method in BY_ATTENTION:
-        heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
-        mean = f" The weights are the mean of {len(heads)} heads." if len(heads) > 1 else ""
-    return explanation(aligner.extraction) + mean
+    if view.method not in BY_ATTENTION:
+        return explanation(aligner.extraction)
+    heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
+    return explanation(aligner.extraction, len(heads))
 
 
 def pair_nlls(

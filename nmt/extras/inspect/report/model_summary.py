@@ -167,6 +167,5 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
     search = experiment.search
     words = "sampling" if search.sampling or search.consensus else search_in_words(search.beam)
     heads = sum(fnmatchcase(name, experiment.alignment.heads) for name in experiment.model.head_names)
-    mean = f" The weights are the mean of {heads} heads." if heads > 1 else ""
-    links = explanation(experiment.alignment) + mean
+    links = explanation(experiment.alignment, heads)
     return Origin(details, dump(experiment), words, links, experiment.training.label_smoothing)

@@ -96,8 +96,10 @@ def _programs(runs: Sequence[Run]) -> str:
     """Makes the data and programs of the page's contents."""
     found = ""
     if _samples(runs):
-        rule = next((run.origin.links for run in runs if run.origin is not None), "")
-        explanations = {"attention": rule}
+        rules = {run.name: run.origin.links for run in runs if run.origin is not None}
+        if len(set(rules.values())) > 1:
+            rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
+        explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
         found += meta_block(
             {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
         )

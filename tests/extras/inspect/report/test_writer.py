@@ -102,3 +102,18 @@ def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
     text = Page(page([one, two])).text
     assert f"−{100 - comparison.score_b:.1f} (−" in text
     assert f"p = {comparison.p_value:.3f}: significant" in text
+
+
+def test_rules_of_links_are_told_apart_where_runs_differ() -> None:
+    one, two = run("one"), run("two", seed=1)
+    assert one.origin is not None
+    rule = one.origin.links
+
+    def told(*runs: Run) -> object:
+        (meta,) = Page(page(runs)).data("meta")
+        assert isinstance(meta, dict)
+        return meta["explanations"]["attention"]
+
+    assert told(one, two) == rule
+    other = replace(two, origin=replace(one.origin, links="No weight is a link."))
+    assert told(one, other) == f"one: {rule} two: No weight is a link."
