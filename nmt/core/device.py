@@ -75,8 +75,8 @@ def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.
     limit_cache_for_training()
     found = Compute(chosen, _precision(precision, chosen, notice))
     if chosen.type == "cuda":
-        # by default PyTorch multiplies matrices in float32, but runs cuDNN's recurrent layers in TF32
-        torch.backends.fp32_precision = "tf32" if found.precision == "tf32" else "ieee"  # type: ignore[attr-defined]
+        # By default PyTorch runs cuDNN's recurrent layers in TF32. Not by fp32_precision: cudnn.flags fails after it.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = found.precision == "tf32"
     return found
 
 

@@ -232,15 +232,23 @@ def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool
     assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("float32", "ieee"), ("bfloat16", "ieee"), ("tf32", "tf32")])
-def test_products_of_float32_are_exact_unless_tf32_is_named(
-    precision: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.backends, "fp32_precision", torch.backends.fp32_precision)
-    with pretended():
-        chosen = compute("cuda:0", precision)
-    assert chosen.dtype == (torch.bfloat16 if precision == "bfloat16" else torch.float32)
-    assert torch.backends.cuda.matmul.fp32_precision == torch.backends.cudnn.rnn.fp32_precision == expected
+@pytest.mark.parametrize(("precision", "expected"), [("float32", False), ("bfloat16", False), ("tf32", True)])
+def test_products_of_float32_are_exact_unless_tf32_is_named(precision: str, expected: bool) -> None:
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    try:
+        matmul.allow_tf32 = cudnn.allow_tf32 = not expected
+        with cudnn.flags(enabled=False):  # as for gradients of recurrent layers, before and after
+            pass
+        with pretended():
+            chosen = compute("cuda:0", precision)
+        assert chosen.dtype == (torch.bfloat16 if precision == "bfloat16" else torch.float32)
+        with cudnn.flags(enabled=False):
+            pass
+        assert (matmul.allow_tf32, cudnn.allow_tf32) == (expected, expected)
+        assert (cudnn.rnn.fp32_precision == "tf32") == expected
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
     with pytest.raises(InputError, match="tf32: is for CUDA devices"):
         compute("cpu", "tf32")
 
