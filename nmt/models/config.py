@@ -10,6 +10,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.rnn.readers_config import GlimpsesConfig, ReaderConfig, ReencodingConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
@@ -17,8 +18,12 @@ AnyEncoder = Annotated[
     RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
 ]
 AnyDecoder = Annotated[
-    RNNDecoderConfig | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+    RNNDecoderConfig | TransformerDecoderConfig | ReencodingConfig | GlimpsesConfig,
+    Field(discriminator="kind"),
+    DefaultKind("rnn"),
+    BareKind,
 ]
+_DEFAULT_SCORES = {"transformer": "scaled_dot", "reencoding": "none", "glimpses": "none"}
 
 
 class ModelConfig(Structure):
@@ -31,7 +36,8 @@ class ModelConfig(Structure):
     decoder: AnyDecoder = RNNDecoderConfig()
     """What writes the translation, subword by subword."""
     attention: AttentionConfig = AttentionConfig()
-    """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``."""
+    """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``, and
+    ``reencoding`` and ``glimpses`` have ``none``."""
     context: Annotated[ContextConfig | None, BareKind] = None
     """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
     dropout: DropoutConfig = DropoutConfig()
@@ -55,8 +61,8 @@ class ModelConfig(Structure):
             return tree
         decoder, attention = tree.get("decoder"), tree.get("attention", {})
         kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", decoder)
-        if kind == "transformer" and isinstance(attention, dict):
-            return {**tree, "attention": {"score": "scaled_dot", **attention}}
+        if isinstance(kind, str) and kind in _DEFAULT_SCORES and isinstance(attention, dict):
+            return {**tree, "attention": {"score": _DEFAULT_SCORES[kind], **attention}}
         return tree
 
     @model_validator(mode="after")
@@ -71,6 +77,11 @@ class ModelConfig(Structure):
     @model_validator(mode="after")
     def _context_stands_for_attention(self) -> ModelConfig:
         encoder, decoder, attention, context = self.encoder, self.decoder, self.attention, self.context
+        if isinstance(decoder, ReaderConfig) and not attention.is_none:
+            raise ValueError(
+                f"decoder.kind: {decoder.kind} looks at the source in a way of its own; set attention.score: none "
+                f"instead of {attention.score.kind}"
+            )
         if not attention.is_none:
             if context is not None and isinstance(decoder, TransformerDecoderConfig):
                 raise ValueError(f"context: {context.kind} is for decoder.kind: rnn without attention; leave it out")
@@ -85,7 +96,7 @@ class ModelConfig(Structure):
                 "decoder.kind: transformer sees the source by attention alone, which attention.score: none takes away; "
                 "name another score, or use decoder.kind: rnn"
             )
-        if decoder.query == "previous":
+        if decoder.query == "previous" and not isinstance(decoder, ReaderConfig):
             raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
         if context is not None and context.kind == "initial_state" and encoder.memory_size != decoder.size:
             raise ValueError(

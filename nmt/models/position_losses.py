@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nmt.attention.reinforce import RewardSums, SampledPositions
+from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions
 from nmt.models.seq2seq import MarginalReadouts
 from nmt.nn.output import OutputLayer, TokenLoss
 
@@ -28,8 +28,14 @@ def reinforce_loss(
     reward_BT = log_p_BT.detach() * is_token_BT
     for time in range(reward_BT.shape[1] - 2, -1, -1):
         reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
-    is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
-    error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
+
+    def stacked(name: str) -> Tensor:
+        """A field of all choices, (C, B, T)."""
+        each = (getattr(choice, name).unflatten(1, (reward_BT.shape[1], -1)).movedim(2, 0) for choice in choices)
+        return torch.cat(list(each))
+
+    is_drawn_CBT = stacked("is_drawn_BT") & is_token_BT
+    error_CBT = (reward_BT - stacked("baseline_BT")) * is_drawn_CBT
     residual_CBT = error_CBT.detach()
     own_B3 = torch.stack(
         [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
@@ -41,9 +47,10 @@ def reinforce_loss(
     if rule.variance_normalization:
         mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
         advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
-    log_prob_CBT = torch.stack([choice.log_prob_BT for choice in choices])
-    entropy_CBT = torch.stack([choice.entropy_BT for choice in choices])
-    return (0.5 * error_CBT.square() - log_prob_CBT * advantage_CBT - rule.entropy * entropy_CBT * is_token_BT).sum()
+    loss_CBT = 0.5 * error_CBT.square() - stacked("log_prob_BT") * advantage_CBT
+    if isinstance(rule, Sampled):  # the entropy of other draws is constant
+        loss_CBT = loss_CBT - rule.entropy * stacked("entropy_BT") * is_token_BT
+    return loss_CBT.sum()
 
 
 def marginal_loss(
