@@ -47,6 +47,8 @@ class Case:
     weights: str = "softmax"
     cell: str = "lstm"
     """Of both sides; or ``transformer``."""
+    decoder: str = "rnn"
+    """Its kind and settings, for recurrent ones."""
     query: str = "current"
     feeding: bool = True
     updates: int = 700
@@ -67,7 +69,7 @@ class Case:
         wiring = f"query: {self.query}, input_feeding: {str(self.feeding).lower()}"
         return {
             "encoder": f"{{kind: rnn, cell: {self.cell}, size: 48}}",
-            "decoder": f"{{kind: rnn, cell: {self.cell}, size: 64, {wiring}}}",
+            "decoder": f"{{kind: {self.decoder}, cell: {self.cell}, size: 64, {wiring}}}",
         }
 
     def __str__(self) -> str:
@@ -108,7 +110,7 @@ def write(folder: Path, *, reverse: bool) -> None:
 def learn(case: Case, folder: Path) -> tuple[float, float]:
     """The share of target digits that are right, and of those whose heaviest weight is on the digit copied."""
     write(folder, reverse=case.task == "reverse")
-    text = CONFIG.format(folder=folder, **vars(case), **case.sides)
+    text = CONFIG.format(folder=folder, **{**vars(case), **case.sides})
     run = train(validate(Experiment, parse_document(text, "config.yaml")), precision="float32")
     translator = nmt.load(run, precision="float32")
     sources, targets = (

@@ -29,6 +29,10 @@ MECHANISMS = {
         ]
         for kind in ("every_step", "first_step", "initial_state", "projected_initial_state")
     },
+    **{
+        f"decoder {kind}": ["model.attention.score=none", f"model.decoder={{kind: {kind}, size: 20}}"]
+        for kind in ("reencoding", "glimpses")
+    },
     "residual": [
         f"model.{side}.{setting}" for side in ("encoder", "decoder") for setting in ("layers=2", "residual=true")
     ],
@@ -37,6 +41,7 @@ MECHANISMS = {
 
 QUICK = {
     "score additive", "score location", "weights hard", "weights hard, summed", "context every_step", "residual",
+    "decoder reencoding", "decoder glimpses",
 }  # fmt: skip
 
 
@@ -68,7 +73,7 @@ def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monk
     translations = translator.translate(sources)
     assert len(translations) == len(sources)
     method = translator.aligner.methods[0]
-    assert (method == "gradient") == name.startswith("context")
+    assert (method == "gradient") == name.startswith(("context", "decoder reencoding"))
     for alignment, source, target in zip(
         translator.align(sources, targets, method=method), sources, targets, strict=True
     ):
