@@ -65,6 +65,7 @@ class Attention(nn.Module):
         self.normalizer = config.weights
         self.dropout = Dropout(dropout)
         self.causal = causal
+        self.learns_from_rewards = isinstance(config.weights, Sampled) and not config.weights.marginalizes
         self.update = 0
         """Number of updates of training so far, for mechanisms that anneal."""
         self.query_weight_AQ, self.key_weight_AK = _projections(config.score.projections(sizes), sizes)
@@ -77,11 +78,6 @@ class Attention(nn.Module):
     def marginalizes(self) -> bool:
         """See ``Normalizer.marginalizes``."""
         return self.normalizer.marginalizes
-
-    @property
-    def learns_from_rewards(self) -> bool:
-        """True where training draws positions."""
-        return isinstance(self.normalizer, Sampled) and not self.marginalizes
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""

@@ -92,8 +92,7 @@ def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SampledPositions:
-    """Positions drawn for a batch of steps, of one layer and head. Those of several glimpses of a step are neighbours
-    along T."""
+    """Positions drawn for a batch of steps, of one layer and head; the glimpses of a step are neighbours along T."""
 
     rule: Rewarded
     log_prob_BT: Tensor

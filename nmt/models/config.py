@@ -10,7 +10,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
-from nmt.models.rnn.readers_config import GlimpsesConfig, ReaderConfig, ReencodingConfig
+from nmt.models.rnn.readers_config import AnyRNNDecoder, ReaderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
@@ -18,10 +18,7 @@ AnyEncoder = Annotated[
     RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
 ]
 AnyDecoder = Annotated[
-    RNNDecoderConfig | TransformerDecoderConfig | ReencodingConfig | GlimpsesConfig,
-    Field(discriminator="kind"),
-    DefaultKind("rnn"),
-    BareKind,
+    AnyRNNDecoder | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
 ]
 _DEFAULT_SCORES = {"transformer": "scaled_dot", "reencoding": "none", "glimpses": "none"}
 
@@ -36,8 +33,7 @@ class ModelConfig(Structure):
     decoder: AnyDecoder = RNNDecoderConfig()
     """What writes the translation, subword by subword."""
     attention: AttentionConfig = AttentionConfig()
-    """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``, and
-    ``reencoding`` and ``glimpses`` have ``none``."""
+    """The decoder's, to the source. Where its score is left out, a Transformer has ``scaled_dot``, readers ``none``."""
     context: Annotated[ContextConfig | None, BareKind] = None
     """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
     dropout: DropoutConfig = DropoutConfig()
@@ -78,10 +74,7 @@ class ModelConfig(Structure):
     def _context_stands_for_attention(self) -> ModelConfig:
         encoder, decoder, attention, context = self.encoder, self.decoder, self.attention, self.context
         if isinstance(decoder, ReaderConfig) and not attention.is_none:
-            raise ValueError(
-                f"decoder.kind: {decoder.kind} looks at the source in a way of its own; set attention.score: none "
-                f"instead of {attention.score.kind}"
-            )
+            raise ValueError(f"decoder.kind: {decoder.kind} needs attention.score: none, not {attention.score.kind}")
         if not attention.is_none:
             if context is not None and isinstance(decoder, TransformerDecoderConfig):
                 raise ValueError(f"context: {context.kind} is for decoder.kind: rnn without attention; leave it out")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions
+from nmt.attention.reinforce import RewardSums, SampledPositions
 from nmt.models.seq2seq import MarginalReadouts
 from nmt.nn.output import OutputLayer, TokenLoss
 
@@ -29,10 +29,9 @@ def reinforce_loss(
     for time in range(reward_BT.shape[1] - 2, -1, -1):
         reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
 
-    def stacked(name: str) -> Tensor:
-        """A field of all choices, (C, B, T)."""
-        each = (getattr(choice, name).unflatten(1, (reward_BT.shape[1], -1)).movedim(2, 0) for choice in choices)
-        return torch.cat(list(each))
+    def stacked(name: str) -> Tensor:  # (C, B, T)
+        fields = (getattr(choice, name).unflatten(1, (reward_BT.shape[1], -1)) for choice in choices)
+        return torch.cat([field.movedim(2, 0) for field in fields])
 
     is_drawn_CBT = stacked("is_drawn_BT") & is_token_BT
     error_CBT = (reward_BT - stacked("baseline_BT")) * is_drawn_CBT
@@ -47,10 +46,8 @@ def reinforce_loss(
     if rule.variance_normalization:
         mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
         advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
-    loss_CBT = 0.5 * error_CBT.square() - stacked("log_prob_BT") * advantage_CBT
-    if isinstance(rule, Sampled):  # the entropy of other draws is constant
-        loss_CBT = loss_CBT - rule.entropy * stacked("entropy_BT") * is_token_BT
-    return loss_CBT.sum()
+    bonus_CBT = getattr(rule, "entropy", 0.0) * stacked("entropy_BT") * is_token_BT  # of a Gaussian it is constant
+    return (0.5 * error_CBT.square() - stacked("log_prob_BT") * advantage_CBT - bonus_CBT).sum()
 
 
 def marginal_loss(

@@ -229,7 +229,7 @@ SOUND = {
     "a tied output": "embedding: {tie: output, size: 8}\ndecoder: {size: 7}",
     "a decoder that reads the source again by name": "decoder: reencoding",
     "glimpses with all of their settings": (
-        "decoder: {kind: glimpses, cell: gru, layers: 2, glimpses: 3, scales: 1, deviation: 0.5, discount: 1.0, "
+        "decoder: {kind: glimpses, cell: gru, layers: 2, count: 3, scales: 1, deviation: 0.5, discount: 1.0, "
         "expected: 0.0, variance_normalization: true}\nattention: {score: none}\ncontext: every_step"
     ),
     "a Transformer by name": "encoder: transformer\ndecoder: transformer",

@@ -107,7 +107,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> tu
         {"kind": "reencoding", "cell": "lstm", "layers": 2},
         {"kind": "reencoding", "cell": "gru", "layers": 3, "residual": True, "input_feeding": True},
         {"kind": "glimpses", "cell": "lstm"},
-        {"kind": "glimpses", "cell": "elman", "layers": 2, "glimpses": 3, "scales": 2, "input_feeding": True},
+        {"kind": "glimpses", "cell": "elman", "layers": 2, "count": 3, "scales": 2, "input_feeding": True},
     ],
     ids=str,
 )
@@ -146,7 +146,7 @@ def test_over_all_places_the_gradient_is_unbiased(
     """With rewards of all words that follow, the objective's gradient, integrated over two draws, is that of the
     expected log-likelihood for each parameter but the baseline's. A sum of a density over points not much further apart
     than its deviation is its integral to six digits."""
-    model = glimpses(glimpses=count, deviation=0.8, discount=1.0).train()
+    model = glimpses(count=count, deviation=0.8, discount=1.0).train()
     source_BS, target_BT = torch.tensor([[5, 3]]), torch.tensor([target])
     names, parameters = zip(*model.named_parameters(), strict=True)
     spacing, drawn = 0.9, list[float]()

@@ -36,7 +36,7 @@ READERS: dict[str, dict[str, Any]] = {
     "reencoding": {"kind": "reencoding"},
     "reencoding, residual layers": {"kind": "reencoding", "cell": "gru", "layers": 2, "residual": True},
     "glimpses": {"kind": "glimpses"},
-    "glimpses, one of one word": {"kind": "glimpses", "glimpses": 1, "scales": 1, "cell": "gru", "input_feeding": True},
+    "glimpses, one of one word": {"kind": "glimpses", "count": 1, "scales": 1, "cell": "gru", "input_feeding": True},
 }
 """Recurrent decoders that look at the source by other means than attention."""
 

@@ -1,17 +1,17 @@
 """The recurrent attention model on text: before each word several glimpses of places that a policy draws.
 
-Mnih, Heess, Graves & Kavukcuoglu 2014, "Recurrent Models of Visual Attention", sections 3 and 4.
-
-Shapes as in ``decoder``; K windows of a glimpse, X a width of several parts.
+Mnih, Heess, Graves & Kavukcuoglu 2014, "Recurrent Models of Visual Attention", sections 3 and 4. Shapes as in
+``decoder``; K windows of a glimpse, X a width of several parts.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Normal
+from torch.nn import functional as F
 
 from nmt.attention.attention import Attended, AttentionMemory, NoAttention, matrix
 from nmt.attention.reinforce import SampledPositions
@@ -40,25 +40,22 @@ class GlimpseSensor(NoAttention):
         self.config = config
         self.context_size = config.size
         self.policy_2Q = matrix(2, config.size)
-        """w of the location network and of the baseline."""
         self.policy_offset_2 = nn.Parameter(torch.zeros(2))
         self.windows = nn.Linear(config.scales * memory_size, config.size)
         self.place = nn.Linear(1, config.size)
         self.glimpse = nn.Linear(2 * config.size, config.size)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
-        """See ``Attention.forward``; the context is g, the weights are the mean of the windows."""
-        values_BSV, (rows, time, width) = memory.values_BSV, query_NTQ.shape
-        length_B1 = (~memory.is_pad_BS).sum(dim=1, keepdim=True)
+        """See ``Attention.forward``. The context is g; the one head of weights is the mean of the windows."""
+        values_BSV, is_pad_BS, (rows, time, width) = memory.values_BSV, memory.is_pad_BS, query_NTQ.shape
+        length_B1 = (~is_pad_BS).sum(dim=1, keepdim=True)
         with torch.autocast(query_NTQ.device.type, enabled=False):
-            # the rows of a sentence are further target positions
             place_BT, sampled = self._look(query_NTQ.reshape(len(values_BSV), -1, width).float(), length_B1)
             place_BT = place_BT.clamp(min=0.0).minimum(length_B1 - 1.0)
             source_S = torch.arange(values_BSV.shape[1], device=place_BT.device)
             reach_K1 = 2.0 ** torch.arange(self.config.scales, device=place_BT.device)[:, None]
             window_BTKS = (reach_K1 - (source_S - place_BT[:, :, None, None]).abs()).clamp(0.0, 1.0)
-            window_BTKS = window_BTKS.masked_fill(memory.is_pad_BS[:, None, None], 0.0)
-            window_BTKS = window_BTKS / window_BTKS.sum(dim=-1, keepdim=True)
+            window_BTKS = F.normalize(window_BTKS.masked_fill(is_pad_BS[:, None, None], 0.0), p=1.0, dim=-1)
         rho_BTX = (window_BTKS.to(values_BSV.dtype).flatten(1, 2) @ values_BSV).view(*place_BT.shape, -1)
         relative_BT1 = (2.0 * place_BT / length_B1 - 1.0)[:, :, None].to(values_BSV.dtype)
         hidden_BTX = torch.cat([self.windows(rho_BTX), self.place(relative_BT1)], dim=-1).relu()
@@ -66,27 +63,25 @@ class GlimpseSensor(NoAttention):
         return Attended(glimpse_NTV, window_BTKS.mean(dim=2).view(rows, 1, time, -1), sampled)
 
     def _look(self, query_BTQ: Tensor, length_B1: Tensor) -> tuple[Tensor, SampledPositions | None]:
-        """Places to look at (B, T), and in training the draws."""
-        (place_Q, baseline_Q), (offset, baseline_offset) = self.policy_2Q.float(), self.policy_offset_2.float()
-        mean_BT = length_B1 * (query_BTQ @ place_Q + offset).sigmoid()
+        """The places l (B, T), and in training the draws."""
+        policy_2Q, offset_2 = self.policy_2Q.float(), self.policy_offset_2.float()
+        mean_BT = length_B1 * F.linear(query_BTQ, policy_2Q, offset_2)[:, :, 0].sigmoid()
         if not self.training:
             return mean_BT, None
-        deviation, is_drawn_BT = self.config.deviation, torch.rand_like(mean_BT) >= self.config.expected
-        draw_BT = mean_BT.detach() + deviation * torch.randn_like(mean_BT)
-        log_scale = math.log(deviation * math.sqrt(2.0 * math.pi))
-        log_prob_BT = -0.5 * ((draw_BT - mean_BT) / deviation).square() - log_scale
-        baseline_BT = query_BTQ.detach() @ baseline_Q + baseline_offset
-        entropy_BT = torch.full_like(mean_BT, log_scale + 0.5)
+        baseline_BT = F.linear(query_BTQ.detach(), policy_2Q, offset_2)[:, :, 1]
+        density = Normal(mean_BT, torch.full_like(mean_BT, self.config.deviation), validate_args=False)
+        draw_BT = mean_BT.detach() + density.scale * torch.randn_like(mean_BT)
+        is_drawn_BT = torch.rand_like(mean_BT) >= self.config.expected
+        log_prob_BT, entropy_BT = density.log_prob(draw_BT), density.entropy()  # type: ignore[no-untyped-call]
         sampled = SampledPositions(self.config, log_prob_BT, entropy_BT, baseline_BT, is_drawn_BT)
         return torch.where(is_drawn_BT, draw_BT, mean_BT), sampled
 
 
 class GlimpseDecoder(RNNDecoder):
-    """s = s_{t-1}; ``glimpses`` times: g = glimpse(s), s = cell([y'; g], s); then s_t = s, r_t = tanh(W [s_t; g] + b).
+    """s = s_{t-1}; ``count`` times: g = glimpse(s), s = cell([y'; g], s); then s_t = s, r_t = tanh(W [s_t; g] + b).
 
-    The core takes a step for each glimpse, and the word is chosen after the last one (section 3.1). All glimpses of a
-    step have its reward, and each a baseline of its own. The paper's action reads s_t; the readout here is that of the
-    other decoders, with the last g.
+    All glimpses of a step have its reward, and each a baseline of its own. The paper's action reads s_t; the readout
+    here is that of the other decoders, with the last g.
     """
 
     def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
@@ -95,7 +90,7 @@ class GlimpseDecoder(RNNDecoder):
         for _ in self.head_names:
             steps.append(super()._step(embedded_NE, memory, state, factors))
             state = replace(state, stack=steps[-1].state.stack)
-        glimpses = [step.attended for step in steps]
-        weights_NHTS = torch.cat([glimpse.weights_NHTS for glimpse in glimpses], dim=1)
-        sampled = SampledPositions.joined([glimpse.sampled for glimpse in glimpses])
-        return steps[-1]._replace(attended=Attended(glimpses[-1].context_NTV, weights_NHTS, sampled))
+        glimpses, weights, draws = zip(*(step.attended for step in steps), strict=True)
+        return steps[-1]._replace(
+            attended=Attended(glimpses[-1], torch.cat(weights, 1), SampledPositions.joined(draws))
+        )

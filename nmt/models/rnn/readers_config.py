@@ -16,7 +16,6 @@ class ReaderConfig(RNNDecoderConfig):
     query: Literal["previous"] = "previous"
     """The state that looks at the source is the one before this step, and what it sees enters the cell."""
     input_feeding: bool = False
-    """Whether the last step's readout is part of the cell's input (Luong et al. 2015, section 3.3)."""
 
 
 class ReencodingConfig(ReaderConfig):
@@ -29,7 +28,7 @@ class GlimpsesConfig(ReaderConfig, Rewarded):
     """The recurrent attention model (Mnih et al. 2014): a decoder that takes glimpses of places that it draws."""
 
     kind: Literal["glimpses"] = "glimpses"  # type: ignore[assignment]
-    glimpses: Annotated[int, Field(ge=1, le=16)] = 2
+    count: Annotated[int, Field(ge=1, le=16)] = 2
     """Glimpses before each word; the cell takes a step after each of them."""
     scales: Annotated[int, Field(ge=1, le=8)] = 3
     """Windows of a glimpse: of 1, 3, 7 ... words."""
@@ -38,4 +37,7 @@ class GlimpsesConfig(ReaderConfig, Rewarded):
 
     def head_names(self, count: int) -> tuple[str, ...]:
         """Weights have one head for each glimpse, the mean of its windows."""
-        return tuple(f"glimpse{glimpse}" for glimpse in range(1, self.glimpses + 1))
+        return tuple(f"glimpse{glimpse}" for glimpse in range(1, self.count + 1))
+
+
+AnyRNNDecoder = RNNDecoderConfig | ReencodingConfig | GlimpsesConfig
