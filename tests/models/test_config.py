@@ -159,7 +159,7 @@ FAULTS = {
     ),
     "a score beside a decoder that reads the source again": (
         "decoder: reencoding\nattention: {score: dot}",
-        ("decoder.kind: reencoding looks at the source in a way of its own; set attention.score: none instead of dot"),
+        "decoder.kind: reencoding needs attention.score: none, not dot",
     ),
     "a score by weights beside glimpses": (
         "decoder: {kind: glimpses}\nattention: {weights: hard}",

@@ -90,7 +90,5 @@ class GlimpseDecoder(RNNDecoder):
         for _ in self.head_names:
             steps.append(super()._step(embedded_NE, memory, state, factors))
             state = replace(state, stack=steps[-1].state.stack)
-        glimpses, weights, draws = zip(*(step.attended for step in steps), strict=True)
-        return steps[-1]._replace(
-            attended=Attended(glimpses[-1], torch.cat(weights, 1), SampledPositions.joined(draws))
-        )
+        seen, weights, draws = zip(*(step.attended for step in steps), strict=True)
+        return steps[-1]._replace(attended=Attended(seen[-1], torch.cat(weights, 1), SampledPositions.joined(draws)))
