@@ -37,8 +37,7 @@ class GlimpseSensor(NoAttention):
 
     def __init__(self, config: GlimpsesConfig, memory_size: int) -> None:
         super().__init__()
-        self.config = config
-        self.context_size = config.size
+        self.config, self.context_size = config, config.size
         self.policy_2Q = matrix(2, config.size)
         self.policy_offset_2 = nn.Parameter(torch.zeros(2))
         self.windows = nn.Linear(config.scales * memory_size, config.size)
