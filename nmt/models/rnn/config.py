@@ -98,9 +98,9 @@ class RNNDecoderConfig(Structure):
     @property
     def words(self) -> str:
         """A description for people."""
-        parts = [_stack(self.cell, self.layers, self.size, self.residual), f"query {self.query}"]
-        parts += ["query sees the last word"] * self.query_embedding + ["input feeding"] * self.input_feeding
-        parts += [f"start {self.start}"] * (self.start != "projected")
+        parts = [_stack(self.cell, self.layers, self.size, self.residual)]
+        parts += [f"query {self.query}{' with the last word' * self.query_embedding}"]
+        parts += ["input feeding"] * self.input_feeding + [f"start {self.start}"] * (self.start != "projected")
         return ", ".join(parts + [f"context {self.context.enters}"] * (self.context.enters != "nothing"))
 
     def readout_width(self, embedding: int, *, tied: bool) -> int:
