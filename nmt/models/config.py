@@ -33,7 +33,7 @@ class ModelConfig(Structure):
     attention: AttentionConfig = AttentionConfig()
     """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``."""
     context: Annotated[ContextConfig | None, BareKind] = None
-    """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``, which it sets and gives way to."""
+    """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
     dropout: DropoutConfig = DropoutConfig()
     """What is left out at random in training, so that the model does not learn the corpus by heart."""
 

@@ -17,8 +17,14 @@ from nmt.experiment import Experiment
 
 BASELINE = "baseline"
 
-CONTEXTS = ("every_step", "first_step", "initial_state", "projected_initial_state")
-"""The ways of ``model.context`` to hand on one vector for the whole sentence."""
+CONTEXTS = {
+    "every_step": ("zeros", "every_step"),
+    "first_step": ("zeros", "first_step"),
+    "initial_state": ("raw", "nothing"),
+    "projected_initial_state": ("projected", "nothing"),
+    "raw_every_step": ("raw", "every_step"),
+}
+"""Ways to hand on one vector for the whole sentence: ``model.decoder.start`` and ``model.decoder.context``."""
 
 CELLS = ("elman", "gru", "lstm")
 
@@ -45,7 +51,19 @@ def all_systems() -> tuple[System, ...]:
     """Every system, the baseline first, then group by group."""
     return (
         System(BASELINE, BASELINE),
-        *(System("context", way, ("model.attention.score=none", f"model.context={{kind: {way}}}")) for way in CONTEXTS),
+        *(
+            System(
+                "context",
+                way,
+                (
+                    "model.attention.score=none",
+                    "model.context=null",
+                    f"model.decoder.start={start}",
+                    f"model.decoder.context={enters}",
+                ),
+            )
+            for way, (start, enters) in CONTEXTS.items()
+        ),
         *(
             System("scores", kind, (f"model.attention.score={kind}", "model.attention.weights=softmax"))
             for kind in SCORES

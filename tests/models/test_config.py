@@ -57,17 +57,17 @@ FAULTS = {
     "a shorthand and another start": (
         "context: every_step\ndecoder: {start: raw}",
         (
-            "context: every_step stands for decoder.start: zeros and decoder.context: every_step, and decoder.start is "
-            "set to something else; leave one of them out"
+            "context: every_step stands for decoder.start: zeros and decoder.context: every_step, but decoder.start is "
+            "set to something else; set these keys instead of context"
         ),
     ),
     "a shorthand and another placeholder": (
         "context: first_step\ndecoder: {context: {enters: first_step, placeholder: zeros}}",
-        "and decoder.context is set to something else; leave one of them out",
+        "but decoder.context is set to something else; set these keys instead of context",
     ),
     "a shorthand and another summary": (
         "context: {kind: initial_state, summary: last}\ndecoder: {summary: mean}",
-        "and decoder.summary is set to something else; leave one of them out",
+        "but decoder.summary is set to something else; set these keys instead of context",
     ),
     "a context of no name": (
         "decoder: {context: every}",

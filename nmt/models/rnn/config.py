@@ -115,11 +115,11 @@ class RNNDecoderConfig(Structure):
 
 
 class ContextConfig(Structure):
-    """One name for ``decoder.start`` and ``decoder.context``, of earlier releases."""
+    """Shorthands of earlier releases: ``every_step`` and ``first_step`` are decoder.context of that name with
+    decoder.start: zeros, ``initial_state`` is decoder.start: raw, ``projected_initial_state`` decoder.start: projected.
+    """
 
     kind: Literal["every_step", "first_step", "initial_state", "projected_initial_state"] = "projected_initial_state"
-    """``every_step`` and ``first_step``: decoder.context of that name with decoder.start: zeros.
-    ``initial_state``: decoder.start: raw. ``projected_initial_state``: decoder.start: projected."""
     summary: Literal["last", "mean"] = "last"
     """As decoder.summary."""
 
@@ -131,8 +131,8 @@ class ContextConfig(Structure):
         for key, value in keys.items():
             if key in decoder.model_fields_set and getattr(decoder, key) != value:
                 raise ValueError(
-                    f"context: {self.kind} stands for decoder.start: {start} and decoder.context: {enters}, and "
-                    f"decoder.{key} is set to something else; leave one of them out"
+                    f"context: {self.kind} stands for decoder.start: {start} and decoder.context: {enters}, but "
+                    f"decoder.{key} is set to something else; set these keys instead of context"
                 )
         return decoder.model_copy(update=keys)
 
