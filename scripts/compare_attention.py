@@ -59,12 +59,22 @@ class System:
 
 def systems() -> tuple[System, ...]:
     """All systems, the baseline first; a new score or normalizer takes part by itself."""
-    no_attention = "model.attention.score=none"
+    starts = {
+        "every_step": ("zeros", "every_step"),
+        "first_step": ("zeros", "first_step"),
+        "initial_state": ("raw", "nothing"),
+        "projected_initial_state": ("projected", "nothing"),
+        "raw_every_step": ("raw", "every_step"),
+    }
     return (
         System("baseline"),
         *(
-            System(f"context/{name}", (no_attention, f"model.context={name}"))
-            for name in ("every_step", "first_step", "initial_state", "projected_initial_state")
+            System(f"{group}/{name}", (*without, f"model.decoder.start={start}", f"model.decoder.context={enters}"))
+            for group, without, names in (
+                ("context", ("model.attention.score=none",), starts),
+                ("attention", (), ("raw_every_step",)),
+            )
+            for name, (start, enters) in ((name, starts[name]) for name in names)
         ),
         *(System(f"scores/{kind}", (f"model.attention.score={kind}",)) for kind in SCORES),
         *(

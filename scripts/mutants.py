@@ -191,6 +191,13 @@ MUTANTS = (
         ("tests/models", "-k", "every_parameter or oracle or cell"),
     ),
     Mutant(
+        "all steps at once ask without the last word",
+        "nmt.models:RNNDecoder.teacher_forced",
+        "self._query(top_BTD, embedded_BTE)",
+        "self._query(top_BTD, torch.zeros_like(embedded_BTE))",
+        contract("forced_equals_stepwise", "query_embedding"),
+    ),
+    Mutant(
         "a recurrent step leaves its residual connection out",
         "nmt.nn:RecurrentStack.step",
         "layer > 0 and self.residual",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nmt.models.config import ModelConfig
-from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
 from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
@@ -41,7 +41,6 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
         return RNNDecoder(
             config.decoder,
             config.attention,
-            config.context or ContextConfig(),
             embedding,
             width=config.embedding.size,
             memory_size=memory_size,

@@ -33,7 +33,7 @@ class ModelConfig(Structure):
     attention: AttentionConfig = AttentionConfig()
     """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``."""
     context: Annotated[ContextConfig | None, BareKind] = None
-    """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
+    """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
     dropout: DropoutConfig = DropoutConfig()
     """What is left out at random in training, so that the model does not learn the corpus by heart."""
 
@@ -69,28 +69,38 @@ class ModelConfig(Structure):
         return self
 
     @model_validator(mode="after")
-    def _context_stands_for_attention(self) -> ModelConfig:
-        encoder, decoder, attention, context = self.encoder, self.decoder, self.attention, self.context
-        if not attention.is_none:
-            if context is not None and isinstance(decoder, TransformerDecoderConfig):
-                raise ValueError(f"context: {context.kind} is for decoder.kind: rnn without attention; leave it out")
-            if context is not None:
-                raise ValueError(
-                    f"context: {context.kind} is for a decoder without attention; leave it out, or set "
-                    f"attention.score: none instead of {attention.score.kind}"
-                )
+    def _context_is_a_shorthand(self) -> ModelConfig:
+        if self.context is None:
             return self
+        if isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError(f"context: {self.context.kind} is for decoder.kind: rnn; leave it out")
+        return self.model_copy(update={"context": None, "decoder": self.context.apply(self.decoder)})
+
+    @model_validator(mode="after")
+    def _decoder_sees_the_source(self) -> ModelConfig:
+        encoder, decoder, has_attention = self.encoder, self.decoder, not self.attention.is_none
         if isinstance(decoder, TransformerDecoderConfig):
+            if has_attention:
+                return self
             raise ValueError(
                 "decoder.kind: transformer sees the source by attention alone, which attention.score: none takes away; "
                 "name another score, or use decoder.kind: rnn"
             )
+        if decoder.start == "raw" and encoder.memory_size != decoder.size:
+            raise ValueError(
+                f"decoder.start: raw (context: initial_state) needs decoder.size ({decoder.size}) to equal the width "
+                f"of an encoder state ({encoder.memory_size}); change a size, or use projected"
+            )
+        if has_attention:
+            return self
         if decoder.query == "previous":
             raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
-        if context is not None and context.kind == "initial_state" and encoder.memory_size != decoder.size:
+        if decoder.query_embedding:
+            raise ValueError("decoder.query_embedding has no query to widen with attention.score: none; leave it out")
+        if decoder.start == "zeros" and decoder.context.enters == "nothing":
             raise ValueError(
-                f"context: initial_state needs decoder.size ({decoder.size}) to equal the width of an encoder state "
-                f"({encoder.memory_size}); change a size, or use projected_initial_state"
+                "decoder.start: zeros, decoder.context: nothing and attention.score: none leave the decoder nothing of "
+                "the source; change one of them"
             )
         return self
 

@@ -49,6 +49,8 @@ class Case:
     """Of both sides; or ``transformer``."""
     query: str = "current"
     feeding: bool = True
+    decoder: str = "size: 64"
+    """More keys of a recurrent decoder."""
     updates: int = 700
     rate: float = 5e-3
     dropout: float = 0.1
@@ -67,19 +69,24 @@ class Case:
         wiring = f"query: {self.query}, input_feeding: {str(self.feeding).lower()}"
         return {
             "encoder": f"{{kind: rnn, cell: {self.cell}, size: 48}}",
-            "decoder": f"{{kind: rnn, cell: {self.cell}, size: 64, {wiring}}}",
+            "decoder": f"{{kind: rnn, cell: {self.cell}, {self.decoder}, {wiring}}}",
         }
 
     def __str__(self) -> str:
-        return f"{self.task}-{self.score}-{self.weights}-{self.cell}-{self.query}{'-feeding' * self.feeding}"
+        name = f"{self.task}-{self.score}-{self.weights}-{self.cell}-{self.query}{'-feeding' * self.feeding}"
+        return name if self.decoder == Case.decoder else f"{name}-{self.decoder}"
 
 
+CLASSICAL = "size: 96, start: raw, context: every_step"
+"""The decoder starts as the encoder's last state and sees it at every step."""
 CONTENT = [score for score in SCORES if score != "location"]
 CASES = [
     *(Case("reverse", score, updates=900) for score in CONTENT),
     Case("reverse", cell="gru", query="previous", feeding=False),
     Case("reverse", "general", feeding=False, updates=900),
     Case("reverse", cell="elman"),
+    Case("reverse", "none", feeding=False, decoder=CLASSICAL, updates=1600, accuracy=0.9, aligned=0.0),
+    Case("reverse", query="previous", decoder=f"{CLASSICAL}, query_embedding: true"),
     Case("reverse", weights="sparsemax"),
     Case("reverse", weights="hard", accuracy=0.95),
     Case("reverse", weights="{kind: hard, training: marginal}", feeding=False, accuracy=0.95),
@@ -108,7 +115,7 @@ def write(folder: Path, *, reverse: bool) -> None:
 def learn(case: Case, folder: Path) -> tuple[float, float]:
     """The share of target digits that are right, and of those whose heaviest weight is on the digit copied."""
     write(folder, reverse=case.task == "reverse")
-    text = CONFIG.format(folder=folder, **vars(case), **case.sides)
+    text = CONFIG.format(folder=folder, **{**vars(case), **case.sides})
     run = train(validate(Experiment, parse_document(text, "config.yaml")), precision="float32")
     translator = nmt.load(run, precision="float32")
     sources, targets = (
@@ -120,7 +127,8 @@ def learn(case: Case, folder: Path) -> tuple[float, float]:
         right += sum(one == other for one, other in zip(got, expected, strict=False))
         count += len(expected)
     on_it = []
-    for alignment, source in zip(translator.align(sources, targets), sources, strict=True):
+    method = translator.aligner.methods[0]  # without attention: gradient
+    for alignment, source in zip(translator.align(sources, targets, method=method), sources, strict=True):
         length = len(source.split())
         expected_S = np.arange(length)[::-1] if case.task == "reverse" else np.arange(length)
         on_it.extend(alignment.weights_TS.argmax(axis=1) == expected_S)

@@ -87,6 +87,7 @@ def variants() -> Iterator[Any]:
                 ),
                 id=f"none-{context}-{vector}-{'feeding' * feeding}",
             )
+    yield from starts_and_queries()
     yield pytest.param(tree(score={"kind": "location", "positions": 3}), id="location, three positions")
     for weights in ("local_m", "local_p"):
         for score in ("location", "dot"):
@@ -112,6 +113,20 @@ def variants() -> Iterator[Any]:
     yield from transformers()
 
 
+def starts_and_queries() -> Iterator[Any]:
+    """Starts and contexts that no shorthand names, with attention and without, and the last word in the query."""
+    for score, decoder in (
+        ("additive", {"start": "raw", "context": "every_step", "query_embedding": True, **WIRINGS["previous"]}),
+        ("dot", {"start": "zeros", "context": {"enters": "first_step", "placeholder": "zeros"}, "summary": "mean"}),
+        ("general", {"start": "raw", "context": "first_step", "query_embedding": True, **WIRINGS["parallel"]}),
+        ("gaussian", {"start": "zeros", "query_embedding": True, "layers": 2, **WIRINGS["feeding"]}),
+        ("none", {"start": "raw", "context": "every_step", "layers": 2, "input_feeding": False}),
+        ("none", {"context": {"enters": "first_step", "placeholder": "zeros"}}),
+    ):
+        name = ", ".join([score, *(f"{key} {value}" for key, value in decoder.items())])
+        yield pytest.param(tree(score=score, decoder={"size": 10, **decoder}), id=name)
+
+
 def kinds() -> Iterator[Any]:
     """Each wiring and weighting once, ways without attention, and Transformers: for what depends on no score."""
     for name, wiring in WIRINGS.items():
@@ -120,6 +135,8 @@ def kinds() -> Iterator[Any]:
         yield pytest.param(tree(weights=weights), id=weights)
     for context in ("every_step", "initial_state"):
         yield pytest.param(tree(score="none", context=context, decoder={"size": 10}), id=context)
+    classical = {"size": 10, "start": "raw", "context": "every_step", "query_embedding": True}
+    yield pytest.param(tree(decoder=classical), id="raw start, context and word in the query")
     yield pytest.param(tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot"), id="transformer")
     yield pytest.param(tree(encoder=TRANSFORMER), id="transformer to rnn")
     yield pytest.param(

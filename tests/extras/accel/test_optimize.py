@@ -37,6 +37,9 @@ LARGE = {
     "previous": tree(decoder={**WIRINGS["previous"], "layers": 2}),
     "parallel": tree(decoder=WIRINGS["parallel"], score="concat"),
     "without attention": tree(score="none", decoder={"input_feeding": False}),
+    "raw start, word in the query": tree(
+        decoder={"size": 10, "start": "raw", "context": "every_step", "query_embedding": True}
+    ),
     "transformer": transformer(),
     "post-norm, swiglu": transformer(norm="post", activation="swiglu"),
     "rotary": transformer(positions="rotary"),

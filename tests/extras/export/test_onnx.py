@@ -66,6 +66,11 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": {**RNN, "cell": "gru", "query": "previous", "readout_embedding": True},
         "attention": {"score": "concat"},
     },
+    "the classical decoder with attention": {
+        "encoder": RNN,
+        "decoder": {**RNN, "size": 24, "start": "raw", "context": "every_step", "query_embedding": True},
+        "attention": {"score": "additive"},
+    },
     "a context in the first step": {
         "encoder": RNN,
         "decoder": RNN,

@@ -112,7 +112,9 @@ def _sizes(
             f"{layers}, width {side.size}",
         )
     feeding = "input feeding" if side.input_feeding else "no input feeding"
-    return (f"{kind}, {feeding}", f"{layers}, width {side.size}")
+    start = (f"start {side.start}",) if side.start != "projected" else ()
+    context = (f"context {side.context.enters}",) if side.context.enters != "nothing" else ()
+    return (f"{kind}, {feeding}", f"{layers}, width {side.size}", *start, *context)
 
 
 def _attention(model: ModelConfig) -> tuple[str, ...]:
