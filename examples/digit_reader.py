@@ -1,8 +1,7 @@
 """Reads a strip of handwritten digits from left to right, by soft or hard attention over the columns of the image.
 
-Show, Attend and Tell (Xu et al. 2015) with digits for words; training knows which digits a strip has, never where they
-are. A convolution, which sees no more than 11 columns, gives each column an annotation a_s, and a recurrence over these
-a key k_s, which may tell how many digits were before. Then, for each digit y_t,
+Show, Attend and Tell (Xu et al. 2015) with digits for words: which digits a strip has is given, where they are is not.
+A convolution over 11 columns gives each column an annotation a_s, a recurrence over these a key k_s. For each digit y_t
 
     score_ts = f_att(k_s, h_{t-1})                weight_t = softmax(score_t), or one column drawn from it
     z_t = sum over s of weight_ts a_s             (Xu et al. 2015, equations 4 to 6, 8 and 13)
@@ -33,6 +32,8 @@ from nmt.nn.recurrent import RecurrentStack
 PIXELS, ROOM, NOISE, START = 8, 6, 0.1, 10
 """Height and width of a digit, columns of room for each, deviation of the noise, and the token before the first."""
 
+Reading = tuple[Tensor, Tensor, SampledPositions | None]  # log p (B, T, V), weights (B, T, S), columns drawn
+
 
 def strips(scan_NPS: Tensor, label_N: Tensor, count: int, digits: int) -> tuple[Tensor, Tensor, Tensor]:
     """Images (B, S, P) of digits drawn from the scans, with noise and gaps of random widths; the digits (B, T); and the
@@ -59,11 +60,8 @@ class DigitReader(nn.Module):
         self.cell = RecurrentStack("lstm", input_size=16 + annotation, size=size, layers=1)
         self.output = nn.Linear(size + annotation, START)
 
-    def forward(
-        self, image_BSP: Tensor, steps: int, target_BT: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, SampledPositions | None]:
-        """log p (B, T, V), weights (B, T, S) and columns drawn. A step reads the digit before it: that of
-        ``target_BT`` or, without one, the most probable."""
+    def forward(self, image_BSP: Tensor, steps: int, target_BT: Tensor | None = None) -> Reading:
+        """Each step is given the digit before it: that of ``target_BT`` or, without one, the most probable."""
         annotation_BSA = self.convolutions(image_BSP.mT).mT
         key_BSD, _ = self.recurrence(annotation_BSA)
         batch, columns, size = key_BSD.shape
@@ -104,14 +102,14 @@ def plot(path: Path, image_BSP: Tensor, weights_BTS: Tensor, best_BT: Tensor) ->
     """Writes the picture: each strip once for each digit read, under the weights of its columns."""
     count, steps, columns = weights_BTS.shape
     figure = Figure(figsize=(count * columns / 10, steps * 0.9), layout="constrained")
-    paper_BTPS1 = 1 - image_BSP.mT.clamp(0, 1)[:, None, :, :, None].expand(-1, steps, -1, -1, -1)
-    shade_BTPS1 = 0.75 * weights_BTS[:, :, None, :, None]
-    row_BTPS3 = paper_BTPS1 * (1 - shade_BTPS1) + torch.tensor([0.85, 0.28, 0.05]) * shade_BTPS1
+    paper_B1PS1, shade_BT1S1 = 1 - image_BSP.mT.clamp(0, 1)[:, None, ..., None], 0.75 * weights_BTS[:, :, None, :, None]
+    row_BTPS3 = paper_B1PS1 * (1 - shade_BT1S1) + torch.tensor([0.85, 0.28, 0.05]) * shade_BT1S1
     row_BTPS3 = nn.functional.pad(row_BTPS3, (0, 0, 0, 0, 0, 1), value=1.0)
     for axes, row_TPS3, best_T in zip(figure.subplots(1, count), row_BTPS3, best_BT, strict=True):
         axes.imshow(row_TPS3.flatten(0, 1))
-        middles = [(PIXELS + 1) * step + (PIXELS - 1) / 2 for step in range(steps)]
-        axes.set(frame_on=False, xticks=[], yticks=middles, yticklabels=best_T.tolist())
+        axes.set(
+            frame_on=False, xticks=[], yticks=[9 * step + 3.5 for step in range(steps)], yticklabels=best_T.tolist()
+        )
     figure.savefig(path, dpi=150, format="png")
 
 
@@ -140,11 +138,10 @@ def main() -> None:
     with torch.no_grad():
         log_p_BTV, weights_BTS, _ = model.eval()(image_BSP, args.digits)
     best_BT, distance_BT = log_p_BTV.argmax(dim=2), (weights_BTS.argmax(dim=2) - middle_BT).abs()
-    is_right_BT = best_BT == digit_BT
-    shares = [x.float().mean() for x in (is_right_BT, is_right_BT.all(dim=1), distance_BT < PIXELS / 2, distance_BT)]
-    print("read correctly: {:.1%} of digits, {:.1%} of strips".format(*shares[:2]))
-    print("heaviest column: on the digit {:.1%}, from its middle {:.2f} columns".format(*shares[2:]))
-    if args.output is not None:
+    right_BT, near_BT = (best_BT == digit_BT).float(), (distance_BT < PIXELS / 2).float()
+    print(f"read correctly: {right_BT.mean():.1%} of digits, {right_BT.prod(dim=1).mean():.1%} of strips")
+    print(f"heaviest column: on the digit {near_BT.mean():.1%}, from its middle {distance_BT.mean():.2f} columns")
+    if args.output:
         plot(args.output, image_BSP[:2], weights_BTS[:2], best_BT[:2])
 
 

@@ -132,7 +132,7 @@ def main() -> None:
     row(bandwidth, overfitted, "learned from the points themselves")
     bandwidth, fitted = learn(args.weights, x_S, y_S, is_itself_SS, args.updates)
     row(bandwidth, fitted, "learned by leaving one out")
-    if args.output is not None:
+    if args.output:
         fits = [(h, kernel(h, args.weights)) for h in (1.0, 0.1, 0.01, 0.002)] + [(bandwidth, fitted)]
         plot(args.output, x_S, y_S, dict(sorted(fits, reverse=True)), list(zip(*table, strict=True)), bandwidth)
 

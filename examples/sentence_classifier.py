@@ -1,15 +1,14 @@
-"""Classifies German texts by attention with one learnt query, and by the last state and the mean of states beside it.
+"""Classifies German texts by attention with one learnt query, and by the last state or the mean of states instead.
 
-Does a text say what English says with *will*? Translations answer that, so any parallel corpus is data. Half of the
-texts have one such sentence somewhere, the others none; what decides are one or two words of a hundred, and nobody
-tells which. The encoder gives each word a state h_s, and a logistic regression reads one vector c:
+Does a text say what English says with *will*? By the translations in the corpus that ships, half of the texts have one
+such sentence somewhere. One or two words of a hundred decide, and nobody tells which. The encoder gives each word a
+state h_s; a logistic regression reads one vector c:
 
     last        c = [forward state at the last word; backward state at the first]
     mean        c = sum over s of h_s / S
     attention   c = sum over s of weight_s h_s,  weight = softmax(score),  score_s = v . tanh(W q + U h_s)
 
-The score is that of Bahdanau et al. 2015. Its query q is a parameter, so that W q is a bias: equations 5 to 7 of Yang
-et al. 2016, "Hierarchical Attention Networks for Document Classification".
+The score is that of Bahdanau et al. 2015; with a parameter as q, W q is a bias (Yang et al. 2016, equations 5 to 7).
 
 Shapes: B texts, S words of a text, D width of a state.
 """
@@ -20,13 +19,11 @@ import argparse
 import random
 import re
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from nmt.attention.attention import Attended, Attention
 from nmt.attention.config import AttentionConfig
@@ -57,7 +54,9 @@ def draw(apart: tuple[Texts, Texts], count: int, sentences: int, rng: random.Ran
     drawn = [[rng.choice(apart[0]) for _ in range(sentences)] for _ in range(count)]
     for text in drawn[: count // 2]:
         text[rng.randrange(sentences)] = rng.choice(apart[1])
-    return [list(chain.from_iterable(text)) for text in drawn], (torch.arange(count) < count // 2).float()
+    return [[word for sentence in text for word in sentence] for text in drawn], (
+        torch.arange(count) < count // 2
+    ).float()
 
 
 class Classifier(nn.Module):
@@ -69,35 +68,33 @@ class Classifier(nn.Module):
         self.ids = {word: number for number, word in enumerate(vocabulary, start=UNKNOWN + 1)}
         embedding, dropout = Embedding(len(vocabulary) + 2, size, pad=PAD), DropoutConfig(embedding=0.0, layers=0.0)
         self.encoder = RNNEncoder(RNNEncoderConfig(cell="gru", size=size), embedding, width=size, dropout=dropout)
-        states = self.encoder.size
-        self.query_D = nn.Parameter(torch.randn(states) / states**0.5)
-        self.attention = Attention(attention, query_size=states, key_size=states, value_size=states)
-        self.output = nn.Linear(states, 1)
+        self.query_D = nn.Parameter(torch.randn(2 * size) / (2 * size) ** 0.5)
+        self.attention = Attention(attention, query_size=2 * size, key_size=2 * size, value_size=2 * size)
+        self.output = nn.Linear(2 * size, 1)
 
     def forward(self, texts: Texts) -> tuple[Tensor, Attended]:
         """The logits (B,) and, whether they come from it or not, what is attended."""
         ids = [torch.tensor([self.ids.get(word, UNKNOWN) for word in text]) for text in texts]
         word_BS = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=PAD)
         encoded: Encoded = self.encoder(self.encoder.embed(word_BS), word_BS == PAD)
-        states_BSD, is_pad_BS, batch = encoded.states_BSD, encoded.is_pad_BS, len(texts)
-        memory = self.attention.memory(states_BSD, states_BSD, is_pad_BS)
-        attended = self.attention(self.query_D.expand(batch, 1, -1), torch.zeros(batch, 1, dtype=torch.int64), memory)
-        mean_BD, context_BD = mean_state(states_BSD, is_pad_BS), attended.context_NTV[:, 0]
-        summaries = {"last": encoded.final_BD, "mean": mean_BD, "attention": context_BD}
-        return self.output(summaries[self.summary])[:, 0], attended
+        memory = self.attention.memory(encoded.states_BSD, encoded.states_BSD, encoded.is_pad_BS)
+        query_B1D, position_B1 = self.query_D.expand(len(texts), 1, -1), torch.zeros(len(texts), 1, dtype=torch.int64)
+        attended = self.attention(query_B1D, position_B1, memory)
+        mean_BD, context_BD = mean_state(encoded.states_BSD, encoded.is_pad_BS), attended.context_NTV[:, 0]
+        c_BD = {"last": encoded.final_BD, "mean": mean_BD, "attention": context_BD}[self.summary]
+        return self.output(c_BD)[:, 0], attended
 
 
 def train(model: Classifier, apart: tuple[Texts, Texts], sentences: int, updates: int, rng: random.Random) -> None:
     """Adam on batches of 16 texts."""
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for update in range(updates):
-        model.attention.update = update  # the temperature of gumbel falls
+    for _ in range(updates):
         texts, has_word_B = draw(apart, 16, sentences, rng)
         logit_B, attended = model(texts)
-        loss_B = binary_cross_entropy_with_logits(logit_B, has_word_B, reduction="none")
-        loss = loss_B.sum()
+        log_p_B = -nn.functional.binary_cross_entropy_with_logits(logit_B, has_word_B, reduction="none")
+        loss = -log_p_B.sum()
         if attended.sampled is not None and model.summary == "attention":
-            loss = loss + reinforce_loss([attended.sampled], -loss_B[:, None], torch.zeros(16, 1, dtype=torch.bool))
+            loss = loss + reinforce_loss([attended.sampled], log_p_B[:, None], torch.zeros(16, 1, dtype=torch.bool))
         optimizer.zero_grad()
         (loss / 16).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -108,8 +105,7 @@ def plot(path: Path, text: list[str], weights: list[float], columns: int = 84) -
     figure = Figure(figsize=(columns / 11, len(" ".join(text)) / columns * 0.3 + 0.4))
     axes, row, column = figure.add_axes((0, 0, 1, 1), frame_on=False), 0, 0
     for word, weight in zip(text, weights, strict=False):
-        if column + len(word) > columns:
-            row, column = row + 1, 0
+        row, column = (row, column) if column + len(word) <= columns else (row + 1, 0)
         box = {"facecolor": (0.85, 0.28, 0.05, 0.9 * weight), "edgecolor": "none", "pad": 1.5}
         axes.text(column, row, word, family="monospace", size=10, va="center", parse_math=False, bbox=box)
         column += len(word) + 1
@@ -123,35 +119,31 @@ def main() -> None:
     parser.add_argument("--word", default="will", help="the English word; default: will")
     parser.add_argument("--sentences", type=int, default=12, help="in a text; default: 12")
     parser.add_argument("--score", choices=SCORES, default="additive", help="default: additive")
-    parser.add_argument("--weights", choices=["softmax", "sparsemax", "hard", "gumbel"], default="softmax")
+    parser.add_argument("--weights", choices=["softmax", "sparsemax", "hard"], default="softmax")
     parser.add_argument("--updates", type=int, default=150, help="of training; default: 150")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="F.png", help="write a picture of a text and its weights")
     args = parser.parse_args()
-    if args.sentences < 1 or args.updates < 1:
-        parser.error("--sentences and --updates must be at least 1")
     train_apart, test_apart = read("train", args.word.lower()), read("test", args.word.lower())
-    if not all((*train_apart, *test_apart)):
-        parser.error(f"--word {args.word}: no sentence of {CORPUS} has it, or every one; name another word")
-    counts = Counter(chain.from_iterable(chain.from_iterable(train_apart)))
-    vocabulary = [word for word, count in counts.items() if count >= 5]
+    if args.sentences < 1 or args.updates < 1 or not all((*train_apart, *test_apart)):
+        parser.error("--sentences and --updates must be at least 1, and --word one that some sentences have, not all")
+    counts = Counter(word for sentence in train_apart[0] + train_apart[1] for word in sentence)
     attention = AttentionConfig.model_validate({"score": args.score, "weights": args.weights})
     texts, has_word_B = draw(test_apart, 500, args.sentences, random.Random(args.seed))
     for summary in ("last", "mean", "attention"):
         torch.manual_seed(args.seed)
-        model = Classifier(summary, attention, vocabulary)
+        model = Classifier(summary, attention, [word for word, count in counts.items() if count >= 5])
         train(model, train_apart, args.sentences, args.updates, random.Random(args.seed))
         with torch.no_grad():
             logit_B, attended = model.eval()(texts)
         print(f"{summary:9} {((logit_B > 0) == has_word_B.bool()).float().mean():7.1%} of texts right")
     weights_BS = attended.weights_NHTS[:, 0, 0]
     heaviest = weights_BS.argmax(dim=1).tolist()
-    counts = Counter(text[at] for text, at in zip(texts[:250], heaviest, strict=False))
-    print("heaviest words:", ", ".join(f"{word} {count}" for word, count in counts.most_common(8)))
+    print("heaviest:", *Counter(text[at] for text, at in zip(texts[:250], heaviest, strict=False)).most_common(8))
     for text, weights_S, at in zip(texts[:4], weights_BS, heaviest, strict=False):
         words = [word if w < 0.05 else f"{word} ({w:.2f})" for word, w in zip(text, weights_S, strict=False)]
         print("…", *words[max(at - 6, 0) : at + 7], "…")
-    if args.output is not None:
+    if args.output:
         plot(args.output, texts[0], weights_BS[0].tolist())
 
 
