@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from nmt.alignment.extract import Extraction, Grow
-from nmt.attention.reinforce import Sampled
+from nmt.attention.reinforce import Rewarded, Sampled
 from nmt.config.structure import Structure, differences, dump, load_document, validate
 from nmt.core.files import naming, sync_entry
 from nmt.data.config import DataConfig
@@ -83,33 +83,42 @@ class Experiment(Structure):
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
             )
         self._check_guidance()
-        if self.training.snapshots and (self.data.valid is None or self.model.attention.is_none):
+        if self.training.snapshots and (self.data.valid is None or not self.model.head_names):
             lacking = "there is no data.valid" if self.data.valid is None else "model.attention.score: none has none"
             raise ValueError(
                 f"training.snapshots notes attention to pairs of the valid corpus, and {lacking}; leave it out"
             )
-        if self.training.risk is not None and (weights.marginalizes or isinstance(weights, Sampled)):
+        if self.training.risk is not None and (weights.marginalizes or self._draws is not None):
+            drawn = self._draws or f"model.attention.weights: {weights.kind}"
             raise ValueError(
-                f"training.risk learns from what hypotheses earn, where model.attention.weights: {weights.kind} learns "
-                "from gold words; leave training.risk out"
+                f"training.risk learns from what hypotheses earn, where {drawn} learns from gold words; leave "
+                "training.risk out"
             )
         return self
+
+    @property
+    def _draws(self) -> str | None:
+        """The setting by which training draws places and rewards them; None where it does not."""
+        decoder, weights = self.model.decoder, self.model.attention.weights
+        if isinstance(decoder, Rewarded):
+            return f"model.decoder.kind: {decoder.kind}"
+        return f"model.attention.weights: {weights.kind}" if isinstance(weights, Sampled) else None
 
     def _check_guidance(self) -> None:
         """Raise ValueError where attention cannot learn from links."""
         guided, attention = self.training.guided_attention, self.model.attention
         if guided is None:
             return
-        if attention.is_none:
+        if not self.model.head_names:
             raise ValueError(
                 "training.guided_attention teaches attention, which model.attention.score: none takes away; name a "
                 "score, or leave guided_attention out"
             )
-        if attention.weights.chooses:
+        if attention.weights.chooses or self._draws is not None:
+            drawn = self._draws or f"model.attention.weights: {attention.weights.kind}"
             raise ValueError(
-                "training.guided_attention teaches weights over all positions, where model.attention.weights: "
-                f"{attention.weights.kind} looks at one that it draws; use weights: softmax, or leave guided_attention "
-                "out"
+                f"training.guided_attention teaches weights over all positions, where {drawn} looks at one that it "
+                "draws; use weights: softmax, or leave guided_attention out"
             )
         try:
             matching(self.model.head_names, guided.heads)

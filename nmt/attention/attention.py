@@ -15,23 +15,17 @@ from torch.nn import functional as F
 
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import AttentionContext, Parameter, Projections, Score, Sizes
-from nmt.attention.reinforce import SampledPositions
+from nmt.attention.reinforce import Sampled, SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
 from nmt.nn.recompute import recomputed
 
 
 @dataclass(frozen=True)
-class PaddingMemory(BatchRecord):
-    """Source positions without keys or values, for a decoder without attention."""
-
-    is_pad_BS: Tensor
-
-
-@dataclass(frozen=True)
-class AttentionMemory(PaddingMemory):
+class AttentionMemory(BatchRecord):
     """Keys and values of a batch of source sentences; the keys are projected once per sentence."""
 
+    is_pad_BS: Tensor
     keys_BHSA: Tensor
     values_BSV: Tensor
 
@@ -71,6 +65,7 @@ class Attention(nn.Module):
         self.normalizer = config.weights
         self.dropout = Dropout(dropout)
         self.causal = causal
+        self.learns_from_rewards = isinstance(config.weights, Sampled) and not config.weights.marginalizes
         self.update = 0
         """Number of updates of training so far, for mechanisms that anneal."""
         self.query_weight_AQ, self.key_weight_AK = _projections(config.score.projections(sizes), sizes)
@@ -127,14 +122,15 @@ class Attention(nn.Module):
 class NoAttention(nn.Module):
     """Contexts of width 0 and weights of no heads, for a decoder without attention."""
 
+    context_size = 0
     update = 0
     marginalizes = False
 
-    def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> PaddingMemory:
-        """The positions of a batch of sentences."""
-        return PaddingMemory(is_pad_BS)
+    def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
+        """The memory of a batch of sentences, with keys of width 0."""
+        return AttentionMemory(is_pad_BS, keys_BSK[:, None, :, :0], values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: PaddingMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
         """See ``Attention.forward``."""
         rows, time, _ = query_NTQ.shape
         weights_NHTS = torch.empty(rows, 0, time, memory.is_pad_BS.shape[1], device=query_NTQ.device)

@@ -4,8 +4,8 @@ Williams 1992, "Simple Statistical Gradient-Following Algorithms for Connectioni
 attention Mnih et al. 2014, "Recurrent Models of Visual Attention", section 3.1, and Xu et al. 2015, "Show, Attend and
 Tell", section 4.1.
 
-Shapes: C choices (layers x heads), B sentences, T target steps, S source positions; 3: the number of draws, the sum of
-R - b over them, and the sum of its squares.
+Shapes: C choices (layers x heads x glimpses), B sentences, T target steps, S source positions; 3: the number of draws,
+the sum of R - b over them, and the sum of its squares.
 """
 
 from __future__ import annotations
@@ -17,12 +17,27 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from nmt.attention.mechanism import AttentionContext, Normalizer, Parameter, Sizes
+from nmt.config.structure import Structure
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Sampled(Normalizer):
+class Rewarded(Structure):
+    """The options of a choice that learns from a reward; see ``Sampled``."""
+
+    discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """How much a later word's log-probability counts: 0 rewards a choice for its own word alone, 1 for all that follow.
+    A choice reaches later words by way of the decoder's state alone; where it does not, they are noise."""
+    expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
+    """Probability that a training step looks through the expectation instead of a draw."""
+    variance_normalization: bool = False
+    """Divide R - b - m by the deviation of R - b over the batch where that is above 1 (Mnih & Gregor 2014, "Neural
+    Variational Inference and Learning in Belief Networks", section 2.3). Large rewards then change the scores less, and
+    the estimate is biased."""
+
+
+class Sampled(Rewarded, Normalizer):
     """A normalizer that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
 
     A draw has no derivative, so the scores learn by REINFORCE. The reward of step t is R_t = log p(y_t) + discount x
@@ -40,17 +55,8 @@ class Sampled(Normalizer):
 
     chooses: ClassVar[bool] = True
 
-    discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """How much a later word's log-probability counts: 0 rewards a choice for its own word alone, 1 for all that follow.
-    A choice reaches later words by way of the decoder's state alone; where it does not, they are noise."""
     entropy: Annotated[float, Field(ge=0.0)] = 0.01
     """Weight of the entropy bonus, per nat."""
-    expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
-    """Probability that a training step looks through the expectation instead of a draw."""
-    variance_normalization: bool = False
-    """Divide R - b - m by the deviation of R - b over the batch where that is above 1 (Mnih & Gregor 2014, "Neural
-    Variational Inference and Learning in Belief Networks", section 2.3). Large rewards then change the scores less, and
-    the estimate is biased."""
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
         """w and c of the baseline."""
@@ -86,9 +92,9 @@ def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SampledPositions:
-    """Positions drawn for a batch of steps, of one layer and head."""
+    """Positions drawn for a batch of steps, of one layer and head; the glimpses of a step are neighbours along T."""
 
-    rule: Sampled
+    rule: Rewarded
     log_prob_BT: Tensor
     """Log-probability of each draw."""
     entropy_BT: Tensor

@@ -6,6 +6,7 @@ from typing import Any
 
 from nmt.models.config import ModelConfig
 from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.rnn.readers_config import GlimpsesConfig, ReencodingConfig
 from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
 from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
@@ -38,7 +39,17 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
     if isinstance(config.decoder, RNNDecoderConfig):
         from nmt.models.rnn.decoder import RNNDecoder
 
-        return RNNDecoder(
+        kind: type[RNNDecoder] = RNNDecoder
+        reader: Any = None
+        if isinstance(config.decoder, ReencodingConfig):
+            from nmt.models.rnn.reencoding import SourceReader
+
+            reader = SourceReader(config.decoder, memory_size, dropout=config.dropout)
+        elif isinstance(config.decoder, GlimpsesConfig):
+            from nmt.models.rnn.glimpses import GlimpseDecoder, GlimpseSensor
+
+            kind, reader = GlimpseDecoder, GlimpseSensor(config.decoder, memory_size)
+        return kind(
             config.decoder,
             config.attention,
             embedding,
@@ -46,6 +57,7 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
             memory_size=memory_size,
             readout_size=config.readout_size,
             dropout=config.dropout,
+            reader=reader,
         )
     from nmt.models.transformer.decoder import TransformerDecoder
 

@@ -10,6 +10,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.rnn.readers_config import AnyRNNDecoder, ReaderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
@@ -17,8 +18,9 @@ AnyEncoder = Annotated[
     RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
 ]
 AnyDecoder = Annotated[
-    RNNDecoderConfig | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+    AnyRNNDecoder | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
 ]
+_DEFAULT_SCORES = {"transformer": "scaled_dot", "reencoding": "none", "glimpses": "none"}
 
 
 class ModelConfig(Structure):
@@ -31,7 +33,7 @@ class ModelConfig(Structure):
     decoder: AnyDecoder = RNNDecoderConfig()
     """What writes the translation, subword by subword."""
     attention: AttentionConfig = AttentionConfig()
-    """The decoder's, to the source. Where its score is left out, a Transformer decoder has ``scaled_dot``."""
+    """The decoder's, to the source. Where its score is left out, a Transformer has ``scaled_dot``, readers ``none``."""
     context: Annotated[ContextConfig | None, BareKind] = None
     """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
     dropout: DropoutConfig = DropoutConfig()
@@ -55,8 +57,8 @@ class ModelConfig(Structure):
             return tree
         decoder, attention = tree.get("decoder"), tree.get("attention", {})
         kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", decoder)
-        if kind == "transformer" and isinstance(attention, dict):
-            return {**tree, "attention": {"score": "scaled_dot", **attention}}
+        if isinstance(kind, str) and kind in _DEFAULT_SCORES and isinstance(attention, dict):
+            return {**tree, "attention": {"score": _DEFAULT_SCORES[kind], **attention}}
         return tree
 
     @model_validator(mode="after")
@@ -91,7 +93,11 @@ class ModelConfig(Structure):
                 f"decoder.start: raw (context: initial_state) needs decoder.size ({decoder.size}) to equal the width "
                 f"of an encoder state ({encoder.memory_size}); change a size, or use projected"
             )
-        if has_attention:
+        if isinstance(decoder, ReaderConfig) and has_attention:
+            raise ValueError(
+                f"decoder.kind: {decoder.kind} needs attention.score: none, not {self.attention.score.kind}"
+            )
+        if has_attention or isinstance(decoder, ReaderConfig):
             return self
         if decoder.query == "previous":
             raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")

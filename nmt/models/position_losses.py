@@ -28,8 +28,13 @@ def reinforce_loss(
     reward_BT = log_p_BT.detach() * is_token_BT
     for time in range(reward_BT.shape[1] - 2, -1, -1):
         reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
-    is_drawn_CBT = torch.stack([choice.is_drawn_BT & is_token_BT for choice in choices])
-    error_CBT = (reward_BT - torch.stack([choice.baseline_BT for choice in choices])) * is_drawn_CBT
+
+    def stacked(name: str) -> Tensor:  # (C, B, T)
+        fields = (getattr(choice, name).unflatten(1, (reward_BT.shape[1], -1)) for choice in choices)
+        return torch.cat([field.movedim(2, 0) for field in fields])
+
+    is_drawn_CBT = stacked("is_drawn_BT") & is_token_BT
+    error_CBT = (reward_BT - stacked("baseline_BT")) * is_drawn_CBT
     residual_CBT = error_CBT.detach()
     own_B3 = torch.stack(
         [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
@@ -41,9 +46,8 @@ def reinforce_loss(
     if rule.variance_normalization:
         mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
         advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
-    log_prob_CBT = torch.stack([choice.log_prob_BT for choice in choices])
-    entropy_CBT = torch.stack([choice.entropy_BT for choice in choices])
-    return (0.5 * error_CBT.square() - log_prob_CBT * advantage_CBT - rule.entropy * entropy_CBT * is_token_BT).sum()
+    bonus_CBT = getattr(rule, "entropy", 0.0) * stacked("entropy_BT") * is_token_BT  # of a Gaussian it is constant
+    return (0.5 * error_CBT.square() - stacked("log_prob_BT") * advantage_CBT - bonus_CBT).sum()
 
 
 def marginal_loss(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nmt.attention.attention import Attention
-from nmt.attention.reinforce import RewardSums, Sampled
+from nmt.attention.reinforce import RewardSums
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
 from nmt.models.likelihood import guided_loss
@@ -78,12 +77,7 @@ class Objective:
             from nmt.training.more.risk import MinimumRisk
 
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
-        self._learns_from_rewards = any(
-            isinstance(module, Attention)
-            and isinstance(module.normalizer, Sampled)
-            and not module.normalizer.marginalizes
-            for module in model.modules()
-        )
+        self._learns_from_rewards = any(getattr(module, "learns_from_rewards", False) for module in model.modules())
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
             heads = matching(model.decoder.head_names, config.guided_attention.heads)

@@ -68,7 +68,7 @@ class Aligner:
         """The methods of this model: none by attention where it has no attention, ``trained`` where ``nmt aligner`` has
         written into its run."""
         run = run_of(self.trained.checkpoint)
-        has_attention = not self.trained.experiment.model.attention.is_none
+        has_attention = bool(self.trained.experiment.model.head_names)
         methods: tuple[Method, ...] = ("attention", "shifted-attention") if has_attention else ()
         methods += get_args(GradientMethod)
         return (*methods, "trained") if all((run / name).exists() for name in (ALIGNER, LAYER)) else methods

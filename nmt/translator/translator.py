@@ -73,7 +73,7 @@ class Translator:
     def __post_init__(self) -> None:
         if self.search.markup and self.markup is None:
             raise InputError("search.markup: needs nmt.extras.markup; load the model with nmt.load")
-        if self.trained.experiment.model.attention.is_none:
+        if not self.trained.experiment.model.head_names:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(self.search, key):
                     raise InputError(

@@ -18,6 +18,7 @@ from nmt.core.files import read_json, refuse_special
 from nmt.core.terminal_width import printable
 from nmt.experiment import Experiment
 from nmt.models.names import count
+from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.training import folders
 from nmt.training import metrics as metrics_files
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
@@ -191,11 +192,13 @@ def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
     sizes = {vocabulary.source, vocabulary.target}
     rows = f"{vocabulary.source:,}" if len(sizes) == 1 else f"{vocabulary.source:,} and {vocabulary.target:,}"
     shared = {"none": "", "output": ", the target's is the output layer too", "all": ", one for source, target, output"}
-    weights, heads = model.attention.weights.kind, len(model.head_names)
+    heads = len(model.head_names)
+    is_reader = isinstance(model.decoder, ReaderConfig)
+    kind = model.decoder.kind if is_reader else f"{model.attention.score.kind}, {model.attention.weights.kind}"
     words = {
         "embedding": f"{rows} x {model.embedding.size}{shared[model.embedding.tie]}",
         "encoder": model.encoder.words,
-        "attention": f"{model.attention.score.kind}, {weights}" + (f", {heads} heads" if heads > 1 else ""),
+        "attention": kind + (f", {heads} heads" if heads > 1 else ""),
         "decoder": model.decoder.words,
         "output": f"{model.readout_size} to {vocabulary.target:,}",
     }

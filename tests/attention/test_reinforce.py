@@ -250,3 +250,13 @@ def test_choices_of_steps_join_in_order() -> None:
     for field in fields:
         assert torch.equal(field(joined), field(choice))
     assert SampledPositions.joined([None, None]) is None
+
+
+def test_neighbouring_draws_of_a_step_are_choices_of_their_own() -> None:
+    made_by = rule(discount=0.5, entropy=0.3)
+    (one, log_p_BT), (other, _) = random_choice(made_by), random_choice(made_by, SOME_DRAWN)
+    other = SampledPositions(made_by, one.entropy_BT, one.log_prob_BT, other.baseline_BT * 2.0, SOME_DRAWN)
+    names = ("log_prob_BT", "entropy_BT", "baseline_BT", "is_drawn_BT")
+    fields = [torch.stack([getattr(one, name), getattr(other, name)], dim=2).flatten(1) for name in names]
+    together = reinforce_loss([SampledPositions(made_by, *fields)], log_p_BT, PADDED)
+    torch.testing.assert_close(together, reinforce_loss([one, other], log_p_BT, PADDED))

@@ -380,6 +380,8 @@ TRAININGS: dict[str, list[str]] = {
         "model.attention={score: general, weights: {kind: hard, training: marginal}}",
         "model.decoder={kind: rnn, size: 20, query: current, input_feeding: false}",
     ],
+    "reading again": ["model.attention.score=none", "model.decoder={kind: reencoding, size: 20}"],
+    "glimpses": ["model.attention.score=none", "model.decoder={kind: glimpses, size: 20}"],
     "two passes of a transformer": [
         *(f"model.{side}={{kind: transformer, layers: 1, size: 16, heads: 2}}" for side in ("encoder", "decoder")),
         "model.attention.score=scaled_dot",

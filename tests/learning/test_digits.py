@@ -49,7 +49,7 @@ class Case:
     """Of both sides; or ``transformer``."""
     query: str = "current"
     feeding: bool = True
-    decoder: str = "size: 64"
+    decoder: str = "kind: rnn, size: 64"
     """More keys of a recurrent decoder."""
     updates: int = 700
     rate: float = 5e-3
@@ -69,7 +69,7 @@ class Case:
         wiring = f"query: {self.query}, input_feeding: {str(self.feeding).lower()}"
         return {
             "encoder": f"{{kind: rnn, cell: {self.cell}, size: 48}}",
-            "decoder": f"{{kind: rnn, cell: {self.cell}, {self.decoder}, {wiring}}}",
+            "decoder": f"{{cell: {self.cell}, {self.decoder}, {wiring}}}",
         }
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Case:
         return name if self.decoder == Case.decoder else f"{name}-{self.decoder}"
 
 
-CLASSICAL = "size: 96, start: raw, context: every_step"
+CLASSICAL = "kind: rnn, size: 96, start: raw, context: every_step"
 """The decoder starts as the encoder's last state and sees it at every step."""
 CONTENT = [score for score in SCORES if score != "location"]
 CASES = [
@@ -97,6 +97,27 @@ CASES = [
     Case("copy", "location", "{kind: local_p, width: 2}", updates=1600, rate=3e-3, dropout=0.0),
     Case("copy", "location", "{kind: local_m, width: 2}"),
     Case("copy", weights="glimpse", accuracy=0.95, aligned=0.0),
+    # without attention and with one vector for the sentence: 0.90 of the digits reversed, 0.88 copied
+    Case(
+        "reverse",
+        "none",
+        decoder="kind: reencoding, size: 64",
+        cell="gru",
+        query="previous",
+        feeding=False,
+        updates=900,
+        aligned=0.6,
+    ),
+    Case(
+        "copy",
+        "none",
+        decoder="kind: glimpses, size: 64",
+        cell="gru",
+        query="previous",
+        feeding=False,
+        accuracy=0.97,
+        aligned=0.5,
+    ),
     Case("reverse", "scaled_dot", cell="transformer", updates=1500, aligned=0.9),
     Case("copy", "scaled_dot", cell="transformer", updates=1500, aligned=0.9),
     Case("reverse", "additive", "sparsemax", cell="transformer", updates=1500, aligned=0.9),

@@ -188,6 +188,23 @@ FAULTS = {
         "attention: {score: none}\ndropout: {attention: 0.1}",
         "dropout.attention has no weights to drop with attention.score: none; leave it out",
     ),
+    "a score beside a decoder that reads the source again": (
+        "decoder: reencoding\nattention: {score: dot}",
+        "decoder.kind: reencoding needs attention.score: none, not dot",
+    ),
+    "a score by weights beside glimpses": (
+        "decoder: {kind: glimpses}\nattention: {weights: hard}",
+        "score: none leaves weights: hard nothing to weigh; leave weights out",
+    ),
+    "the query of this step beside glimpses": (
+        "decoder: {kind: glimpses, query: current}",
+        "decoder.query: text 'current' is not a choice; the choices are previous",
+    ),
+    "a key of glimpses without them": (
+        "decoder: {deviation: 2.0}",
+        "decoder.deviation: unknown key for kind 'rnn'; it belongs to kind 'glimpses'",
+    ),
+    "no deviation": ("decoder: {kind: glimpses, deviation: 0}", "decoder.deviation: expected more than 0"),
     "a context with a Transformer decoder": (
         "decoder: transformer\ncontext: every_step",
         "context: every_step is for decoder.kind: rnn; leave it out",
@@ -248,6 +265,11 @@ SOUND = {
     "draws with input feeding": "attention: {weights: hard}\ndecoder: {query: previous}",
     "residual layers": "encoder: {layers: 2, residual: true}\ndecoder: {layers: 3, residual: true}",
     "a tied output": "embedding: {tie: output, size: 8}\ndecoder: {size: 7}",
+    "a decoder that reads the source again by name": "decoder: reencoding",
+    "glimpses with all of their settings": (
+        "decoder: {kind: glimpses, cell: gru, layers: 2, count: 3, scales: 1, deviation: 0.5, discount: 1.0, "
+        "expected: 0.0, variance_normalization: true}\nattention: {score: none}\ncontext: every_step"
+    ),
     "a Transformer by name": "encoder: transformer\ndecoder: transformer",
     "a Transformer with all of its settings": (
         "encoder: {kind: transformer, layers: 2, size: 12, heads: 3, feed_forward: 5, activation: swiglu, norm: post, "

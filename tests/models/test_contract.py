@@ -186,8 +186,13 @@ def test_a_beam_as_wide_as_the_space_finds_what_brute_force_finds(config: dict[s
 
 @pytest.mark.parametrize(
     "config",
-    [tree(), tree(tie="all"), tree(encoder=TRANSFORMER, decoder=TRANSFORMER)],
-    ids=["rnn", "tied all", "transformer"],
+    [
+        tree(),
+        tree(tie="all"),
+        tree(encoder=TRANSFORMER, decoder=TRANSFORMER),
+        *(tree(score="none", decoder={"kind": kind}) for kind in ("reencoding", "glimpses")),
+    ],
+    ids=["rnn", "tied all", "transformer", "reencoding", "glimpses"],
 )
 def test_saved_and_loaded_weights_are_the_same_bits(config: dict[str, Any], tmp_path: Path) -> None:
     model, other = make(config, seed=1), make(config, seed=2)

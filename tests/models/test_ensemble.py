@@ -12,12 +12,13 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
-from tests.models.variants import make
+from tests.models.variants import make, tree
 from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, Tokens, forced, padded
 
 
 def test_an_ensemble_means_probabilities() -> None:
     members = [make(MODELS["rnn"], seed=1), make(MODELS["transformer"], seed=2), make(MODELS["rnn"], seed=3)]
+    members += [make(tree(score="none", decoder={"kind": kind})) for kind in ("reencoding", "glimpses")]
     ensemble = Ensemble(members)
     for search in (BeamSearch(EOS, Ranking(1.0), 4, n_best=4), greedy_search(EOS, Ranking(1.0))):
         found = search(ensemble, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))

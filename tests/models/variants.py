@@ -26,9 +26,19 @@ _LAYERS: dict[str, Any] = {"kind": "transformer", "layers": 2, "size": 8, "heads
 _SMALL: dict[str, dict[str, dict[str, Any]]] = {
     "rnn": {"encoder": {"kind": "rnn", "size": 5}, "decoder": {"kind": "rnn", "size": 7}},
     "transformer": {"encoder": _LAYERS, "decoder": _LAYERS},
+    "reencoding": {"decoder": {"size": 7}},
+    "glimpses": {"decoder": {"size": 7}},
 }
 
 TRANSFORMER = {"kind": "transformer"}
+
+READERS: dict[str, dict[str, Any]] = {
+    "reencoding": {"kind": "reencoding"},
+    "reencoding, residual layers": {"kind": "reencoding", "cell": "gru", "layers": 2, "residual": True},
+    "glimpses": {"kind": "glimpses"},
+    "glimpses, one of one word": {"kind": "glimpses", "count": 1, "scales": 1, "cell": "gru", "input_feeding": True},
+}
+"""Recurrent decoders that look at the source by other means than attention."""
 
 
 def tree(
@@ -110,6 +120,8 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(tie="all"), id="tied all")
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+    for name, reader in READERS.items():
+        yield pytest.param(tree(score="none", decoder=reader), id=name)
     yield from transformers()
 
 
@@ -138,6 +150,8 @@ def kinds() -> Iterator[Any]:
     classical = {"size": 10, "start": "raw", "context": "every_step", "query_embedding": True}
     yield pytest.param(tree(decoder=classical), id="raw start, context and word in the query")
     yield pytest.param(tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot"), id="transformer")
+    for kind in ("reencoding", "glimpses"):
+        yield pytest.param(tree(score="none", decoder=READERS[kind]), id=kind)
     yield pytest.param(tree(encoder=TRANSFORMER), id="transformer to rnn")
     yield pytest.param(
         tree(decoder={**TRANSFORMER, "positions": "rotary"}, score="scaled_dot"), id="rnn to transformer"

@@ -236,6 +236,11 @@ GUIDED = "training.guided_attention={}"
             )
             for weights in ("hard", "gumbel", "glimpse")
         ),
+        pytest.param(
+            [LINKS, GUIDED, "model.decoder={kind: glimpses}", "model.attention={score: none}"],
+            "where model.decoder.kind: glimpses looks at one that it draws",
+            id="glimpses",
+        ),
         pytest.param([GUIDED], "no corpus of data.train has any; give one a file of them, links: FILE", id="no links"),
         pytest.param(
             [LINKS, "training.guided_attention={heads: layer1.*}"],

@@ -37,6 +37,10 @@ MECHANISMS = {
     "classical decoder, attention": [
         "model.decoder={size: 24, start: raw, context: every_step, query: previous, query_embedding: true}",
     ],
+    **{
+        f"decoder {kind}": ["model.attention.score=none", f"model.decoder={{kind: {kind}, size: 20}}"]
+        for kind in ("reencoding", "glimpses")
+    },
     "residual": [
         f"model.{side}.{setting}" for side in ("encoder", "decoder") for setting in ("layers=2", "residual=true")
     ],
@@ -45,7 +49,7 @@ MECHANISMS = {
 
 QUICK = {
     "score additive", "score location", "weights hard", "weights hard, summed", "context every_step", "residual",
-    "classical decoder, attention",
+    "classical decoder, attention", "decoder reencoding", "decoder glimpses",
 }  # fmt: skip
 
 
@@ -77,7 +81,8 @@ def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monk
     translations = translator.translate(sources)
     assert len(translations) == len(sources)
     method = translator.aligner.methods[0]
-    assert (method == "gradient") == (name == "classical decoder" or name.startswith("context"))
+    without = ("context", "classical decoder", "decoder reencoding")
+    assert (method == "gradient") == (name.startswith(without) and name != "classical decoder, attention")
     for alignment, source, target in zip(
         translator.align(sources, targets, method=method), sources, targets, strict=True
     ):

@@ -23,6 +23,7 @@ from nmt.extras.export import ctranslate2, engine, onnx, session
 from nmt.extras.export.engine import CTranslate2Engine
 from nmt.extras.export.session import OnnxSession
 from nmt.models.config import ModelConfig
+from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
@@ -111,7 +112,7 @@ _FORMATS: dict[ExportFormat, Format] = {
     "onnx": Format(
         "docs/export.md tells how programs use it",
         session.required,
-        lambda config: None,  # ONNX can express every model
+        lambda config: None,  # ONNX can express the others
         _save_onnx,
         _greedy_onnx,
     ),
@@ -125,6 +126,9 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     chosen = _FORMATS[to]
     chosen.required()
     trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=for_inference.body)
+    decoder = trained.experiment.model.decoder
+    if isinstance(decoder, ReaderConfig):
+        raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
     chosen.check(trained.experiment.model)
     folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attended, Attention, AttentionMemory, NoAttention, PaddingMemory
+from nmt.attention.attention import Attended, Attention, AttentionMemory, NoAttention
 from nmt.attention.config import AttentionConfig
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
@@ -31,8 +31,7 @@ from nmt.nn.recurrent import RecurrentStack, StackState
 class RNNMemory(BatchRecord):
     """A batch of source sentences as the decoder sees them."""
 
-    attention: PaddingMemory
-    """An ``AttentionMemory`` with attention."""
+    attention: AttentionMemory
     summary_BD: Tensor
     """One vector for the whole sentence."""
 
@@ -89,7 +88,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         memory_size: int,
         readout_size: int,
         dropout: DropoutConfig,
+        reader: NoAttention | None = None,
     ) -> None:
+        """``reader`` gives the contexts where the score of ``attention`` is none."""
         super().__init__()
         self.readout_size = readout_size
         self.query = config.query
@@ -100,8 +101,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
-        self.attention: Attention | NoAttention = NoAttention()
-        context_size = 0
+        self.attention: Attention | NoAttention = reader or NoAttention()
+        context_size = 0 if reader is None else reader.context_size
         if not attention.is_none:
             self.attention = Attention(
                 attention,
@@ -113,7 +114,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             context_size = memory_size
         self.head_names = config.head_names(0 if attention.is_none else attention.weights.heads)
         self.handover = ContextInjection(config, summary_size=memory_size)
-        attends_first = config.query == "previous" and not attention.is_none
+        attends_first = config.query == "previous" and context_size > 0
         self.is_recurrent_through_readout = attends_first or config.input_feeding
         """True where a step reads a result of the step before other than the state: then steps run one by one."""
         self.stack = RecurrentStack(
@@ -256,7 +257,6 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self, embedded_BTE: Tensor, top_BTD: Tensor, attended: Attended, memory: RNNMemory
     ) -> MarginalReadouts:
         """The readout with the value of each source position as the context: W [s; v] = W_s s + W_v v."""
-        assert isinstance(memory.attention, AttentionMemory)
         values_BSV = memory.attention.values_BSV
         sizes = [top_BTD.shape[-1], values_BSV.shape[-1], embedded_BTE.shape[-1] * self.readout_embedding]
         state_RD, value_RV, embedding_RE = torch.split(self.readout.weight, sizes, dim=1)

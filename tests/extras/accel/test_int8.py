@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -79,9 +81,14 @@ def test_what_else_is_done_with_a_weight_is_refused() -> None:
         torch.exp(Int8Weight.of(torch.ones(2, 2), torch.float32))
 
 
-@pytest.mark.parametrize("encoder", ["rnn", "transformer"])
-@pytest.mark.parametrize("decoder", ["rnn", "feeding", "classical", "transformer"])
-@pytest.mark.parametrize("tie", ["none", "all"])
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "tie"),
+    [
+        *itertools.product(["rnn", "transformer"], ["rnn", "feeding", "classical", "transformer"], ["none", "all"]),
+        ("rnn", "reencoding", "none"),
+        ("rnn", "glimpses", "all"),
+    ],
+)
 def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None:
     sizes = {"size": 10} if encoder == "transformer" and decoder == "classical" else {}
     options = {
@@ -89,8 +96,12 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
         "feeding": {"kind": "rnn", "layers": 2},
         "classical": {"size": 10, "start": "raw", "context": "every_step", "query_embedding": True},
         "transformer": {"kind": "transformer"},
+        "reencoding": {"kind": "reencoding"},
+        "glimpses": {"kind": "glimpses"},
     }
-    config = ModelConfig.model_validate(tree(encoder={"kind": encoder, **sizes}, decoder=options[decoder], tie=tie))
+    score = "none" if decoder in ("reencoding", "glimpses") else "additive"
+    sides = {"encoder": {"kind": encoder, **sizes}, "decoder": options[decoder]}
+    config = ModelConfig.model_validate(tree(score=score, tie=tie, **sides))
     torch.manual_seed(5)
     made = [build(config, source_tokens=50, target_tokens=50, pad=0, bos=2).eval() for _ in range(2)]
     made[1].load_state_dict(made[0].state_dict())

@@ -10,10 +10,15 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from nmt.cli.app import main
+from nmt.core.errors import InputError
+from nmt.extras.export import export_model
+from nmt.models.config import ModelConfig
 from tests.workflows.killing import Bomb, fork
 from tests.workflows.runs import CONFIG, nmt, sentences, write_corpus
 from tests.workflows.test_commands import error
@@ -202,3 +207,13 @@ def test_an_export_of_an_older_version_is_taken_as_it_is(exported: Path, tmp_pat
 def test_recurrent_models_are_refused(trained: Path) -> None:
     assert "model.encoder.kind: CTranslate2 knows Transformers alone" in error(nmt("export", "run", folder=trained))
     assert not (trained / "run" / "exported").exists()
+
+
+@pytest.mark.parametrize("kind", ["reencoding", "glimpses"])
+@pytest.mark.parametrize("to", ["onnx", "ctranslate2"])
+def test_decoders_with_a_reader_are_refused(kind: str, to: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ModelConfig.model_validate({"decoder": {"kind": kind}})
+    trained = SimpleNamespace(experiment=SimpleNamespace(model=config))
+    monkeypatch.setattr(export_model, "load_trained", lambda *_, **__: trained)
+    with pytest.raises(InputError, match=f"^model.decoder.kind: {kind} cannot be exported; rnn and transformer can$"):
+        export_model.export("run", [], to=to, output=None)

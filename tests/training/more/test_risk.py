@@ -434,6 +434,7 @@ REFUSED = {
     "training: {risk: {}}, model: {attention: {weights: glimpse}}": r"training.risk learns .*\.weights: glimpse learns",
     "training: {risk: {}}, model: {attention: {weights: {kind: hard, training: marginal}}, "
     "decoder: {input_feeding: false}}": r"training.risk learns .*\.weights: hard learns",
+    "training: {risk: {}}, model: {decoder: glimpses}": r"training.risk learns .*\.decoder.kind: glimpses learns",
     "training: {risk: {samples: 1}}": r"training.risk.samples: expected at least 2",
     "training: {risk: {temperature: 0.0}}": r"training.risk.temperature: expected more than 0",
     "training: {risk: {alpha: 0.0}}": r"training.risk.alpha: expected more than 0",

@@ -242,7 +242,7 @@ def _translated(
     matrices = None
     limit = translator.search.max_source_tokens
     fits = [bool(each.text) and not each.cut and each.longest <= limit for each in found]
-    if not translator.trained.experiment.model.attention.is_none:
+    if translator.trained.experiment.model.head_names:
         rows = [row for row, fit in enumerate(fits) if fit]
         pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
         matrices = [each.weights_TS for each in pairs]

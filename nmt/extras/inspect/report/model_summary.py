@@ -24,6 +24,7 @@ from nmt.extras.inspect.report.record import Origin, Part
 from nmt.models.config import ModelConfig
 from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.training import folders
 
@@ -51,7 +52,8 @@ def model_in_words(model: ModelConfig) -> str:
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder))
     )
     if model.attention.is_none:
-        return f"{encoder}, {decoder}, no attention"
+        reader = model.decoder.kind if isinstance(model.decoder, ReaderConfig) else "no attention"
+        return f"{encoder}, {decoder}, {reader}"
     return f"{encoder}, {decoder}, {model.attention.score.kind} attention by {model.attention.weights.kind}"
 
 
@@ -118,10 +120,12 @@ def _sizes(
 
 
 def _attention(model: ModelConfig) -> tuple[str, ...]:
-    if model.attention.is_none:
-        return ()
     heads = len(model.head_names)
     head_count = f"{heads} head{'s' if heads > 1 else ''}"
+    if isinstance(model.decoder, ReaderConfig):
+        return (model.decoder.kind, head_count) if heads else (model.decoder.kind,)
+    if model.attention.is_none:
+        return ()
     return (f"score {model.attention.score.kind}", f"weights {model.attention.weights.kind}", head_count)
 
 

@@ -1,0 +1,44 @@
+"""Configurations of recurrent decoders that look at the source by other means than attention."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nmt.attention.reinforce import Rewarded
+from nmt.models.rnn.config import RNNDecoderConfig
+
+
+class ReaderConfig(RNNDecoderConfig):
+    """A recurrent decoder that looks at the source in a way of its own, with ``attention.score: none``."""
+
+    query: Literal["previous"] = "previous"
+    """The state that looks at the source is the one before this step, and what it sees enters the cell."""
+    query_embedding: Literal[False] = False
+    input_feeding: bool = False
+
+
+class ReencodingConfig(ReaderConfig):
+    """A recurrent decoder whose state starts another encoder at each step, which reads the whole source again."""
+
+    kind: Literal["reencoding"] = "reencoding"  # type: ignore[assignment]
+
+
+class GlimpsesConfig(ReaderConfig, Rewarded):
+    """The recurrent attention model (Mnih et al. 2014): a decoder that takes glimpses of places that it draws."""
+
+    kind: Literal["glimpses"] = "glimpses"  # type: ignore[assignment]
+    count: Annotated[int, Field(ge=1, le=16)] = 2
+    """Glimpses before each word; the cell takes a step after each of them."""
+    scales: Annotated[int, Field(ge=1, le=8)] = 3
+    """Windows of a glimpse: of 1, 3, 7 ... words."""
+    deviation: Annotated[float, Field(gt=0.0)] = 1.0
+    """Standard deviation of the places that training draws, in subwords."""
+
+    def head_names(self, count: int) -> tuple[str, ...]:
+        """Weights have one head for each glimpse, the mean of its windows."""
+        return tuple(f"glimpse{glimpse}" for glimpse in range(1, self.count + 1))
+
+
+AnyRNNDecoder = RNNDecoderConfig | ReencodingConfig | GlimpsesConfig
