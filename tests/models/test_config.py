@@ -75,7 +75,7 @@ FAULTS = {
     ),
     "a start in a Transformer": (
         "decoder: {kind: transformer, start: raw}",
-        "decoder.start: unknown key for kind 'transformer'; it belongs to kind 'rnn'",
+        "decoder.start: unknown key for kind 'transformer'; it belongs to kind 'glimpses' or 'reencoding' or 'rnn'",
     ),
     "a raw start of another width, with attention": (
         "encoder: {size: 30}\ndecoder: {size: 50, start: raw}",
@@ -220,7 +220,7 @@ FAULTS = {
     ),
     "an RNN's key in a Transformer": (
         "encoder: {kind: transformer, cell: lstm}",
-        "encoder.cell: unknown key for kind 'transformer'; it belongs to kind 'rnn'",
+        "encoder.cell: unknown key for kind 'transformer'; it belongs to kind 'glimpses' or 'reencoding' or 'rnn'",
     ),
     "a misspelt kind by itself": (
         "encoder: transfomer",
