@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from nmt.alignment import Method
+from nmt.alignment import Magnitude, Method
 from nmt.core.errors import InputError
 
 Side: TypeAlias = Literal["forward", "backward"]
@@ -27,6 +27,13 @@ BY_ATTENTION = ("attention", "shifted-attention")
 """Methods that use attention heads."""
 
 _EACH = "each"
+
+DERIVATIVES = {
+    ("gradient", "raw"): "‖∂ log p / ∂ e‖",
+    ("input-x-gradient", "raw"): "|e · ∂ log p / ∂ e|",
+    ("input-x-gradient", "signed"): "e · ∂ log p / ∂ e",
+}
+"""The formula of each matrix of gradients whose rows are not scaled, by method and magnitude."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class View:
     """One view for each head that fits the pattern."""
     side: Side | None = None
     """One of two directions; None: both, joined."""
+    magnitude: Magnitude = "relative"
+    """The scale of a method by gradients."""
 
     @property
     def name(self) -> str:

@@ -20,7 +20,7 @@ from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment, Level
-from nmt.alignment.views import BY_ATTENTION, Side, View
+from nmt.alignment.views import BY_ATTENTION, DERIVATIVES, Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.models.names import matching
@@ -129,6 +129,9 @@ def _explanation(view: View, models: Mapping[Side, Translator], join: Join | Non
     if view.method == "trained":
         return "The links are those of the trained aligner."
     aligner = models[view.side or "forward"].aligner
+    if view.magnitude != "relative":
+        numbers = f"The numbers are {DERIVATIVES[view.method, view.magnitude]} in per cent of the pair's largest."
+        return f"{numbers} Links are those of the rows scaled to sum to 1. {explanation(aligner.extraction)}"
     if view.method not in BY_ATTENTION:
         return explanation(aligner.extraction)
     heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)

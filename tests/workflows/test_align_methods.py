@@ -68,6 +68,48 @@ def test_every_format_holds_every_line_by_gradients(trained: Path, align: Comman
         np.testing.assert_allclose(expected[0].weights_TS.sum(axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("method", "option"), [("gradient", "--raw"), ("input-x-gradient", "--raw"), ("input-x-gradient", "--signed")]
+)
+def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
+    trained: Path, align: Command, tmp_path: Path, method: str, option: str
+) -> None:
+    sources, targets = ["Hund und Katze.", "", "zwei Hund"], ["dog and cat.", "x", "one three two"]
+    for name, lines in (("s", sources), ("t", targets)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    arguments = ("-s", "s", "-t", "t", "--method", method, *PRECISE, "--format")
+    found: dict[str, list[Alignment]] = {}
+    for level in ("word", "subword"):
+        assert align(trained / "run", *arguments, "jsonl", option, "--level", level, "-o", "out").code == 0
+        found[level] = list(read_jsonl(Path("out")))
+    assert align(trained / "run", *arguments, "jsonl", "-o", "out").code == 0
+    tokenizers = package.load(trained / "run").trained.tokenizers
+    for place, (words, pieces, relative) in enumerate(
+        zip(found["word"], found["subword"], read_jsonl(Path("out")), strict=True)
+    ):
+        assert words.links == pieces.links == relative.links
+        assert words.weights_TS.shape == relative.weights_TS.shape
+        if not sources[place]:
+            assert not pieces.weights_TS.any()
+            continue
+        of_source, of_target = (
+            [len(tokenizer.encode(word)) for word in line.split()]
+            for tokenizer, line in ((tokenizers.source, sources[place]), (tokenizers.target, targets[place]))
+        )
+        if "." in sources[place]:  # the subword of punctuation at a word does not count
+            continue
+        columns = np.add.reduceat(pieces.weights_TS[:-1, :-1], np.cumsum([0, *of_source[:-1]]), axis=1)
+        summed = np.add.reduceat(columns, np.cumsum([0, *of_target[:-1]]), axis=0)
+        np.testing.assert_allclose(words.weights_TS, summed, atol=2e-5)
+        assert (words.weights_TS.min() < 0) == (option == "--signed")
+        assert not np.allclose(words.weights_TS.sum(axis=1), 1, atol=1e-3)
+    for format_ in ("npz", "tsv", "svg", "html"):
+        done = align(trained / "run", *arguments, format_, option, "-o", format_)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+    if option == "--signed":
+        assert "e · ∂ log p / ∂ e in per cent" in (tmp_path / "html").read_text(encoding="utf-8")
+
+
 def ranks(row: np.ndarray) -> np.ndarray:
     """Of values that are all different."""
     return row.argsort().argsort()
@@ -163,12 +205,23 @@ def test_a_model_without_attention_names_the_methods_it_has(without_attention: P
         (["--compare", "--format", "pharaoh"], "leave out --format"),
         (["--compare", "--level", "word"], "leave out --level"),
         (["--compare", "--output", "x"], "leave out --output"),
+        (["--raw"], "--raw: is of gradients; add --method gradient"),
+        (["--signed", "--method", "gradient"], "--signed: only products have a sign; add --method input-x-gradient"),
+        (
+            ["--raw", "--method", "gradient", "--format", "heatmap"],
+            "--raw is of the soft matrix, for --format tsv, jsonl, npz, png, svg or html; add one of these",
+        ),
+        (
+            ["--raw", "--method", "gradient", "--format", "npz", "-o", "x", "--reverse", "y"],
+            "--raw: derivatives of two models' scores cannot be joined; leave out --reverse",
+        ),
     ],
-    ids=["json", "method", "format", "level", "output"],
+    ids=["json", "method", "format", "level", "output", "raw", "signed", "raw heatmap", "raw reverse"],
 )
 def test_flags_of_align_that_make_no_sense_together(align: Command, arguments: list[str], message: str) -> None:
     said = align("run", "--source", "x", "--target", "y", *arguments).error
-    assert said == ("--compare prints a report on all methods, between words; " if "leave" in message else "") + message
+    prints = "--compare prints a report on all methods, between words; " if message.startswith("leave out") else ""
+    assert said == prints + message
 
 
 def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Command, tmp_path: Path) -> None:

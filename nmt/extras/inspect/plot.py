@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmt.alignment import Link
+from nmt.alignment import Link, Magnitude
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.errors import InputError
@@ -19,11 +19,15 @@ from nmt.core.terminal_width import drawable
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 Picture: TypeAlias = Literal["png", "svg"]
 
 _COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
 """From weight 0, the colour of the paper, to weight 1; the pages have the same, in ``nmt/extras/base.css``."""
+
+_NEGATIVE_COLOURS = ("#ffffff", "#fddbc7", "#f4a582", "#d6604d", "#67001f")
+"""From 0 to the smallest of signed values: red beside blue, which the colour-blind tell apart (Brewer 2003, RdBu)."""
 
 _GOLD_COLOUR = "#d9480f"
 _LINK_COLOUR = "#111111"
@@ -60,14 +64,17 @@ def plot(
     gold: Gold | None = None,
     links: Iterable[Link] | None = None,
     format: Picture = "png",
+    quantity: str = "attention weight",
+    magnitude: Magnitude = "relative",
 ) -> None:
     """Writes the heatmap of one soft alignment as a PNG file, or as SVG, where text is text.
 
     Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
-    weight on a fixed scale from 0 to 1, so that pictures can be compared. `links` are drawn as dots, `gold` as squares:
-    solid where sure, dashed where only possible. The picture grows with the sentence and keeps its labels legible.
-    Any text can stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's
-    matplotlib style is set aside, and pyplot is not used. The same arguments give the same bytes.
+    weight on a fixed scale from 0 to 1, so that pictures can be compared; of another `magnitude`, on a scale that ends
+    with the largest absolute value, negative values in red. `quantity` names the scale. `links` are drawn as dots,
+    `gold` as squares: solid where sure, dashed where only possible. The picture grows with the sentence and keeps its
+    labels legible. Any text can stand in a label: nothing is read as a formula, and characters without a glyph become
+    boxes. The user's matplotlib style is set aside, and pyplot is not used. The same arguments give the same bytes.
 
     Raises InputError when the file cannot be written, ValueError when the matrix does not fit the words.
     """
@@ -90,9 +97,9 @@ def plot(
         # The axes fill the figure, so that every cell has its size; saving adds the room that the labels need.
         axes = figure.add_axes((0, 0, 1, 1))
         bar_axes = figure.add_axes((1 + 0.22 / width, 1 - bar_height / height, 0.13 / width, bar_height / height))
-        _draw_heatmap(axes, bar_axes, weights_TS)
+        _draw_heatmap(axes, bar_axes, weights_TS, quantity, magnitude)
         _draw_labels(axes, source_words, target_words, title, size=float(np.clip(32 * cell, 8, 11)))
-        marks = _draw_marks(axes, gold, links, cell)
+        marks = _draw_marks(axes, gold, links, cell, _LINK_COLOUR if magnitude == "signed" else _GOLD_COLOUR)
         if marks:
             _draw_legend(axes, marks, below=min(0, 1 - bar_height / height), columns=3 if width > 3.2 else 1)
         try:
@@ -111,7 +118,15 @@ class PictureWriter(AlignmentWriter):
     level only, for they are between words. Raises InputError when the folder cannot be made or gold runs out.
     """
 
-    def __init__(self, folder: Path, gold: Sequence[Gold] | None = None, *, format: Picture = "png") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        gold: Sequence[Gold] | None = None,
+        *,
+        format: Picture = "png",
+        quantity: str = "attention weight",
+        magnitude: Magnitude = "relative",
+    ) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -119,6 +134,8 @@ class PictureWriter(AlignmentWriter):
         self._folder = folder
         self._gold = gold
         self._format: Picture = format
+        self._quantity = quantity
+        self._magnitude: Magnitude = magnitude
         self._number = 0
 
     def write(self, alignment: Alignment) -> None:
@@ -137,22 +154,35 @@ class PictureWriter(AlignmentWriter):
             gold=gold if at_words else None,
             links=alignment.links if at_words else None,
             format=self._format,
+            quantity=self._quantity,
+            magnitude=self._magnitude,
         )
 
 
-def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64]) -> None:
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
+def colours(*, signed: bool = False) -> Colormap:
+    """The colours from 0 to 1, or of signed values from -1 to 1."""
+    from matplotlib.colors import LinearSegmentedColormap
 
+    return LinearSegmentedColormap.from_list("weight", [*_NEGATIVE_COLOURS[:0:-1], *_COLOURS] if signed else _COLOURS)
+
+
+def _draw_heatmap(
+    axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64], quantity: str, magnitude: Magnitude
+) -> None:
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import Normalize
+
+    signed = magnitude == "signed"
+    most = 1.0 if magnitude == "relative" else float(np.abs(weights_TS).max(initial=0)) or 1.0
     T, S = weights_TS.shape
     rows, columns = max(T, 1), max(S, 1)  # a pair with an empty side shows one white row or column
     # Squares rather than an image, which would have pixels in SVG too.
-    dark = [(target, source) for target, source in np.argwhere(weights_TS >= _WHITE).tolist()]
+    dark = [(target, source) for target, source in np.argwhere(np.abs(weights_TS) >= most * _WHITE).tolist()]
     cells = PolyCollection(
         [[(s - 0.5, t - 0.5), (s + 0.5, t - 0.5), (s + 0.5, t + 0.5), (s - 0.5, t + 0.5)] for t, s in dark],
         array=np.array([weights_TS[cell] for cell in dark]),
-        cmap=LinearSegmentedColormap.from_list("weight", _COLOURS),
-        norm=Normalize(0, 1),
+        cmap=colours(signed=signed),
+        norm=Normalize(-most if signed else 0, most),
         antialiaseds=False,
         linewidths=0,
     )
@@ -164,10 +194,11 @@ def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64]) -
         axes.axhline(edge, color=_GRID_COLOUR, linewidth=0.5)
     for axes_with_frame in (axes, bar_axes):
         axes_with_frame.spines[:].set(color=_FRAME_COLOUR, linewidth=0.8)
-    bar = axes.figure.colorbar(cells, cax=bar_axes, ticks=[0, 0.25, 0.5, 0.75, 1])
+    ticks = [0, 0.25, 0.5, 0.75, 1] if magnitude == "relative" else None
+    bar = axes.figure.colorbar(cells, cax=bar_axes, ticks=ticks)
     bar.outline.set(edgecolor=_FRAME_COLOUR, linewidth=0.8)
     bar.ax.tick_params(labelsize=8, length=2.5, width=0.8, color=_FRAME_COLOUR)
-    bar.set_label("attention weight", size=9, labelpad=5)
+    bar.set_label(quantity, size=9, labelpad=5)
 
 
 def _draw_labels(
@@ -193,7 +224,9 @@ def _draw_labels(
         axes.set_title(drawable(title), size=size + 2, loc="left", pad=10, **plain)
 
 
-def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float) -> list[Artist]:
+def _draw_marks(
+    axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float, gold_colour: str
+) -> list[Artist]:
     """Draws gold links and links; returns one sample of each kind for the legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Rectangle
@@ -206,7 +239,7 @@ def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cel
             ("sure", gold.sure, "-"),
             ("possible", gold.possible - gold.sure, (0, (2.2, 1.4))),
         ):
-            look = {"fill": False, "edgecolor": _GOLD_COLOUR, "linewidth": line, "linestyle": style}
+            look = {"fill": False, "edgecolor": gold_colour, "linewidth": line, "linestyle": style}
             for source, target in sorted(squares):
                 axes.add_patch(Rectangle((source - 0.42, target - 0.42), 0.84, 0.84, **look))
             samples.append(Rectangle((0, 0), 1, 1, label=f"gold, {kind}", **look))
