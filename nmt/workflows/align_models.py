@@ -11,12 +11,17 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import combinations
 from operator import itemgetter
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
+from nmt.alignment.erasure import Erasure, falls, without
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment, Level
@@ -30,6 +35,7 @@ from nmt.translator.views import Views
 from nmt.workflows.align import (
     AlignmentInputs,
     AlignmentOutputs,
+    Window,
     check_files,
     check_readable,
     gold_of,
@@ -268,6 +274,10 @@ class Comparison:
     """The scores of each method's links; None without gold links."""
     agreements: Mapping[tuple[Method, Method], Agreement]
     """The agreement of each two methods' soft alignments between words."""
+    erasures: Mapping[Method, Erasure]
+    """The effect of source words left out, by the weights of each method."""
+    distances: Sequence[float] | None
+    """The distance that permuted attention makes for each target subword; None without attention."""
 
     def lines(self) -> list[str]:
         """Formats one table or two for people; error rates in per cent."""
@@ -283,6 +293,15 @@ class Comparison:
         for (one, other), each in self.agreements.items():
             figures = f"{_figure(each.spearman):>8}  {_figure(each.kendall):>7}  {each.rows:12}"
             lines.append(f"{f'{one} - {other}':{width}}  {figures}")
+        lines += ["", f"{'fall without a source word':{width}}  highest weight  another  larger %  target words"]
+        for method, erasure in self.erasures.items():
+            share = None if erasure.larger is None else 100 * erasure.larger
+            figures = f"{_figure(erasure.highest):>14}  {_figure(erasure.other):>7}  {_figure(share, 1):>8}"
+            lines.append(f"{method:{width}}  {figures}  {len(erasure.falls):12}")
+        if self.distances is not None:
+            lines += ["", f"{'permuted':{width}}  median distance  target subwords"]
+            distance = _figure(median(self.distances) if self.distances else None)
+            lines.append(f"{'attention':{width}}  {distance:>15}  {len(self.distances):15}")
         return lines
 
     def tree(self) -> dict[str, Any]:
@@ -294,12 +313,24 @@ class Comparison:
                 {"methods": list(pair), "spearman": each.spearman, "kendall": each.kendall, "target_words": each.rows}
                 for pair, each in self.agreements.items()
             ],
+            "erasure": {
+                method: {
+                    "highest": each.highest,
+                    "other": each.other,
+                    "larger": each.larger,
+                    "target_words": len(each.falls),
+                }
+                for method, each in self.erasures.items()
+            },
+            "permuted": self.distances
+            and {"median_distance": median(self.distances), "target_subwords": len(self.distances)},
         }
 
 
 def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
-    one model admits. Prints how far the methods' soft alignments agree and, with gold links, the error rates of theirs.
+    one model admits. Prints how far the methods' soft alignments agree, what is lost without the source words that
+    they weigh most and with permuted attention and, with gold links, the error rates of theirs.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
@@ -309,7 +340,9 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     methods = translator.aligner.methods
     scores = dict.fromkeys(methods, AlignmentScore())
     agreements = dict.fromkeys(combinations(methods, 2), Agreement())
-    sentences = 0
+    sentences, random = 0, np.random.default_rng(1)
+    erasures: dict[Method, list[tuple[float, float]]] = {method: [] for method in methods}
+    distances: list[float] | None = [] if "attention" in methods else None
     with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
         for window in all_windows:
             aligned = translator.aligner.align(
@@ -328,10 +361,36 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
             for one, other in agreements:
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
-    comparison = Comparison(sentences, methods, None if gold is None else scores, agreements)
+            fall_of = probability_falls(translator, window, text=inputs.text)
+            for method in methods:
+                for alignment, fall_IJ in zip(found[method], fall_of, strict=True):
+                    erasures[method] += falls(alignment.weights_TS, fall_IJ, random)
+            if distances is not None:
+                distances += translator.aligner.permuted_distances(window.sources, window.targets)
+    by_method = {method: Erasure(each) for method, each in erasures.items()}
+    comparison = Comparison(sentences, methods, None if gold is None else scores, agreements, by_method, distances)
     print(json_format.dumps(comparison.tree(), indent=1) if json else "\n".join(comparison.lines()))
     return comparison
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def probability_falls(translator: Translator, window: Window, *, text: bool) -> list[NDArray[np.float64]]:
+    """The fall of each target word's probability, under teacher forcing, without each source word, (I, J) for each
+    pair. The probability of a word is that of its subwords."""
+    pairs = translator.trained.encode_pairs(window.sources, window.targets, window.first + 1, text=text)
+    versions = [
+        [line, *(without(line, span) for span in source.word_spans)]
+        for line, (source, _) in zip(window.sources, pairs, strict=True)
+    ]
+    targets = [target for target, lines in zip(window.targets, versions, strict=True) for _ in lines]
+    scores = iter(translator.score([line for lines in versions for line in lines], targets))
+    found = []
+    for (_, target), lines in zip(pairs, versions, strict=True):
+        log_p_KT = np.array([next(scores).token_log_probs[:-1] for _ in lines]).reshape(len(lines), -1)
+        belongs_TI = np.equal.outer(np.array(target.word_of_piece, np.int64), np.arange(len(target.words)))
+        p_KI = np.exp(log_p_KT @ belongs_TI)
+        found.append((p_KI[:1] - p_KI[1:]).T)
+    return found
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -150,9 +151,15 @@ def test_the_comparison_is_that_of_the_single_methods(
         assert -1 <= each["kendall"] <= 1
     lines = align(*arguments, "--compare").stdout.splitlines()
     first_columns = ["links", *methods, "", "rank correlation", *(" - ".join(pair) for pair in pairs)]
+    first_columns += ["", "fall without a source word", *methods, *(["", "permuted", "attention"] if attention else [])]
     assert [line.split("  ")[0] for line in lines] == first_columns
+    assert (report["permuted"] is not None) == attention
     last = report["agreement"][-1]
-    assert lines[-1].split()[-3:] == [f"{last['spearman']:.3f}", f"{last['kendall']:.3f}", str(last["target_words"])]
+    assert lines[first_columns.index(" - ".join(last["methods"]))].split()[-3:] == [
+        f"{last['spearman']:.3f}",
+        f"{last['kendall']:.3f}",
+        str(last["target_words"]),
+    ]
     assert lines[1].split()[1:3] == [
         f"{100 * report['methods'][methods[0]][rate]:.1f}" for rate in ("aer", "precision")
     ]
@@ -174,10 +181,40 @@ def test_the_comparison_without_gold_of_own_translations(trained: Path, align: C
         "target_words": 0,
     }
     lines = align(*arguments).stdout.splitlines()
+    assert ["attention", "–", "–", "–", "0"] in [line.split() for line in lines]
     assert [line.split() for line in lines[:2]] == [
         ["rank", "correlation", "Spearman", "Kendall", "target", "words"],
         ["attention", "-", "shifted-attention", "–", "–", "0"],
     ]
+
+
+def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align: Command, tmp_path: Path) -> None:
+    """With sources of two words, where another one than that of the highest weight is the one that is left."""
+    sources, targets = ["zwei Hund", "Katze eins", "drei Hund", "", "grün"], ["dog cat", "one", "three dog.", "x", "y"]
+    for name, lines in (("s", sources), ("t", targets)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    report = json.loads(align(trained / "run", "-s", "s", "-t", "t", *PRECISE, "--compare", "--json").stdout)
+    translator = package.load(trained / "run", precision="float32")
+
+    def probabilities(source: str, target: str) -> list[float]:
+        log_p = [*translator.score(source, target).token_log_probs]
+        pieces = [len(translator.trained.tokenizers.target.encode(word)) for word in target.split()]
+        return [math.exp(sum(log_p.pop(0) for _ in range(count))) for count in pieces]
+
+    for method in METHODS:
+        highest, other = [], []
+        for source, target in list(zip(sources, targets, strict=True))[:3]:
+            whole, *parts = [probabilities(each, target) for each in (source, *reversed(source.split()))]
+            for word, row in enumerate(translator.align(source, target, method=method).weights_TS):
+                fall = [whole[word] - part[word] for part in parts]
+                highest.append(fall[row.argmax()])
+                other.append(fall[1 - row.argmax()])
+        found = report["erasure"][method]
+        assert found["target_words"] == len(highest) == 5
+        assert found["highest"] == pytest.approx(np.median(highest), abs=1e-6)
+        assert found["other"] == pytest.approx(np.median(other), abs=1e-6)
+        assert found["larger"] == pytest.approx(np.mean(np.array(highest) > other))
+    assert 0 < report["permuted"]["median_distance"] < 1
 
 
 def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Command) -> None:
