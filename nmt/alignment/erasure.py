@@ -2,48 +2,40 @@
 
     fall_ij = p(t_i | t_<i, s) - p(t_i | t_<i, s without word j)
 
-Where weights explain a model, the fall is larger for the source word with the highest weight than for another one.
-(Li, Monroe & Jurafsky 2016, "Understanding Neural Networks through Representation Erasure"; Jain & Wallace 2019,
-section 4.1, who compare the order of all words. Serrano & Smith 2019, "Is Attention Interpretable?", section 4, erase
-the highest weight and a random other one.)
-
-Shapes: I target words, J source words.
+Where weights explain a model, it falls further without the source word of the highest weight than without another one
+(Serrano & Smith 2019, "Is Attention Interpretable?", section 4, who erase weights; Jain & Wallace 2019, section 4.1,
+leave words out and compare the order of all).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Weights
-from nmt.data.pieces import Span
 
 
-@dataclass(frozen=True)
-class Erasure:
-    """The falls of some target words."""
+class Erasure(NamedTuple):
+    """The falls of some target words; None without any."""
 
-    falls: Sequence[tuple[float, float]]
-    """Of each target word: without the source word of the highest weight, and without another one."""
+    highest: float | None
+    """The median without the source word of the highest weight."""
+    other: float | None
+    """The median without a random other one."""
+    larger: float | None
+    """The share of target words of which the former is larger."""
+    target_words: int
 
-    @property
-    def highest(self) -> float | None:
-        """The median fall without the source word of the highest weight; None without any."""
-        return median(fall for fall, _ in self.falls) if self.falls else None
-
-    @property
-    def other(self) -> float | None:
-        """The median fall without another source word; None without any."""
-        return median(fall for _, fall in self.falls) if self.falls else None
-
-    @property
-    def larger(self) -> float | None:
-        """The share of target words that fall further by the former; None without any."""
-        return sum(one > other for one, other in self.falls) / len(self.falls) if self.falls else None
+    @classmethod
+    def of(cls, falls: Sequence[tuple[float, float]]) -> Erasure:
+        """The medians of pairs that ``falls`` gives."""
+        if not falls:
+            return cls(None, None, None, 0)
+        highest, other = np.array(falls).T
+        return cls(float(np.median(highest)), float(np.median(other)), float(np.mean(highest > other)), len(falls))
 
 
 def falls(
@@ -52,12 +44,7 @@ def falls(
     """The fall of each target word without the source word of the highest weight, and without a random other one. A row
     that is constant has no highest weight, and does not count."""
     for weight_J, fall_J in zip(weights_IJ, fall_IJ, strict=True):
-        if weight_J.max(initial=0) > weight_J.min(initial=1):
+        if len(weight_J) > 1 and weight_J.max() > weight_J.min():
             highest = int(weight_J.argmax())
             other = (highest + int(random.integers(1, len(weight_J)))) % len(weight_J)
             yield float(fall_J[highest]), float(fall_J[other])
-
-
-def without(line: str, word: Span) -> str:
-    """The line without a word."""
-    return " ".join((line[: word[0]] + line[word[1] :]).split())

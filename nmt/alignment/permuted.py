@@ -15,11 +15,9 @@ Shapes: B sentences, K permutations, N = B x K rows, T target and S source token
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.alignment.forced import in_batches
@@ -29,8 +27,6 @@ from nmt.models.seq2seq import Seq2Seq
 
 PERMUTATIONS = 20
 """Of each step; Jain & Wallace take 100."""
-
-M = TypeVar("M", bound=BatchRecord)
 
 
 def permuted_distances(
@@ -42,9 +38,9 @@ def permuted_distances(
     batch_tokens: int,
     permutations: int = PERMUTATIONS,
     seed: int = 1,
-) -> list[NDArray[np.float32]]:
-    """The median distance over random permutations for each target token of each pair of token ids, (T,), the last of
-    end-of-sentence. The model must have attention, and be in eval mode."""
+) -> list[float]:
+    """The median distance over random permutations for each target token, end-of-sentence left out, of pairs of token
+    ids. The model must have attention, and be in eval mode."""
     assert not model.training
     generator = torch.Generator().manual_seed(seed)
 
@@ -67,8 +63,9 @@ def permuted_distances(
                 state, token_B = step.state, gold_B
         return (torch.stack(medians, dim=1)[:, :, None],)
 
-    found = in_batches(distances, sources, targets, compute.device, batch_tokens=max(1, batch_tokens // permutations))
-    return [distance_T1[:, 0] for (distance_T1,) in found]
+    rows_tokens = max(1, batch_tokens // permutations)
+    found = in_batches(distances, sources, targets, compute.device, batch_tokens=rows_tokens)
+    return [distance for (distance_T1,) in found for distance in distance_T1[:-1, 0].tolist()]
 
 
 def random_orders(is_pad_NS: Tensor, generator: torch.Generator) -> Tensor:
@@ -77,7 +74,7 @@ def random_orders(is_pad_NS: Tensor, generator: torch.Generator) -> Tensor:
     return draw_NS.masked_fill(is_pad_NS, torch.inf).argsort(dim=1)
 
 
-def with_values_in(order_NS: Tensor, memory: M) -> M:
+def with_values_in(order_NS: Tensor, memory: BatchRecord) -> BatchRecord:
     """A memory whose values, and no keys, stand in another order."""
 
     def ordered(name: str, tensor: Tensor) -> Tensor:

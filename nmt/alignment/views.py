@@ -28,13 +28,6 @@ BY_ATTENTION = ("attention", "shifted-attention")
 
 _EACH = "each"
 
-DERIVATIVES = {
-    ("gradient", "raw"): "‖∂ log p / ∂ e‖",
-    ("input-x-gradient", "raw"): "|e · ∂ log p / ∂ e|",
-    ("input-x-gradient", "signed"): "e · ∂ log p / ∂ e",
-}
-"""The formula of each matrix of gradients whose rows are not scaled, by method and magnitude."""
-
 
 @dataclass(frozen=True)
 class View:

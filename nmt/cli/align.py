@@ -67,8 +67,9 @@ def _align_links(options: AlignOptions, inputs: AlignmentInputs, outputs: Alignm
 def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
     from nmt.alignment.views import BY_ATTENTION, View, parse_view
 
+    magnitude: Magnitude = "signed" if options.signed else "raw" if options.raw else "relative"
     views = [parse_view(text) for text in options.views or []]
-    views = views or [View(options.method or "attention", magnitude=_magnitude(options))]
+    views = views or [View(options.method or "attention", magnitude=magnitude)]
     chosen = options.views or options.heads or options.choose_heads or options.reverse
     if options.format_ == "html" and not chosen and views[0].method in BY_ATTENTION:
         views.append(replace(views[0], heads="*", each=True))
@@ -97,10 +98,6 @@ def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: Al
         workflow.compare(models, inputs, json=options.json, load=nmt.load_translator)
     else:
         workflow.align(models, views, inputs, outputs, nmt.load_translator)
-
-
-def _magnitude(options: AlignOptions) -> Magnitude:
-    return "signed" if options.signed else "raw" if options.raw else "relative"
 
 
 def _join(options: AlignOptions) -> Join:
@@ -143,25 +140,18 @@ def _outputs(options: AlignOptions) -> AlignmentOutputs:
 
 
 def _writer(options: AlignOptions) -> OpenWriter:
-    from nmt.alignment.views import DERIVATIVES
     from nmt.workflows.align import file, lines
 
-    magnitude = _magnitude(options)
     on_terminal = options.output is None and options.base is None and sys.stdout.isatty()
     format_ = options.format_ or ("heatmap" if on_terminal else "pharaoh")
     if format_ == "html":
         from nmt.extras.inspect.viewer import open_page
 
-        return partial(open_page, magnitude=magnitude)
+        return open_page
     if format_ == "png" or format_ == "svg":
         from nmt.extras.inspect.plot import PictureWriter
 
-        quantity = DERIVATIVES.get((options.method or "", magnitude), "attention weight")
-        return file(
-            lambda path, header: PictureWriter(
-                path, header.gold, format=format_, quantity=quantity, magnitude=magnitude
-            )
-        )
+        return file(lambda path, header: PictureWriter(path, header.gold, format=format_))
     if format_ == "heatmap":
         from nmt.extras.inspect.heatmap import HeatmapWriter
 

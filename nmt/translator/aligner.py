@@ -183,21 +183,6 @@ class Aligner:
             matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
         return matrices
 
-    def permuted_distances(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """The effect of permuted attention on each target subword, end-of-sentence left out, of all pairs without a
-        blank side; see ``nmt.alignment.permuted``."""
-        from nmt.alignment.permuted import permuted_distances
-
-        pairs = [pair for pair in self.trained.encode_pairs(sources, targets, 1) if all(side.ids for side in pair)]
-        distances = permuted_distances(
-            self.trained.model,
-            [source.ids for source, _ in pairs],
-            [target.ids for _, target in pairs],
-            self.trained.compute,
-            batch_tokens=self.trained.experiment.search.batch_tokens,
-        )
-        return [distance for distance_T in distances for distance in distance_T[:-1].tolist()]
-
     @cached_property
     def _learnt_aligner(self) -> LearntAligner:
         if self._learnt is None:
@@ -232,7 +217,13 @@ class Aligner:
                 relative_IJ = word_weights(weights[1], source, target, text=text)
             links = self.extraction.links(relative_IJ)
         at_words = Alignment(
-            source.words, target.words, links, words_IJ, source_spans=source.word_spans, target_spans=target.word_spans
+            source.words,
+            target.words,
+            links,
+            words_IJ,
+            source_spans=source.word_spans,
+            target_spans=target.word_spans,
+            magnitude=magnitude,
         )
         if level == "word":
             return at_words

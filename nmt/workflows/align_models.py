@@ -21,13 +21,14 @@ from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
-from nmt.alignment.erasure import Erasure, falls, without
+from nmt.alignment.erasure import Erasure, falls
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment, Level
-from nmt.alignment.views import BY_ATTENTION, DERIVATIVES, Side, View
+from nmt.alignment.views import BY_ATTENTION, Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.tokenizer import EncodedWords
 from nmt.models.names import matching
 from nmt.training import metrics
 from nmt.translator.find_run import run_of, typed
@@ -136,8 +137,8 @@ def _explanation(view: View, models: Mapping[Side, Translator], join: Join | Non
         return "The links are those of the trained aligner."
     aligner = models[view.side or "forward"].aligner
     if view.magnitude != "relative":
-        numbers = f"The numbers are {DERIVATIVES[view.method, view.magnitude]} in per cent of the pair's largest."
-        return f"{numbers} Links are those of the rows scaled to sum to 1. {explanation(aligner.extraction)}"
+        numbers = "Derivatives are in per cent of the pair's largest. Links are those of rows scaled to sum to 1."
+        return f"{numbers} {explanation(aligner.extraction)}"
     if view.method not in BY_ATTENTION:
         return explanation(aligner.extraction)
     heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
@@ -294,15 +295,19 @@ class Comparison:
             figures = f"{_figure(each.spearman):>8}  {_figure(each.kendall):>7}  {each.rows:12}"
             lines.append(f"{f'{one} - {other}':{width}}  {figures}")
         lines += ["", f"{'fall without a source word':{width}}  highest weight  another  larger %  target words"]
-        for method, erasure in self.erasures.items():
-            share = None if erasure.larger is None else 100 * erasure.larger
-            figures = f"{_figure(erasure.highest):>14}  {_figure(erasure.other):>7}  {_figure(share, 1):>8}"
-            lines.append(f"{method:{width}}  {figures}  {len(erasure.falls):12}")
+        for method, (highest, another, larger, count) in self.erasures.items():
+            share = None if larger is None else 100 * larger
+            lines.append(
+                f"{method:{width}}  {_figure(highest):>14}  {_figure(another):>7}  {_figure(share, 1):>8}  {count:12}"
+            )
         if self.distances is not None:
             lines += ["", f"{'permuted':{width}}  median distance  target subwords"]
-            distance = _figure(median(self.distances) if self.distances else None)
-            lines.append(f"{'attention':{width}}  {distance:>15}  {len(self.distances):15}")
+            lines.append(f"{'attention':{width}}  {_figure(self._distance):>15}  {len(self.distances):15}")
         return lines
+
+    @property
+    def _distance(self) -> float | None:
+        return median(self.distances) if self.distances else None
 
     def tree(self) -> dict[str, Any]:
         """Makes a tree for JSON, not rounded, with stable keys; null for an unknown figure."""
@@ -313,17 +318,10 @@ class Comparison:
                 {"methods": list(pair), "spearman": each.spearman, "kendall": each.kendall, "target_words": each.rows}
                 for pair, each in self.agreements.items()
             ],
-            "erasure": {
-                method: {
-                    "highest": each.highest,
-                    "other": each.other,
-                    "larger": each.larger,
-                    "target_words": len(each.falls),
-                }
-                for method, each in self.erasures.items()
-            },
-            "permuted": self.distances
-            and {"median_distance": median(self.distances), "target_subwords": len(self.distances)},
+            "erasure": {method: each._asdict() for method, each in self.erasures.items()},
+            "permuted": None
+            if self.distances is None
+            else {"median_distance": self._distance, "target_subwords": len(self.distances)},
         }
 
 
@@ -334,6 +332,8 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
+    from nmt.alignment.permuted import permuted_distances  # only now: torch takes a second to import
+
     check_readable(inputs.source, inputs.target, inputs.gold)
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     gold = gold_of(inputs)
@@ -361,24 +361,32 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
             for one, other in agreements:
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
-            fall_of = probability_falls(translator, window, text=inputs.text)
+            pairs = translator.trained.encode_pairs(*window[1:], window.first + 1, text=inputs.text)
+            fall_of = probability_falls(translator, window, pairs)
             for method in methods:
                 for alignment, fall_IJ in zip(found[method], fall_of, strict=True):
                     erasures[method] += falls(alignment.weights_TS, fall_IJ, random)
             if distances is not None:
-                distances += translator.aligner.permuted_distances(window.sources, window.targets)
-    by_method = {method: Erasure(each) for method, each in erasures.items()}
+                distances += permuted_distances(
+                    translator.trained.model,
+                    [source.ids for source, target in pairs if source.ids and target.ids],
+                    [target.ids for source, target in pairs if source.ids and target.ids],
+                    translator.trained.compute,
+                    batch_tokens=translator.trained.experiment.search.batch_tokens,
+                )
+    by_method = {method: Erasure.of(each) for method, each in erasures.items()}
     comparison = Comparison(sentences, methods, None if gold is None else scores, agreements, by_method, distances)
     print(json_format.dumps(comparison.tree(), indent=1) if json else "\n".join(comparison.lines()))
     return comparison
 
 
-def probability_falls(translator: Translator, window: Window, *, text: bool) -> list[NDArray[np.float64]]:
+def probability_falls(
+    translator: Translator, window: Window, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
+) -> list[NDArray[np.float64]]:
     """The fall of each target word's probability, under teacher forcing, without each source word, (I, J) for each
     pair. The probability of a word is that of its subwords."""
-    pairs = translator.trained.encode_pairs(window.sources, window.targets, window.first + 1, text=text)
     versions = [
-        [line, *(without(line, span) for span in source.word_spans)]
+        [line, *(" ".join((line[:begin] + line[end:]).split()) for begin, end in source.word_spans)]
         for line, (source, _) in zip(window.sources, pairs, strict=True)
     ]
     targets = [target for target, lines in zip(window.targets, versions, strict=True) for _ in lines]

@@ -33,6 +33,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "align",
+    "states",
     "aligner",
     "shortlist",
     "export",

@@ -7,8 +7,8 @@ HTML; it asks no server for anything. A block is a list of pairs,
 
 with links as a flat list `[source, target, source, target, …]`, gold as two of these, sure and merely possible, and
 weights as base64 of one byte for each cell of the matrix, target word by target word: the weight in steps of 1/255, so
-wrong by at most 1/510. Weights that keep their magnitude are in steps of the largest absolute value, which follows
-them; signed ones, -127 to 127 steps of a 127th of it, have 128 added. A fifth
+wrong by at most 1/510. Raw weights are shares of the pair's largest absolute value, which follows them; of signed
+ones, -127 to 127 steps of a 127th, with 128 added, and true. A fifth
 entry, where there is one, is the text above the pair (`PageRecord`).
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.alignment import Link, Magnitude, Weights
+from nmt.alignment import Link, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
@@ -38,9 +38,9 @@ _HERE = "<!-- pairs -->\n"
 
 
 @contextmanager
-def open_page(path: Path | None, header: Header, *, magnitude: Magnitude = "relative") -> Iterator[WritePair]:
-    """Opens a page for weights of one magnitude, which is written in bounded memory, whatever the number of pairs.
-    Leaving the block completes the file; after an exception nothing is written.
+def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
+    """Opens a page, which is written in bounded memory, whatever the number of pairs. Leaving the block completes the
+    file; after an exception nothing is written.
 
     Alignments are at level "word". Raises InputError where the file cannot be written.
     """
@@ -54,8 +54,7 @@ def open_page(path: Path | None, header: Header, *, magnitude: Magnitude = "rela
         if len(alignments) != len(header.views):
             raise ValueError(f"{len(alignments)} alignments for {len(header.views)} views")
         number = next(numbers)
-        gold = None if header.gold is None else header.gold[number]
-        block.append(record(alignments, gold, magnitude=magnitude))
+        block.append(record(alignments, None if header.gold is None else header.gold[number]))
         if len(block) == _BLOCK_PAIRS:
             stream.write(pairs_block(block))
             block.clear()
@@ -68,14 +67,12 @@ def open_page(path: Path | None, header: Header, *, magnitude: Magnitude = "rela
         # A surrogate that stands alone, which UTF-8 does not have, becomes a question mark.
         stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
         begin, end = page()
-        meta: dict[str, object] = {
+        meta = {
             "views": list(header.views),
             "facts": list(header.facts),
             "gold": header.gold is not None,
             "explanations": dict(header.explanations),
         }
-        if magnitude != "relative":
-            meta["magnitude"] = magnitude
         stream.write(begin + meta_block(meta))
         yield write
         if block:
@@ -93,13 +90,7 @@ class PageRecord:
     """Lines: a name, then text in parts of which the second, the fourth and so on are marked."""
 
 
-def record(
-    alignments: Sequence[Alignment],
-    gold: Gold | None = None,
-    heading: PageRecord | None = None,
-    *,
-    magnitude: Magnitude = "relative",
-) -> list[Any]:
+def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: PageRecord | None = None) -> list[Any]:
     """Makes the entry of a pair in a block, with its alignment by each view. Raises ValueError where these are not of
     one pair, and between words."""
     first = alignments[0]
@@ -108,15 +99,7 @@ def record(
             raise ValueError("the viewer shows alignments between words")
         if (alignment.source_words, alignment.target_words) != (first.source_words, first.target_words):
             raise ValueError("the views are not of the same sentence pair")
-    views: list[list[Any]] = []
-    for alignment in alignments:
-        weights_TS, scale = np.asarray(alignment.weights_TS, np.float64), []
-        if magnitude != "relative":
-            most = float(np.abs(weights_TS).max(initial=0))
-            weights_TS, scale = weights_TS / (most or 1.0), [most]
-        if magnitude == "signed":
-            weights_TS = (np.rint(127 * weights_TS) + 128) / 255
-        views.append([_flat(alignment.links), quantized(weights_TS), *scale])
+    views = [[_flat(alignment.links), *_scaled(alignment)] for alignment in alignments]
     links = None if gold is None else [_flat(gold.sure), _flat(gold.possible - gold.sure)]
     pair = [first.source_words, first.target_words, views, links]
     return pair if heading is None else [*pair, asdict(heading)]
@@ -124,8 +107,7 @@ def record(
 
 def meta_block(meta: Mapping[str, object]) -> str:
     """Makes the block of what all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold links,
-    ``explanations`` of the links by view, ``magnitude`` where weights are not relative, and ``layout`` where it is not
-    the lines that the page begins with."""
+    ``explanations`` of the links by view, and ``layout`` where it is not the lines that the page begins with."""
     return f'<script type="application/json" id="meta">{script_json(meta)}</script>\n'
 
 
@@ -155,6 +137,15 @@ def script_json(tree: object) -> str:
 
 def _flat(links: Iterable[Link]) -> list[int]:
     return [index for link in sorted(set(links)) for index in link]
+
+
+def _scaled(alignment: Alignment) -> list[Any]:
+    weights_TS = np.asarray(alignment.weights_TS, np.float64)
+    if alignment.magnitude == "relative":
+        return [quantized(weights_TS)]
+    most = float(np.abs(weights_TS).max(initial=0))
+    share_TS, signed = weights_TS / (most or 1.0), alignment.magnitude == "signed"
+    return [quantized((np.rint(127 * share_TS) + 128) / 255 if signed else share_TS), most, signed]
 
 
 def quantized(weights_TS: Weights) -> str:

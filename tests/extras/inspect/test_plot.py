@@ -218,9 +218,9 @@ def test_pictures_and_pages_have_one_palette() -> None:
 
 def test_signed_values_are_blue_and_red_up_to_the_largest(tmp_path: Path) -> None:
     weights = [[0.02, 0.0, -0.04], [0.0, 0.04, 0.0], [0.0, 0.0, 0.0]]
-    plot(weights, "abc", "xyz", tmp_path / "a.svg", format="svg", quantity="e · ∂", magnitude="signed")
+    plot(weights, "abc", "xyz", tmp_path / "a.svg", format="svg", magnitude="signed")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert [text.count(f"fill: {each[-1]}") for each in (plotting._COLOURS, plotting._NEGATIVE_COLOURS)] == [1, 1]
-    assert ">e · ∂</text>" in text
+    assert ">e · ∂ log p / ∂ e</text>" in text
     plot(np.abs(weights), "abc", "xyz", tmp_path / "b.svg", format="svg", magnitude="raw")
     assert (tmp_path / "b.svg").read_text(encoding="utf-8").count(f"fill: {plotting._COLOURS[-1]}") == 2

@@ -215,8 +215,8 @@ def test_the_matrix_has_a_row_for_each_target_word(browser: Browser, tmp_path: P
 
 def test_signed_weights_are_told_and_coloured_by_their_sign(browser: Browser, tmp_path: Path) -> None:
     weights = 0.031 * np.array([[127, -64], [0, -127], [1, 50]]) / 127
-    with open_page(tmp_path / "signed.html", Header(["x"]), magnitude="signed") as write:
-        write([Alignment(("a", "b"), ("x", "y", "z"), ((0, 0),), weights)])
+    with open_page(tmp_path / "signed.html", Header(["x"])) as write:
+        write([Alignment(("a", "b"), ("x", "y", "z"), ((0, 0),), weights, magnitude="signed")])
     browser.open((tmp_path / "signed.html").as_uri())
     browser.point(word(1, 0, 1))
     assert browser.run("return document.querySelector('.told').textContent") == "b: y -100 %, x -50 %, z 39 %"

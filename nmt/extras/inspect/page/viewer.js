@@ -76,13 +76,9 @@ function cells(flat, sources) {
 
 // Weights in steps of 1 / 255; below 0 where they are signed.
 function weights(pair) {
-  const steps = Uint8Array.from(atob(pair.views[state.view][1]), (character) => character.charCodeAt(0));
-  return meta.magnitude === "signed" ? Float32Array.from(steps, (step) => ((step - 128) * 255) / 127) : steps;
-}
-
-// Weights that keep their magnitude are shares of this.
-function largest(pair) {
-  return pair.views[state.view][2];
+  const [, packed, , signed] = pair.views[state.view];
+  const steps = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  return signed ? Float32Array.from(steps, (step) => ((step - 128) * 255) / 127) : steps;
 }
 
 function links(pair) {
@@ -314,7 +310,8 @@ function draw() {
     const counts = count(made.kinds);
     const linked = counts.link + counts.sure + counts.possible + counts.wrong;
     const facts = [number(linked, "link")];
-    if (meta.magnitude) facts.push(`100 % is ${largest(made.pair).toPrecision(3)}`);
+    const largest = made.pair.views[state.view][2]; // where weights are shares of it
+    if (largest !== undefined) facts.push(`100 % is ${largest.toPrecision(3)}`);
     if (made.pair.gold) facts.push(`${counts.wrong} wrong, ${counts.missed} missed`, `AER ${percent(errorRate(counts))}`);
     made.facts.textContent = facts.join(" · ");
     if (made.matrix) fill(made);
@@ -603,7 +600,7 @@ function begin() {
   document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
   at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
   at("views").hidden = meta.views.length < 2;
-  at("threshold").parentElement.hidden = Boolean(meta.magnitude); // a share of the largest makes no link
+  at("threshold").parentElement.hidden = pairs.some(({ views }) => views[0].length > 2); // shares make no links
   for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
   const top = document.querySelector(".pager");
   const bottom = top.cloneNode(true);
