@@ -6,9 +6,9 @@
 
 Prints the median and the quartiles of each distance and system, and draws them on a logarithmic axis. The distance is
 t - s, in subwords or, with ``--by path``, the recurrent steps from x_s to y_t by way of the encoder's last state,
-S - s + t with S source subwords and end-of-sentence (Bengio et al. 1994; Pascanu et al. 2013: along this path the derivative shrinks or grows like a power). The
-embedding is the one that enters the encoder. ``--method input-x-gradient`` takes |x_s . d log p / d x_s|, in nats,
-which does not depend on the scale of the embeddings.
+S - s + t with S source subwords and end-of-sentence. Along this path the derivative shrinks or grows like a power
+(Bengio et al. 1994; Pascanu et al. 2013). x_s is the embedding that enters the encoder; ``--method input-x-gradient``
+takes |x_s . d log p / d x_s|, in nats, which does not depend on the scale of the embeddings.
 """
 
 from __future__ import annotations

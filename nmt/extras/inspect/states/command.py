@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Device, Model, Overrides, Quiet, Verbose, check_model, set_verbosity
+from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -38,7 +38,6 @@ def states(
     units: Annotated[
         int, typer.Option("--units", metavar="N", min=1, help="Units to draw, those that vary most.")
     ] = 24,
-    device: Device = "auto",
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -70,7 +69,7 @@ def states(
     numbered = list(islice(enumerate(pairs(source, target), 1), first - 1, first - 1 + most))
     if not numbered:
         raise InputError(f"{source}: has no line {first}")
-    trained = load_trained(model, overrides or [], device=device, precision="float32")
+    trained = load_trained(model, overrides or [], device="cpu", precision="float32")
     if chosen_layer(trained.model, side, layer, direction) is None and not curves:
         raise InputError(f"{trained.checkpoint}: its {side} is a Transformer, which has no gates; add --curves")
     found = {
