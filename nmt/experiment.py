@@ -108,8 +108,7 @@ class Experiment(Structure):
         if attention.weights.chooses:
             raise ValueError(
                 "training.guided_attention teaches weights over all positions, where model.attention.weights: "
-                f"{attention.weights.kind} looks at one that it draws; use weights: softmax, or leave guided_attention "
-                "out"
+                f"{attention.weights.kind} looks at one; use weights: softmax, or leave guided_attention out"
             )
         try:
             matching(self.model.head_names, guided.heads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,8 +13,26 @@ from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderCon
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
+
+class EmbeddingsEncoderConfig(Structure):
+    """An encoder whose states are the word embeddings themselves, ``embedding.size`` wide."""
+
+    kind: Literal["embeddings"] = "embeddings"
+    positions: Literal["none", "sinusoidal", "learned"] = "none"
+    """Vectors added to the embeddings, as a Transformer's; ``none``: a bag of words. 512 are ``learned``, and all
+    positions from the last one on share it."""
+
+    @property
+    def words(self) -> str:
+        """A description for people."""
+        return f"word embeddings, {self.positions} positions" if self.positions != "none" else "word embeddings"
+
+
 AnyEncoder = Annotated[
-    RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+    RNNEncoderConfig | TransformerEncoderConfig | EmbeddingsEncoderConfig,
+    Field(discriminator="kind"),
+    DefaultKind("rnn"),
+    BareKind,
 ]
 AnyDecoder = Annotated[
     RNNDecoderConfig | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
@@ -36,6 +54,11 @@ class ModelConfig(Structure):
     """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
     dropout: DropoutConfig = DropoutConfig()
     """What is left out at random in training, so that the model does not learn the corpus by heart."""
+
+    @property
+    def memory_size(self) -> int:
+        """Width of an encoder state."""
+        return self.embedding.size if isinstance(self.encoder, EmbeddingsEncoderConfig) else self.encoder.memory_size
 
     @property
     def readout_size(self) -> int:
@@ -70,7 +93,7 @@ class ModelConfig(Structure):
 
     @model_validator(mode="after")
     def _context_stands_for_attention(self) -> ModelConfig:
-        encoder, decoder, attention, context = self.encoder, self.decoder, self.attention, self.context
+        decoder, attention, context = self.decoder, self.attention, self.context
         if not attention.is_none:
             if context is not None and isinstance(decoder, TransformerDecoderConfig):
                 raise ValueError(f"context: {context.kind} is for decoder.kind: rnn without attention; leave it out")
@@ -87,10 +110,19 @@ class ModelConfig(Structure):
             )
         if decoder.query == "previous":
             raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
-        if context is not None and context.kind == "initial_state" and encoder.memory_size != decoder.size:
+        if context is not None and context.kind == "initial_state" and self.memory_size != decoder.size:
             raise ValueError(
                 f"context: initial_state needs decoder.size ({decoder.size}) to equal the width of an encoder state "
-                f"({encoder.memory_size}); change a size, or use projected_initial_state"
+                f"({self.memory_size}); change a size, or use projected_initial_state"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _keys_are_projected_once(self) -> ModelConfig:
+        if self.attention.key_size is not None and isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError(
+                "attention.key_size is for decoder.kind: rnn; a Transformer projects keys apart from values in each "
+                "head anyway; leave it out"
             )
         return self
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.alignment.gradient import GradientMethod, _distribution, gradient_weights, log_odds
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.variants import WIRINGS, make, tree
+from tests.models.variants import EMBEDDINGS, WIRINGS, make, tree
 
 METHODS: tuple[GradientMethod, ...] = ("gradient", "input-x-gradient")
 CPU = Compute(torch.device("cpu"), "float32")
@@ -26,7 +26,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "one direction": tree(encoder={"bidirectional": False}),
     "tied, readout embedding": tree(tie="all", decoder={"readout_embedding": True, "readout_size": 8}),
     **{score: tree(score=score) for score in ("dot", "cosine", "location")},
-    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "glimpse")},
+    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "argmax", "glimpse")},
+    "embeddings": tree(encoder={**EMBEDDINGS, "positions": "learned"}, key_size=3),
     **{
         f"none, {kind}": tree(score="none", context={"kind": kind})
         for kind in ("every_step", "projected_initial_state")

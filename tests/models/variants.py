@@ -26,15 +26,19 @@ _LAYERS: dict[str, Any] = {"kind": "transformer", "layers": 2, "size": 8, "heads
 _SMALL: dict[str, dict[str, dict[str, Any]]] = {
     "rnn": {"encoder": {"kind": "rnn", "size": 5}, "decoder": {"kind": "rnn", "size": 7}},
     "transformer": {"encoder": _LAYERS, "decoder": _LAYERS},
+    "embeddings": {"encoder": {"kind": "embeddings"}},
 }
 
 TRANSFORMER = {"kind": "transformer"}
+
+EMBEDDINGS = {"kind": "embeddings"}
 
 
 def tree(
     *,
     score: Any = "additive",
     weights: Any = "softmax",
+    key_size: int | None = None,
     context: Any = None,
     tie: str = "none",
     encoder: Any = None,
@@ -44,9 +48,20 @@ def tree(
         "embedding": {"size": 8, "tie": tie},
         "encoder": {**_SMALL[(encoder or {}).get("kind", "rnn")]["encoder"], **(encoder or {})},
         "decoder": {**_SMALL[(decoder or {}).get("kind", "rnn")]["decoder"], **(decoder or {})},
-        "attention": {"score": score, "weights": weights},
+        "attention": {"score": score, "weights": weights, "key_size": key_size},
         "context": context,
     }
+
+
+PROTOTYPE = tree(
+    encoder={**EMBEDDINGS, "positions": "learned"},
+    decoder=WIRINGS["parallel"],
+    score={"kind": "additive", "layers": 2},
+    weights="argmax",
+    key_size=3,
+    tie="all",
+)
+"""Attention without an encoder: a key for each word, and a choice by argmax."""
 
 
 def variants() -> Iterator[Any]:
@@ -109,7 +124,26 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(tie="all"), id="tied all")
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+    for layered in ("additive", "concat"):
+        yield pytest.param(
+            tree(score={"kind": layered, "layers": 3, "size": 4}, decoder=WIRINGS["parallel"]),
+            id=f"{layered} of layers",
+        )
+    yield from embeddings()
     yield from transformers()
+
+
+def embeddings() -> Iterator[Any]:
+    """An encoder of embeddings, with each decoder, and keys apart from values."""
+    for positions, wiring in zip(("none", "sinusoidal", "learned"), WIRINGS.values(), strict=True):
+        encoder = {**EMBEDDINGS, "positions": positions}
+        yield pytest.param(tree(encoder=encoder, decoder=wiring, key_size=3), id=f"embeddings, {positions} positions")
+    yield pytest.param(tree(encoder=EMBEDDINGS, decoder=TRANSFORMER, tie="all"), id="embeddings to transformer, tied")
+    yield pytest.param(
+        tree(encoder=EMBEDDINGS, score="none", context="initial_state", decoder={"size": 8}),
+        id="embeddings without attention",
+    )
+    yield pytest.param(PROTOTYPE, id="embeddings, projected keys, deep score, argmax")
 
 
 def kinds() -> Iterator[Any]:
@@ -125,6 +159,7 @@ def kinds() -> Iterator[Any]:
     yield pytest.param(
         tree(decoder={**TRANSFORMER, "positions": "rotary"}, score="scaled_dot"), id="rnn to transformer"
     )
+    yield pytest.param(PROTOTYPE, id="embeddings to rnn")
 
 
 def transformers() -> Iterator[Any]:
