@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.models.config import ModelConfig
+from nmt.models.config import EmbeddingsEncoderConfig, ModelConfig
 from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.rnn.readers_config import GlimpsesConfig, ReencodingConfig
 from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
@@ -30,6 +30,10 @@ def _encoder(config: ModelConfig, embedding: Embedding) -> Encoder:
         from nmt.models.rnn.encoder import RNNEncoder
 
         return RNNEncoder(config.encoder, embedding, width=width, dropout=dropout)
+    if isinstance(config.encoder, EmbeddingsEncoderConfig):
+        from nmt.models.embeddings_encoder import EmbeddingsEncoder
+
+        return EmbeddingsEncoder(config.encoder, embedding, width=width, dropout=dropout)
     from nmt.models.transformer.encoder import TransformerEncoder
 
     return TransformerEncoder(config.encoder, embedding, width=width, dropout=dropout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,8 +14,26 @@ from nmt.models.rnn.readers_config import AnyRNNDecoder, ReaderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
+
+class EmbeddingsEncoderConfig(Structure):
+    """An encoder whose states are the word embeddings themselves, ``embedding.size`` wide."""
+
+    kind: Literal["embeddings"] = "embeddings"
+    positions: Literal["none", "sinusoidal", "learned"] = "none"
+    """Vectors added to the embeddings, as a Transformer's; ``none``: a bag of words. 512 are ``learned``, and all
+    positions from the last one on share it."""
+
+    @property
+    def words(self) -> str:
+        """A description for people."""
+        return f"word embeddings, {self.positions} positions" if self.positions != "none" else "word embeddings"
+
+
 AnyEncoder = Annotated[
-    RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+    RNNEncoderConfig | TransformerEncoderConfig | EmbeddingsEncoderConfig,
+    Field(discriminator="kind"),
+    DefaultKind("rnn"),
+    BareKind,
 ]
 AnyDecoder = Annotated[
     AnyRNNDecoder | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
@@ -38,6 +56,11 @@ class ModelConfig(Structure):
     """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
     dropout: DropoutConfig = DropoutConfig()
     """What is left out at random in training, so that the model does not learn the corpus by heart."""
+
+    @property
+    def memory_size(self) -> int:
+        """Width of an encoder state."""
+        return self.embedding.size if isinstance(self.encoder, EmbeddingsEncoderConfig) else self.encoder.memory_size
 
     @property
     def readout_size(self) -> int:
@@ -80,7 +103,7 @@ class ModelConfig(Structure):
 
     @model_validator(mode="after")
     def _decoder_sees_the_source(self) -> ModelConfig:
-        encoder, decoder, has_attention = self.encoder, self.decoder, not self.attention.is_none
+        decoder, has_attention = self.decoder, not self.attention.is_none
         if isinstance(decoder, TransformerDecoderConfig):
             if has_attention:
                 return self
@@ -88,10 +111,10 @@ class ModelConfig(Structure):
                 "decoder.kind: transformer sees the source by attention alone, which attention.score: none takes away; "
                 "name another score, or use decoder.kind: rnn"
             )
-        if decoder.start == "raw" and encoder.memory_size != decoder.size:
+        if decoder.start == "raw" and self.memory_size != decoder.size:
             raise ValueError(
                 f"decoder.start: raw (context: initial_state) needs decoder.size ({decoder.size}) to equal the width "
-                f"of an encoder state ({encoder.memory_size}); change a size, or use projected"
+                f"of an encoder state ({self.memory_size}); change a size, or use projected"
             )
         if isinstance(decoder, ReaderConfig) and has_attention:
             raise ValueError(
@@ -107,6 +130,15 @@ class ModelConfig(Structure):
             raise ValueError(
                 "decoder.start: zeros, decoder.context: nothing and attention.score: none leave the decoder nothing of "
                 "the source; change one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _keys_are_projected_once(self) -> ModelConfig:
+        if self.attention.key_size is not None and isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError(
+                "attention.key_size is for decoder.kind: rnn; a Transformer projects keys apart from values in each "
+                "head anyway; leave it out"
             )
         return self
 

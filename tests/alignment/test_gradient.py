@@ -11,7 +11,7 @@ from nmt.alignment.gradient import _distribution, gradient_weights, log_odds
 from nmt.alignment.views import View
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.variants import WIRINGS, make, tree
+from tests.models.variants import EMBEDDINGS, WIRINGS, make, tree
 
 METHODS = (View("gradient"), View("input-x-gradient"))
 AS_THEY_ARE = (
@@ -32,7 +32,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "one direction": tree(encoder={"bidirectional": False}),
     "tied, readout embedding": tree(tie="all", decoder={"readout_embedding": True, "readout_size": 8}),
     **{score: tree(score=score) for score in ("dot", "cosine", "location")},
-    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "glimpse")},
+    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "argmax", "glimpse")},
+    "embeddings": tree(encoder={**EMBEDDINGS, "positions": "learned"}, key_size=3),
     **{
         f"none, {kind}": tree(score="none", context={"kind": kind})
         for kind in ("every_step", "projected_initial_state")

@@ -151,6 +151,20 @@ FAULTS = {
         "decoder: {kind: transformer, max_positions: 100, positions: rotary}",
         "decoder: max_positions is for positions: learned alone, not rotary; leave it out",
     ),
+    "keys that a Transformer projects anyway": (
+        "decoder: transformer\nattention: {key_size: 8}",
+        (
+            "attention.key_size is for decoder.kind: rnn; a Transformer projects keys apart from values in each head "
+            "anyway; leave it out"
+        ),
+    ),
+    "an initial state of another width than an embedding": (
+        (
+            "embedding: {size: 30}\nencoder: embeddings\nattention: {score: none}\ncontext: initial_state\n"
+            "decoder: {size: 50}"
+        ),
+        "context: initial_state needs decoder.size (50) to equal the width of an encoder state (30)",
+    ),
     "a Transformer decoder without attention": (
         "decoder: transformer\nattention: {score: none}",
         (
@@ -224,7 +238,7 @@ FAULTS = {
     ),
     "a misspelt kind by itself": (
         "encoder: transfomer",
-        "encoder: text 'transfomer' is not a choice; did you mean 'transformer'? the choices are rnn, transformer",
+        "'transfomer' is not a choice; did you mean 'transformer'? the choices are rnn, transformer, embeddings",
     ),
     "a misspelt kind with settings": (
         "encoder: {kind: transfomer, layers: 2}",

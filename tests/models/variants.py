@@ -28,6 +28,7 @@ _SMALL: dict[str, dict[str, dict[str, Any]]] = {
     "transformer": {"encoder": _LAYERS, "decoder": _LAYERS},
     "reencoding": {"decoder": {"size": 7}},
     "glimpses": {"decoder": {"size": 7}},
+    "embeddings": {"encoder": {"kind": "embeddings"}},
 }
 
 TRANSFORMER = {"kind": "transformer"}
@@ -39,12 +40,14 @@ READERS: dict[str, dict[str, Any]] = {
     "glimpses, one of one word": {"kind": "glimpses", "count": 1, "scales": 1, "cell": "gru", "input_feeding": True},
 }
 """Recurrent decoders that look at the source by other means than attention."""
+EMBEDDINGS = {"kind": "embeddings"}
 
 
 def tree(
     *,
     score: Any = "additive",
     weights: Any = "softmax",
+    key_size: int | None = None,
     context: Any = None,
     tie: str = "none",
     encoder: Any = None,
@@ -54,9 +57,20 @@ def tree(
         "embedding": {"size": 8, "tie": tie},
         "encoder": {**_SMALL[(encoder or {}).get("kind", "rnn")]["encoder"], **(encoder or {})},
         "decoder": {**_SMALL[(decoder or {}).get("kind", "rnn")]["decoder"], **(decoder or {})},
-        "attention": {"score": score, "weights": weights},
+        "attention": {"score": score, "weights": weights, "key_size": key_size},
         "context": context,
     }
+
+
+PROTOTYPE = tree(
+    encoder={**EMBEDDINGS, "positions": "learned"},
+    decoder=WIRINGS["parallel"],
+    score={"kind": "additive", "layers": 2},
+    weights="argmax",
+    key_size=3,
+    tie="all",
+)
+"""Attention without an encoder: a key for each word, and a choice by argmax."""
 
 
 def variants() -> Iterator[Any]:
@@ -120,9 +134,27 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(tie="all"), id="tied all")
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+    for layered in ("additive", "concat"):
+        yield pytest.param(
+            tree(score={"kind": layered, "layers": 3, "size": 4}, decoder=WIRINGS["parallel"]),
+            id=f"{layered} of layers",
+        )
     for name, reader in READERS.items():
         yield pytest.param(tree(score="none", decoder=reader), id=name)
+    yield from embeddings()
     yield from transformers()
+
+
+def embeddings() -> Iterator[Any]:
+    """An encoder of embeddings, with each decoder, and keys apart from values."""
+    for positions, wiring in zip(("none", "sinusoidal", "learned"), WIRINGS.values(), strict=True):
+        encoder = {**EMBEDDINGS, "positions": positions}
+        yield pytest.param(tree(encoder=encoder, decoder=wiring, key_size=3), id=f"embeddings, {positions} positions")
+    yield pytest.param(tree(encoder=EMBEDDINGS, decoder=TRANSFORMER, tie="all"), id="embeddings to transformer, tied")
+    yield pytest.param(
+        tree(encoder=EMBEDDINGS, score="none", decoder={"size": 8, "start": "raw"}), id="embeddings without attention"
+    )
+    yield pytest.param(PROTOTYPE, id="embeddings, projected keys, deep score, argmax")
 
 
 def starts_and_queries() -> Iterator[Any]:
@@ -156,6 +188,7 @@ def kinds() -> Iterator[Any]:
     yield pytest.param(
         tree(decoder={**TRANSFORMER, "positions": "rotary"}, score="scaled_dot"), id="rnn to transformer"
     )
+    yield pytest.param(PROTOTYPE, id="embeddings to rnn")
 
 
 def transformers() -> Iterator[Any]:

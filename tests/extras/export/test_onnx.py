@@ -82,6 +82,15 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": {**RNN, "layers": 2},
         "attention": {"score": {"kind": "location", "positions": 6}},
     },
+    "embeddings, deep score of projected keys, argmax": {
+        "encoder": {"kind": "embeddings", "positions": "learned"},
+        "decoder": RNN,
+        "attention": {"score": {"kind": "concat", "layers": 2}, "weights": "argmax", "key_size": 8},
+    },
+    "embeddings to a Transformer": {
+        "encoder": {"kind": "embeddings", "positions": "sinusoidal"},
+        "decoder": TRANSFORMER,
+    },
     **{
         f"LSTM, {weights}": {"encoder": RNN, "decoder": RNN, "attention": {"score": "general", "weights": weights}}
         for weights in ("sparsemax", "local_m", "hard", "gumbel", "glimpse")
