@@ -163,7 +163,7 @@ FAULTS = {
             "embedding: {size: 30}\nencoder: embeddings\nattention: {score: none}\ncontext: initial_state\n"
             "decoder: {size: 50}"
         ),
-        "context: initial_state needs decoder.size (50) to equal the width of an encoder state (30)",
+        "decoder.start: raw (context: initial_state) needs decoder.size (50) to equal the width of an encoder state (30)",
     ),
     "a Transformer decoder without attention": (
         "decoder: transformer\nattention: {score: none}",
@@ -234,7 +234,7 @@ FAULTS = {
     ),
     "an RNN's key in a Transformer": (
         "encoder: {kind: transformer, cell: lstm}",
-        "encoder.cell: unknown key for kind 'transformer'; it belongs to kind 'glimpses' or 'reencoding' or 'rnn'",
+        "encoder.cell: unknown key for kind 'transformer'; it belongs to kind 'rnn'",
     ),
     "a misspelt kind by itself": (
         "encoder: transfomer",
