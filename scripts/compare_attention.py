@@ -66,16 +66,23 @@ def systems() -> tuple[System, ...]:
         "projected_initial_state": ("projected", "nothing"),
         "raw_every_step": ("raw", "every_step"),
     }
+    without = "model.attention.score=none"
+    reader = (without, "model.decoder.query=previous")
+    words = ("model.encoder={kind: embeddings, positions: sinusoidal}",)
     return (
         System("baseline"),
         *(
-            System(f"{group}/{name}", (*without, f"model.decoder.start={start}", f"model.decoder.context={enters}"))
-            for group, without, names in (
-                ("context", ("model.attention.score=none",), starts),
-                ("attention", (), ("raw_every_step",)),
-            )
-            for name, (start, enters) in ((name, starts[name]) for name in names)
+            System(f"context/{name}", (without, f"model.decoder.start={start}", f"model.decoder.context={enters}"))
+            for name, (start, enters) in starts.items()
         ),
+        System("attention/raw_every_step", ("model.decoder.start=raw", "model.decoder.context=every_step")),
+        System("attention/query_embedding", ("model.decoder.query_embedding=true",)),
+        System("attention/key_size", ("model.attention.key_size=256",)),
+        System("models/reencoding", (*reader, *words, "model.decoder.kind=reencoding")),
+        System("models/glimpses", (*reader, "model.decoder.kind=glimpses")),
+        System("models/words", words),
+        System("models/words_argmax", (*words, "model.attention={score: dot, key_size: 256, weights: argmax}")),
+        System("scores/additive_layers", ("model.attention.score={kind: additive, layers: 2}",)),
         *(System(f"scores/{kind}", (f"model.attention.score={kind}",)) for kind in SCORES),
         *(
             System(
