@@ -21,7 +21,9 @@ from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
     from nmt.api import load, train
+    from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
+    from nmt.search.hypothesis import Phrase, Search
     from nmt.translator.aligner import LearntAligner
     from nmt.translator.loading import TrainedModel
     from nmt.translator.segmentation import MarkedLine
@@ -89,7 +91,7 @@ def load_translator(
 
             shortlist = read_shortlist(trained)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
-        searcher = own_engine(trained, others, shortlist)
+        searcher = own_engine(trained, others, shortlist, constrained_search)
     return Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
 
 
@@ -99,6 +101,13 @@ def accelerate() -> None:
         from nmt.extras.accel.optimize import register
 
         register()
+
+
+def constrained_search(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...]) -> Search:
+    """The search of ``nmt.extras`` for translations that contain phrases."""
+    from nmt.extras.constraints.search import constrained_search as search
+
+    return search(config, phrases)
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:

@@ -117,8 +117,8 @@ class Experiment(Structure):
         if attention.weights.chooses or self._draws is not None:
             drawn = self._draws or f"model.attention.weights: {attention.weights.kind}"
             raise ValueError(
-                f"training.guided_attention teaches weights over all positions, where {drawn} looks at one that it "
-                "draws; use weights: softmax, or leave guided_attention out"
+                f"training.guided_attention teaches weights over all positions, where {drawn} looks at one; "
+                "use weights: softmax, or leave guided_attention out"
             )
         try:
             matching(self.model.head_names, guided.heads)

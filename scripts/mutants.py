@@ -50,7 +50,7 @@ class Mutant:
 MULTIHEAD, WEIGHTS = "tests/attention/test_multihead.py", "tests/attention/test_weights.py"
 REINFORCE = "tests/attention/test_reinforce.py"
 TRANSFORMER = "tests/models/test_transformer.py"
-BEAM, CONSTRAINED = "tests/search/test_beam.py", "tests/search/test_constrained.py"
+BEAM, CONSTRAINED = "tests/search/test_beam.py", "tests/extras/constraints/test_search.py"
 ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
 STOPPED = "tests/workflows/test_stopped.py"
 
@@ -191,6 +191,13 @@ MUTANTS = (
         ("tests/models", "-k", "every_parameter or oracle or cell"),
     ),
     Mutant(
+        "all steps at once ask without the last word",
+        "nmt.models:RNNDecoder.teacher_forced",
+        "self._query(top_BTD, embedded_BTE)",
+        "self._query(top_BTD, torch.zeros_like(embedded_BTE))",
+        contract("forced_equals_stepwise", "query_embedding"),
+    ),
+    Mutant(
         "a recurrent step leaves its residual connection out",
         "nmt.nn:RecurrentStack.step",
         "layer > 0 and self.residual",
@@ -312,14 +319,14 @@ MUTANTS = (
     ),
     Mutant(
         "a constrained hypothesis ends before its phrases",
-        "nmt.search:ConstrainedBeamSearch.advance",
-        "[candidate for candidate in ranked if candidate.missing == 0]",
-        "ranked",
+        "nmt.extras.constraints.search:ConstrainedBeamSearch.advance",
+        "missing_BC == 0",
+        "missing_BC >= 0",
         (CONSTRAINED,),
     ),
     Mutant(
         "an interrupted phrase counts as met",
-        "nmt.search:Progress.after",
+        "nmt.extras.constraints.phrases:Progress.after",
         "match.rest[0] == token",
         "match.rest",
         (CONSTRAINED,),

@@ -1,10 +1,11 @@
 """Word alignments from attention weights: words, links, symmetrization, files and error rate.
 
-Soft alignments by attention (`forced`) and gradients (`gradient`) use PyTorch. All other modules are plain functions of
-numpy arrays and records, and import no torch. Conventions:
+Soft alignments by attention (`forced`, `permuted`) and gradients (`gradient`) use PyTorch. All other modules are plain
+functions of numpy arrays and records, and import no torch. Conventions:
 
 - A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
-  distribution over the source and sums to 1, but where two directions are joined (see `nmt.alignment.directions`).
+  distribution over the source and sums to 1, but where two directions are joined (see `nmt.alignment.directions`) and
+  where gradients keep their magnitude.
 - A hard alignment is a tuple of links (source index, target index), counted from 0, sorted, without repeats.
 """
 
@@ -29,3 +30,6 @@ Method: TypeAlias = Literal["attention", "shifted-attention", "gradient", "input
 `nmt.alignment.gradient`), or an aligner that was learnt for the model (see `nmt.extras.word_aligner`)."""
 
 GradientMethod: TypeAlias = Literal["gradient", "input-x-gradient"]
+
+Magnitude: TypeAlias = Literal["relative", "raw", "signed"]
+"""The scale of a matrix of gradients: rows that sum to 1, absolute values as they are, or values with their sign."""

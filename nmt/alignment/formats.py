@@ -33,7 +33,7 @@ from typing import IO, Any, Literal, Self, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment import Link, Links, Weights
+from nmt.alignment import Link, Links, Magnitude, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
 from nmt.core.errors import InputError
@@ -68,6 +68,8 @@ class Alignment:
     target_spans: tuple[Span, ...] | None = None
     scores: tuple[float, ...] | None = None
     sure: frozenset[Link] | None = None
+    magnitude: Magnitude = "relative"
+    """The scale of the matrix."""
 
     def __post_init__(self) -> None:
         if self.level == "word":
@@ -115,6 +117,7 @@ class Alignment:
             self.source_spans,
             tuple(scores[link] for link in links) if len(scores) == len(links) else None,
             None if self.sure is None else frozenset((target, source) for source, target in self.sure),
+            self.magnitude,
         )
 
     def as_gold(self) -> Gold:

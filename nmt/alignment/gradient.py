@@ -1,7 +1,7 @@
 """Soft alignments without attention: the effect of each source word's embedding on the score of a given target word.
 
 With e_s the embedding of source token s that enters the encoder, y_t the given target token and y_<t those before it
-(teacher forcing), row t holds, before it is scaled to sum to 1,
+(teacher forcing), row t holds, before it is scaled to sum to 1 (magnitude `relative`), or as it is (`raw`),
 
     gradient           || d log p(y_t | y_<t, e) / d e_s ||      Li et al. 2016, Simonyan et al. 2014
     input-x-gradient   | e_s . d log p(y_t | y_<t, e) / d e_s |  Denil et al. 2014, Ding, Xu & Koehn 2019
@@ -10,7 +10,8 @@ With e_s the embedding of source token s that enters the encoder, y_t the given 
 derivative by each of its dimensions, Simonyan et al., section 3, the largest of a pixel's channels; the Euclidean norm
 is one number for all.) `input-x-gradient` is the derivative by a factor 1 that the embedding is multiplied by, or by
 the 1 in the token's one-hot vector: to first order, how much the score would fall if the embedding were 0. Ding et al.
-keep its sign; a distribution has none, so the absolute value is taken, as Jain & Wallace 2019 do (algorithm 1).
+keep its sign, as magnitude `signed` does; a distribution has none, so otherwise the absolute value is taken, as Jain &
+Wallace 2019 do (algorithm 1).
 
 Papers: Li, Chen, Hovy & Jurafsky 2016, "Visualizing and Understanding Neural Models in NLP"; Simonyan, Vedaldi &
 Zisserman 2014, "Deep Inside Convolutional Networks"; Denil, Demiraj & de Freitas 2014, "Extraction of Salient Sentences
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,6 +35,7 @@ from torch import Tensor, nn
 
 from nmt.alignment import GradientMethod
 from nmt.alignment.forced import in_batches
+from nmt.alignment.views import View
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
 
@@ -44,14 +46,15 @@ def gradient_weights(
     targets: Sequence[Sequence[int]],
     compute: Compute,
     *,
-    methods: Sequence[GradientMethod],
+    views: Sequence[View],
     batch_tokens: int,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """The matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of ``methods``.
+    """The matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of ``views``, by its
+    method and magnitude.
 
-    Row t belongs to target token t; the last row and column belong to end-of-sentence. Rows sum to 1; a row without any
-    gradient is uniform. Gradients are taken in the model's precision, once for all methods. The model must be in eval
-    mode and does not change, nor do the gradients of its parameters.
+    Row t belongs to target token t; the last row and column belong to end-of-sentence. Relative rows sum to 1; a row
+    without any gradient is uniform. Gradients are taken in the model's precision, once for all views. The model must
+    be in eval mode and does not change, nor do the gradients of its parameters.
 
     Time grows with the square of the target's length and with the source's, memory with their product.
     """
@@ -64,15 +67,15 @@ def gradient_weights(
             stack.enter_context(_frozen(model))
             # cuDNN has a backward pass for recurrent layers in training mode only.
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
-            return _saliency(model, source_BS, target_BT, methods)
+            return _saliency(model, source_BS, target_BT, views)
 
     return in_batches(saliency, sources, targets, compute.device, batch_tokens=batch_tokens)
 
 
 def _saliency(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, methods: Sequence[GradientMethod]
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, views: Sequence[View]
 ) -> tuple[Tensor, ...]:
-    """The weights (B, T, S) of each method: one forward pass, and a backward pass from each step as soon as it is made.
+    """The weights (B, T, S) of each view: one forward pass, and a backward pass from each step as soon as it is made.
 
     A step does not depend on later ones, so its backward pass is as long as the target so far. Through
     ``model.forced``, which joins the readouts of all steps, each pass would go through all of them. One backward pass
@@ -82,14 +85,20 @@ def _saliency(
     embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)
     memory = model.encode_embedded(embedded_BSE, is_pad_BS)
     state, token_B = model.start(memory), model.first_token(len(source_BS), source_BS.device)
-    weights: list[list[Tensor]] = [[] for _ in methods]
+    weights: list[list[Tensor]] = [[] for _ in views]
     for gold_B in target_BT.unbind(dim=1):
         step = model.step(token_B, memory, state)
         # Sentences are independent, so the gradient of the sum holds the gradient of each.
-        score = log_odds(step.logits_NV, gold_B).sum()
-        (gradient_BSE,) = torch.autograd.grad(score, embedded_BSE, retain_graph=True)
-        for rows, method in zip(weights, methods, strict=True):
-            rows.append(_distribution(_SIZE[method](embedded_BSE.detach(), gradient_BSE), is_pad_BS))
+        score_B = log_odds(step.logits_NV, gold_B)
+        (gradient_BSE,) = torch.autograd.grad(score_B.sum(), embedded_BSE, retain_graph=True)
+        others_B1 = (-score_B.detach()).sigmoid()[:, None]  # 1 - p
+        for rows, view in zip(weights, views, strict=True):
+            effect_BS = _EFFECT[cast(GradientMethod, view.method)](embedded_BSE.detach(), gradient_BSE)
+            size_BS = effect_BS if view.magnitude == "signed" else effect_BS.abs()
+            if view.magnitude == "relative":
+                rows.append(_distribution(size_BS, is_pad_BS))
+            else:
+                rows.append(others_B1 * size_BS.masked_fill(is_pad_BS, 0.0))
         state, token_B = step.state, gold_B
     return tuple(torch.stack(rows, dim=1) for rows in weights)
 
@@ -117,14 +126,14 @@ def _norm(embedded_BSE: Tensor, gradient_BSE: Tensor) -> Tensor:
 
 def _input_x_gradient(embedded_BSE: Tensor, gradient_BSE: Tensor) -> Tensor:
     dtype = torch.promote_types(gradient_BSE.dtype, torch.float32)
-    return (embedded_BSE.to(dtype) * gradient_BSE.to(dtype)).sum(dim=2).abs()
+    return (embedded_BSE.to(dtype) * gradient_BSE.to(dtype)).sum(dim=2)
 
 
-_SIZE: dict[GradientMethod, Callable[[Tensor, Tensor], Tensor]] = {
+_EFFECT: dict[GradientMethod, Callable[[Tensor, Tensor], Tensor]] = {
     "gradient": _norm,
     "input-x-gradient": _input_x_gradient,
 }
-"""The size of each source token's effect, (B, S), from embeddings and gradients (B, S, E)."""
+"""Each source token's effect, (B, S), from embeddings and gradients (B, S, E)."""
 
 
 def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from nmt.alignment import Method
+from nmt.alignment import Magnitude, Method
 from nmt.core.errors import InputError
 
 Side: TypeAlias = Literal["forward", "backward"]
@@ -41,6 +41,8 @@ class View:
     """One view for each head that fits the pattern."""
     side: Side | None = None
     """One of two directions; None: both, joined."""
+    magnitude: Magnitude = "relative"
+    """The scale of a method by gradients."""
 
     @property
     def name(self) -> str:

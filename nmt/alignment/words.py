@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmt.alignment import Magnitude
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import is_punctuation
 
@@ -25,6 +26,8 @@ def to_words(
     source_word_of_piece_S: Sequence[int],
     target_words: int,
     source_words: int,
+    *,
+    magnitude: Magnitude = "relative",
 ) -> NDArray[np.float64]:
     """Attention between words, `weights_IJ`: summed over a source word's pieces, averaged over a target word's pieces.
 
@@ -44,17 +47,21 @@ def to_words(
     - A source word without pieces has weight 0 in every other row, since no piece gets any.
     - With no target words the shape is (0, J), with no source words (I, 0); only there no row can sum to 1.
 
+    Of another magnitude, derivatives are summed over the pieces of both words and not scaled, for the log-probability
+    of a word is the sum of those of its pieces; a word without pieces gets 0.
+
     Raises ValueError when the shapes disagree, a word index is out of range, or a weight is negative or not finite.
     """
     weights_TS = np.asarray(weights_TS, dtype=np.float64)
     shape = (len(target_word_of_piece_T), len(source_word_of_piece_S))
     if weights_TS.shape != shape:
         raise ValueError(f"weights of shape {weights_TS.shape} for {shape[0]} target and {shape[1]} source pieces")
-    _check(weights_TS)
+    _check(weights_TS, magnitude)
     belongs_IT = _membership(target_word_of_piece_T, target_words)
     belongs_JS = _membership(source_word_of_piece_S, source_words)
-    # The row is rescaled below, so the mean over a target word's pieces needs no division of its own.
-    return _rescaled(belongs_IT @ weights_TS @ belongs_JS.T)
+    # A relative row is rescaled, so the mean over a target word's pieces needs no division of its own.
+    mass_IJ: NDArray[np.float64] = belongs_IT @ weights_TS @ belongs_JS.T
+    return _rescaled(mass_IJ) if magnitude == "relative" else mass_IJ
 
 
 def word_indices(encoded: EncodedWords) -> list[int]:
@@ -92,7 +99,9 @@ def parts(encoded: EncodedWords) -> Parts:
     return Parts(piece_N, word_N, end_N - share_SJ[piece_N, word_N], end_N, len(encoded.words))
 
 
-def to_words_of_parts(weights_TS: ArrayLike, target: Parts, source: Parts) -> NDArray[np.float64]:
+def to_words_of_parts(
+    weights_TS: ArrayLike, target: Parts, source: Parts, *, magnitude: Magnitude = "relative"
+) -> NDArray[np.float64]:
     """Attention between words where a piece may lie in several words, as in scripts without spaces:
 
         mass_ij    = sum over parts m of word i, n of word j, of pieces t and s, of  overlap_mn weights_ts
@@ -103,16 +112,17 @@ def to_words_of_parts(weights_TS: ArrayLike, target: Parts, source: Parts) -> ND
     have in common, with both pieces as long as 1. If no piece has more than one word this is `to_words`.
     """
     weights_TS = np.asarray(weights_TS, dtype=np.float64)
-    _check(weights_TS)
+    _check(weights_TS, magnitude)
     ends_MN, begins_MN = np.minimum.outer(target.end_N, source.end_N), np.maximum.outer(target.begin_N, source.begin_N)
     mass_MN = weights_TS[np.ix_(target.piece_N, source.piece_N)] * np.maximum(ends_MN - begins_MN, 0)
     belongs_IM = _membership(target.word_N, target.words)
-    return _rescaled(belongs_IM @ mass_MN @ _membership(source.word_N, source.words).T)
+    mass_IJ: NDArray[np.float64] = belongs_IM @ mass_MN @ _membership(source.word_N, source.words).T
+    return _rescaled(mass_IJ) if magnitude == "relative" else mass_IJ
 
 
-def _check(weights_TS: NDArray[np.float64]) -> None:
-    if not (np.isfinite(weights_TS).all() and (weights_TS >= 0).all()):
-        raise ValueError("attention weights must be finite and not negative")
+def _check(weights_TS: NDArray[np.float64], magnitude: Magnitude) -> None:
+    if not (np.isfinite(weights_TS).all() and (magnitude == "signed" or (weights_TS >= 0).all())):
+        raise ValueError("weights must be finite and, but for signed ones, not negative")
 
 
 def _rescaled(mass_IJ: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -43,8 +43,8 @@ class Attended(NamedTuple):
 class Attention(nn.Module):
     """context = sum over s of weight_s value_s, with weights = normalizer(score(W query, U key)).
 
-    Score and normalizer are chosen by the configuration. A normalizer with several heads gives several sets of weights,
-    whose contexts are fused: tanh(W [c_1; ...; c_H]).
+    Score and normalizer are chosen by the configuration; with ``key_size`` the score reads P key in place of each key.
+    A normalizer with several heads gives several sets of weights, whose contexts are fused: tanh(W [c_1; ...; c_H]).
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Attention(nn.Module):
         """``dropout`` is that of the weights. ``causal``: a query at position t sees keys up to t only."""
         super().__init__()
         assert isinstance(config.score, Score)
-        sizes = Sizes(query=query_size, key=key_size)
+        sizes = Sizes(query=query_size, key=config.key_size or key_size)
         self.score = config.score
         self.normalizer = config.weights
         self.dropout = Dropout(dropout)
@@ -68,6 +68,7 @@ class Attention(nn.Module):
         self.learns_from_rewards = isinstance(config.weights, Sampled) and not config.weights.marginalizes
         self.update = 0
         """Number of updates of training so far, for mechanisms that anneal."""
+        self.key_projection_KD = None if config.key_size is None else matrix(config.key_size, key_size)
         self.query_weight_AQ, self.key_weight_AK = _projections(config.score.projections(sizes), sizes)
         self.score_parameters = _initialised(config.score.parameters(sizes))
         self.weighting_parameters = _initialised(config.weights.parameters(sizes))
@@ -81,6 +82,8 @@ class Attention(nn.Module):
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
+        if self.key_projection_KD is not None:
+            keys_BSK = F.linear(keys_BSK, self.key_projection_KD)
         keys_BSA = keys_BSK if self.key_weight_AK is None else F.linear(keys_BSK, self.key_weight_AK)
         return AttentionMemory(is_pad_BS, self.score.precompute_keys(keys_BSA.unsqueeze(1)), values_BSV)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
+from nmt.attention.mechanism import Score
 from nmt.attention.registry import AnyNormalizer, AnyScoreOrNone, NoScore
 from nmt.attention.scores.additive import Additive
 from nmt.attention.weights.softmax import Softmax
 from nmt.config.structure import Structure
+from nmt.nn.config import Size
 
 
 class AttentionConfig(Structure):
@@ -17,6 +19,9 @@ class AttentionConfig(Structure):
     """How well a query of the decoder and a key, a state of the encoder, go together; ``none``: no attention."""
     weights: AnyNormalizer = Softmax()
     """What makes weights of the scores of all source positions."""
+    key_size: Size | None = None
+    """For a recurrent decoder: the width of keys W x that the score reads in place of encoder states x, which are the
+    values; null: states are keys as well."""
 
     @property
     def is_none(self) -> bool:
@@ -27,4 +32,6 @@ class AttentionConfig(Structure):
     def _weights_have_a_score(self) -> AttentionConfig:
         if self.is_none and self.weights != Softmax():
             raise ValueError(f"score: none leaves weights: {self.weights.kind} nothing to weigh; leave weights out")
+        if self.key_size is not None and not (isinstance(self.score, Score) and self.score.reads_keys):
+            raise ValueError(f"key_size: score: {self.score.kind} reads no keys; leave key_size out")
         return self

@@ -28,9 +28,9 @@ FOLDER = "NMT_MECHANISMS"
 
 
 class NoScore(Mechanism):
-    """No attention: one vector for the whole sentence, passed on in one of the four ways of ``model.context``."""
+    """No attention: one vector for the whole sentence, see ``model.decoder.start`` and ``model.decoder.context``."""
 
-    formula: ClassVar[str] = "none: one fixed vector, see model.context"
+    formula: ClassVar[str] = "none: one fixed vector, see model.decoder.context"
     source: ClassVar[str] = "Sutskever et al. 2014; Cho et al. 2014"
 
     kind: Literal["none"] = "none"

@@ -17,6 +17,7 @@ from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
 if TYPE_CHECKING:
+    from nmt.alignment import Magnitude
     from nmt.alignment.directions import Join
     from nmt.alignment.formats import AlignmentWriter
     from nmt.alignment.views import View
@@ -66,7 +67,9 @@ def _align_links(options: AlignOptions, inputs: AlignmentInputs, outputs: Alignm
 def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
     from nmt.alignment.views import BY_ATTENTION, View, parse_view
 
-    views = [parse_view(text) for text in options.views or []] or [View(options.method or "attention")]
+    magnitude: Magnitude = "signed" if options.signed else "raw" if options.raw else "relative"
+    views = [parse_view(text) for text in options.views or []]
+    views = views or [View(options.method or "attention", magnitude=magnitude)]
     chosen = options.views or options.heads or options.choose_heads or options.reverse
     if options.format_ == "html" and not chosen and views[0].method in BY_ATTENTION:
         views.append(replace(views[0], heads="*", each=True))

@@ -49,6 +49,12 @@ class AlignOptions(ModelOptions):
             "what nmt aligner has learnt for it, which is best. Default: attention.",
         ),
     ] = None
+    raw: Annotated[
+        bool, _models("--raw", help="Leave the norms or products of --method gradient or input-x-gradient as they are.")
+    ] = False
+    signed: Annotated[
+        bool, _models("--signed", help="As --raw, and the products of --method input-x-gradient with their sign.")
+    ] = False
     heads: Annotated[
         str | None,
         _models(
@@ -225,7 +231,9 @@ class AlignOptions(ModelOptions):
     ] = None
 
 
-_OF_MODELS = "model free_running reverse method heads choose_heads compare json level changes device precision"
+_OF_MODELS = (
+    "model free_running reverse method raw signed heads choose_heads compare json level changes device precision"
+)
 _OF_LINKS = "links reverse_links links_base target_first symmetrize threshold views"
 _LEARNT_ALIGNS = "{option} aligns both directions together, without a model; leave out {others}"
 
@@ -282,6 +290,17 @@ CONFLICTS = (
         "--reverse-links, --links-base and --target-first go with links from a file; give --links",
     ),
     # by models
+    Needs("signed", "method=input-x-gradient", "--signed: only products have a sign; add --method input-x-gradient"),
+    Needs("raw", "method=gradient/input-x-gradient", "--raw: is of gradients; add --method gradient"),
+    Excludes("signed", "raw", "--signed leaves the matrix as it is, too; leave out --raw"),
+    Needs(
+        "raw signed",
+        "format_=tsv/jsonl/npz/png/svg/html",
+        "{option} is of the soft matrix, for --format tsv, jsonl, npz, png, svg or html; add one of these",
+    ),
+    Excludes(
+        "raw signed", "reverse", "{option}: derivatives of two models' scores cannot be joined; leave out {others}"
+    ),
     Excludes(
         "heads",
         "method!=attention/shifted-attention",
@@ -323,7 +342,7 @@ CONFLICTS = (
     Needs("json", "compare", "--json is for the report of --compare; add --compare, or use --format jsonl"),
     Excludes(
         "compare",
-        "method format_ views level output base lexicon suspects choose_heads",
+        "method raw signed format_ views level output base lexicon suspects choose_heads",
         "--compare prints a report on all methods, between words; leave out {others}",
     ),
     # what a page shows

@@ -53,6 +53,7 @@ COMMANDS = {
     "evaluate": "nmt.cli.evaluate",
     "report": "nmt.extras.inspect.report.command",
     "align": "nmt.cli.align",
+    "states": "nmt.extras.inspect.states.command",
     "aligner": "nmt.extras.word_aligner.command",
     "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",

@@ -33,16 +33,24 @@ class DefaultKind:
         return {"kind": self.kind, **value} if isinstance(value, dict) else value
 
 
-class _BareKind:
+@dataclass(frozen=True)
+class BareName:
+    """In the annotation of a group of keys: a bare name stands for the group with that name at ``key``."""
+
+    key: str
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(_from_name, handler(source))
+        return core_schema.no_info_before_validator_function(self._from_name, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         choice = handler(schema)
-        options = choice["anyOf"] if "anyOf" in choice else list(_explicit(choice["oneOf"]))
-        fields = [handler.resolve_ref_schema(option).get("properties", {}).get("kind", {}) for option in options]
+        options = choice.get("anyOf") or (list(_explicit(choice["oneOf"])) if "oneOf" in choice else [choice])
+        fields = [handler.resolve_ref_schema(option).get("properties", {}).get(self.key, {}) for option in options]
         names = [name for field in fields for name in field.get("enum", [field["const"]] if "const" in field else [])]
         return {"anyOf": [{"type": "string", "enum": names}, *options]}
+
+    def _from_name(self, value: Tree) -> Tree:
+        return {self.key: value} if isinstance(value, str) else value
 
 
 def _explicit(options: Iterable[JsonSchemaValue]) -> Iterator[JsonSchemaValue]:
@@ -50,9 +58,5 @@ def _explicit(options: Iterable[JsonSchemaValue]) -> Iterator[JsonSchemaValue]:
     return ({**option, "required": ["kind"]} for option in options)
 
 
-def _from_name(value: Tree) -> Tree:
-    return {"kind": value} if isinstance(value, str) else value
-
-
-BareKind = _BareKind()
+BareKind = BareName("kind")
 """In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""

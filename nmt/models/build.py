@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.models.config import ModelConfig
-from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.config import EmbeddingsEncoderConfig, ModelConfig
+from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.rnn.readers_config import GlimpsesConfig, ReencodingConfig
 from nmt.models.seq2seq import Decoder, Encoder, Seq2Seq
 from nmt.nn.embedding import Embedding
@@ -30,6 +30,10 @@ def _encoder(config: ModelConfig, embedding: Embedding) -> Encoder:
         from nmt.models.rnn.encoder import RNNEncoder
 
         return RNNEncoder(config.encoder, embedding, width=width, dropout=dropout)
+    if isinstance(config.encoder, EmbeddingsEncoderConfig):
+        from nmt.models.embeddings_encoder import EmbeddingsEncoder
+
+        return EmbeddingsEncoder(config.encoder, embedding, width=width, dropout=dropout)
     from nmt.models.transformer.encoder import TransformerEncoder
 
     return TransformerEncoder(config.encoder, embedding, width=width, dropout=dropout)
@@ -52,7 +56,6 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
         return kind(
             config.decoder,
             config.attention,
-            config.context or ContextConfig(),
             embedding,
             width=config.embedding.size,
             memory_size=memory_size,

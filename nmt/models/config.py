@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,8 +14,26 @@ from nmt.models.rnn.readers_config import AnyRNNDecoder, ReaderConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
+
+class EmbeddingsEncoderConfig(Structure):
+    """An encoder whose states are the word embeddings themselves, ``embedding.size`` wide."""
+
+    kind: Literal["embeddings"] = "embeddings"
+    positions: Literal["none", "sinusoidal", "learned"] = "none"
+    """Vectors added to the embeddings, as a Transformer's; ``none``: a bag of words. 512 are ``learned``, and all
+    positions from the last one on share it."""
+
+    @property
+    def words(self) -> str:
+        """A description for people."""
+        return f"word embeddings, {self.positions} positions" if self.positions != "none" else "word embeddings"
+
+
 AnyEncoder = Annotated[
-    RNNEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
+    RNNEncoderConfig | TransformerEncoderConfig | EmbeddingsEncoderConfig,
+    Field(discriminator="kind"),
+    DefaultKind("rnn"),
+    BareKind,
 ]
 AnyDecoder = Annotated[
     AnyRNNDecoder | TransformerDecoderConfig, Field(discriminator="kind"), DefaultKind("rnn"), BareKind
@@ -35,9 +53,14 @@ class ModelConfig(Structure):
     attention: AttentionConfig = AttentionConfig()
     """The decoder's, to the source. Where its score is left out, a Transformer has ``scaled_dot``, readers ``none``."""
     context: Annotated[ContextConfig | None, BareKind] = None
-    """For ``attention.score: none`` alone, by name or with its settings; null there: ``projected_initial_state``."""
+    """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
     dropout: DropoutConfig = DropoutConfig()
     """What is left out at random in training, so that the model does not learn the corpus by heart."""
+
+    @property
+    def memory_size(self) -> int:
+        """Width of an encoder state."""
+        return self.embedding.size if isinstance(self.encoder, EmbeddingsEncoderConfig) else self.encoder.memory_size
 
     @property
     def readout_size(self) -> int:
@@ -71,30 +94,51 @@ class ModelConfig(Structure):
         return self
 
     @model_validator(mode="after")
-    def _context_stands_for_attention(self) -> ModelConfig:
-        encoder, decoder, attention, context = self.encoder, self.decoder, self.attention, self.context
-        if isinstance(decoder, ReaderConfig) and not attention.is_none:
-            raise ValueError(f"decoder.kind: {decoder.kind} needs attention.score: none, not {attention.score.kind}")
-        if not attention.is_none:
-            if context is not None and isinstance(decoder, TransformerDecoderConfig):
-                raise ValueError(f"context: {context.kind} is for decoder.kind: rnn without attention; leave it out")
-            if context is not None:
-                raise ValueError(
-                    f"context: {context.kind} is for a decoder without attention; leave it out, or set "
-                    f"attention.score: none instead of {attention.score.kind}"
-                )
+    def _context_is_a_shorthand(self) -> ModelConfig:
+        if self.context is None:
             return self
+        if isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError(f"context: {self.context.kind} is for decoder.kind: rnn; leave it out")
+        return self.model_copy(update={"context": None, "decoder": self.context.apply(self.decoder)})
+
+    @model_validator(mode="after")
+    def _decoder_sees_the_source(self) -> ModelConfig:
+        decoder, has_attention = self.decoder, not self.attention.is_none
         if isinstance(decoder, TransformerDecoderConfig):
+            if has_attention:
+                return self
             raise ValueError(
                 "decoder.kind: transformer sees the source by attention alone, which attention.score: none takes away; "
                 "name another score, or use decoder.kind: rnn"
             )
-        if decoder.query == "previous" and not isinstance(decoder, ReaderConfig):
-            raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
-        if context is not None and context.kind == "initial_state" and encoder.memory_size != decoder.size:
+        if decoder.start == "raw" and self.memory_size != decoder.size:
             raise ValueError(
-                f"context: initial_state needs decoder.size ({decoder.size}) to equal the width of an encoder state "
-                f"({encoder.memory_size}); change a size, or use projected_initial_state"
+                f"decoder.start: raw (context: initial_state) needs decoder.size ({decoder.size}) to equal the width "
+                f"of an encoder state ({self.memory_size}); change a size, or use projected"
+            )
+        if isinstance(decoder, ReaderConfig) and has_attention:
+            raise ValueError(
+                f"decoder.kind: {decoder.kind} needs attention.score: none, not {self.attention.score.kind}"
+            )
+        if has_attention or isinstance(decoder, ReaderConfig):
+            return self
+        if decoder.query == "previous":
+            raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
+        if decoder.query_embedding:
+            raise ValueError("decoder.query_embedding has no query to widen with attention.score: none; leave it out")
+        if decoder.start == "zeros" and decoder.context.enters == "nothing":
+            raise ValueError(
+                "decoder.start: zeros, decoder.context: nothing and attention.score: none leave the decoder nothing of "
+                "the source; change one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _keys_are_projected_once(self) -> ModelConfig:
+        if self.attention.key_size is not None and isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError(
+                "attention.key_size is for decoder.kind: rnn; a Transformer projects keys apart from values in each "
+                "head anyway; leave it out"
             )
         return self
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.feed import Feed, TeacherForcing
+from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
 from nmt.ops import TopTokens
 
@@ -46,10 +47,12 @@ class Encoder(nn.Module, ABC):
 
     size: int
     """D, the width of a state."""
+    embedding: Embedding
 
-    @abstractmethod
     def embed(self, source_BS: Tensor) -> Tensor:
         """The embeddings of source tokens, (B, S, E)."""
+        embedded_BSE: Tensor = self.embedding(source_BS)
+        return embedded_BSE
 
     @abstractmethod
     def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:

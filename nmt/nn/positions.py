@@ -1,4 +1,4 @@
-"""Positions of a Transformer: vectors added to the embeddings, or queries and keys that are turned."""
+"""Positions: vectors added to the embeddings, or queries and keys of a Transformer that are turned."""
 
 from __future__ import annotations
 
@@ -43,6 +43,13 @@ class Unchanged(nn.Module):
     def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
         """``x_BTD`` itself."""
         return x_BTD
+
+
+def absolute_positions(kind: str, count: int, size: int) -> nn.Module:
+    """The module that adds ``sinusoidal`` or ``learned`` positions, or for another kind nothing."""
+    if kind == "learned":
+        return Learned(count, size)
+    return Sinusoidal() if kind == "sinusoidal" else Unchanged()
 
 
 class Angles(NamedTuple):

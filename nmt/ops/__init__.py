@@ -9,7 +9,7 @@ rows, V vocabulary, K tokens of a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
 import torch
@@ -50,15 +50,23 @@ class TopTokens(NamedTuple):
 
 
 @Operation
-def additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tensor:
-    """v . tanh(query + key) for all pairs, (B, H, T, S) (Bahdanau et al. 2015, appendix A.1.2)."""
+def additive_energy(
+    query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor, upper_weights_AA: Sequence[Tensor] = ()
+) -> Tensor:
+    """v . tanh(query + key) for all pairs, (B, H, T, S) (Bahdanau et al. 2015, appendix A.1.2).
+
+    Each of ``upper_weights_AA`` is a further layer before v: x becomes tanh(W x).
+    """
     time = query_BHTA.shape[2]
     if time > 1 and not torch.is_grad_enabled():
         size = max(1, MAX_SCORE_ELEMENTS // max(1, keys_BHSA.numel()))
         if size < time:
             parts = torch.split(query_BHTA, size, dim=2)
-            return torch.cat([additive_energy.body(part, keys_BHSA, v_A) for part in parts], dim=2)
-    return (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_() @ v_A
+            return torch.cat([additive_energy.body(part, keys_BHSA, v_A, upper_weights_AA) for part in parts], dim=2)
+    x_BHTSA = (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_()
+    for weight_AA in upper_weights_AA:
+        x_BHTSA = F.linear(x_BHTSA, weight_AA).tanh_()
+    return x_BHTSA @ v_A
 
 
 @Operation

@@ -40,6 +40,8 @@ class Beams(BatchRecord):
     """Their log-probability; -inf marks a row without a hypothesis."""
     attended_NS: Tensor | None = None
     """Attention received by each source position; None where no ranking needs it."""
+    constraint_N: Tensor | None = None
+    """State of their constraints; None before the first step, and in searches without any."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Extensions:
             before_N = before_N - tokens.log_normalizer_N
         log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
         log_prob_BW, index_BW, _ = top_tokens(log_prob_BX, min(num_candidates(beam), log_prob_BX.shape[1]), False)
-        parent_BW = index_BW // count + _first_rows(rows, beam, index_BW.device)
+        parent_BW = index_BW // count + first_rows(rows, beam, index_BW.device)
         return Extensions(log_prob_BW, parent_BW, tokens.token_NK.view(rows // beam, -1).gather(1, index_BW))
 
     @staticmethod
@@ -102,7 +104,7 @@ class Extensions:
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         penalized_BX = (total_NV - penalty_BV.repeat_interleave(beam, dim=0)).view(rows // beam, -1)
         index_BW = top_tokens(penalized_BX, num_candidates(beam), False).token_NK
-        parent_BW = index_BW // vocabulary + _first_rows(rows, beam, index_BW.device)
+        parent_BW = index_BW // vocabulary + first_rows(rows, beam, index_BW.device)
         return Extensions(total_NV.view(rows // beam, -1).gather(1, index_BW), parent_BW, index_BW % vocabulary)
 
 
@@ -111,7 +113,7 @@ def num_candidates(beam: int) -> int:
     return 2 * beam
 
 
-def _first_rows(rows: int, beam: int, device: torch.device) -> Tensor:
+def first_rows(rows: int, beam: int, device: torch.device) -> Tensor:
     """First row of each sentence, (B, 1)."""
     return torch.arange(0, rows, beam, device=device)[:, None]
 

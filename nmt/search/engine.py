@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import torch
 
@@ -20,6 +20,10 @@ from nmt.search.sequential import greedy_search
 
 if TYPE_CHECKING:
     from nmt.search.reduction import VocabularyReducer
+
+
+ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Phrase, ...], ...]], Search]
+"""A search of a configuration whose hypotheses contain the phrases of their source row."""
 
 
 class Engine(Protocol):
@@ -53,6 +57,8 @@ class OwnEngine:
     compute: Compute
     shortlist: VocabularyReducer | None = None
     """A sentence has only the tokens of its list, its prefix and its constraints."""
+    constrained_search: ConstrainedSearch | None = None
+    """Needed for constraints; ``nmt.extras.constraints`` has one."""
     on_batch: Callable[[int], object] | None = None
     """Called with the number of sentences of each batch that is done."""
 
@@ -69,7 +75,7 @@ class OwnEngine:
         """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
         greedy search is faster and finds the same."""
         assert not self.model.training
-        assert constraints is None or constrains(config) is None
+        assert constraints is None or (self.constrained_search is not None and constrains(config) is None)
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
         batch_tokens = max(config.batch_tokens // hypotheses_per_sentence(config), 1)
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
@@ -92,8 +98,11 @@ class OwnEngine:
             processors = LogitsProcessors(
                 max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
+            search = search_of(config, scored=scored)
+            if phrases is not None and self.constrained_search is not None:
+                search = self.constrained_search(config, phrases)
             with self.compute.autocast():
-                batch = search_of(config, phrases, scored=scored)(searched, source_BS, processors)
+                batch = search(searched, source_BS, processors)
             if reduced is not None:
                 batch = [
                     tuple(reduced.restored(index, hypothesis) for hypothesis in of_sentence)
@@ -122,11 +131,8 @@ def constrains(config: SearchConfig) -> str | None:
     return "no_repeat" if config.no_repeat else None
 
 
-def search_of(
-    config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...] | None = None, *, scored: bool = True
-) -> Search:
-    """The search of a configuration; with ``phrases`` of each source row, one whose hypotheses contain them.
-    ``scored`` as in ``decode``."""
+def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
+    """The search of a configuration. ``scored`` as in ``Engine.translate_ids``."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         from nmt.search.sampling import Sampling
@@ -141,10 +147,6 @@ def search_of(
             top_k=sampling.top_k,
             top_p=sampling.top_p,
         )
-    if phrases is not None:
-        from nmt.search.constrained import ConstrainedBeamSearch
-
-        return ConstrainedBeamSearch(EOS, ranking, config.beam, n_best=config.n_best, phrases=phrases)
     if config.beam == 1:
         return greedy_search(EOS, ranking, scored)
     from nmt.search.beam import BeamSearch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment import GradientMethod, Links, Method, Weights
+from nmt.alignment import GradientMethod, Links, Magnitude, Method, Weights
 from nmt.alignment.extract import Extraction
 from nmt.alignment.views import BY_ATTENTION, View
 from nmt.core.errors import InputError
@@ -100,6 +100,7 @@ class Aligner:
         empty matrix. With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one
         of its own (see ``nmt.data.words``).
 
+        A view by gradients may keep their magnitude; its links are those of the same method's relative weights.
         Gradients take far longer than attention; methods by gradients share the work, and so do heads. Raises
         InputError for a method that the model does not admit, for different numbers of sources and targets, and for a
         side of more subwords than ``search.max_source_tokens``, which would take memory by the square; ``first_line``
@@ -115,8 +116,9 @@ class Aligner:
         # Method trained joins the attention between words to what it has learnt.
         needs_attention = "trained" in methods and "attention" in self.methods
         attention = View("attention")
+        relative = {view: replace(view, magnitude="relative") for view in views}  # makes the links
         matrices = self.matrices(
-            [*views, attention] if needs_attention else views,
+            list(dict.fromkeys([*views, *relative.values(), *([attention] if needs_attention else [])])),
             [pairs[row][0].ids for row in rows],
             [pairs[row][1].ids for row in rows],
         )
@@ -132,9 +134,10 @@ class Aligner:
                     first_line=first_line,
                 )
             else:
-                weights = dict(zip(rows, matrices[view], strict=True))
+                weights = dict(zip(rows, zip(matrices[view], matrices[relative[view]], strict=True), strict=True))
                 alignments[view] = [
-                    self._alignment(*pair, weights.get(row), level, text=text) for row, pair in enumerate(pairs)
+                    self._alignment(*pair, weights.get(row), level, view.magnitude, text=text)
+                    for row, pair in enumerate(pairs)
                 ]
         return alignments
 
@@ -176,8 +179,7 @@ class Aligner:
         if by_gradient := [view for view in views if view.method in get_args(GradientMethod)]:
             from nmt.alignment.gradient import gradient_weights
 
-            methods = [cast(GradientMethod, view.method) for view in by_gradient]
-            pairs = gradient_weights(model, sources, targets, compute, methods=methods, batch_tokens=batch_tokens)
+            pairs = gradient_weights(model, sources, targets, compute, views=by_gradient, batch_tokens=batch_tokens)
             matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
         return matrices
 
@@ -188,23 +190,40 @@ class Aligner:
         return self._learnt(self.trained)
 
     def _alignment(
-        self, source: EncodedWords, target: EncodedWords, weights_TS: np.ndarray | None, level: Level, *, text: bool
+        self,
+        source: EncodedWords,
+        target: EncodedWords,
+        weights: tuple[np.ndarray, np.ndarray] | None,
+        level: Level,
+        magnitude: Magnitude,
+        *,
+        text: bool,
     ) -> Alignment:
+        """The alignment by the weights between pieces, and by the relative ones, which make the links."""
         from nmt.alignment.formats import Alignment
 
         tokenizers = self.trained.tokenizers
         source_tokens = tuple(tokenizers.source.pieces([*source.ids, EOS]))
         target_tokens = tuple(tokenizers.target.pieces([*target.ids, EOS]))
         links: Links = ()
-        if weights_TS is None:  # one side has no subwords
-            words_IJ = np.full((len(target.words), len(source.words)), 1.0 / max(len(source.words), 1))
-            pieces_TS = np.full((len(target_tokens), len(source_tokens)), 1.0 / len(source_tokens))
+        if weights is None:  # one side has no subwords
+            share = float(magnitude == "relative")
+            words_IJ = np.full((len(target.words), len(source.words)), share / max(len(source.words), 1))
+            pieces_TS = np.full((len(target_tokens), len(source_tokens)), share / len(source_tokens))
         else:
-            words_IJ = word_weights(weights_TS, source, target, text=text)
-            pieces_TS = weights_TS.astype(np.float64)
-            links = self.extraction.links(words_IJ)
+            pieces_TS = weights[0].astype(np.float64)
+            words_IJ = relative_IJ = word_weights(pieces_TS, source, target, text=text, magnitude=magnitude)
+            if magnitude != "relative":
+                relative_IJ = word_weights(weights[1], source, target, text=text)
+            links = self.extraction.links(relative_IJ)
         at_words = Alignment(
-            source.words, target.words, links, words_IJ, source_spans=source.word_spans, target_spans=target.word_spans
+            source.words,
+            target.words,
+            links,
+            words_IJ,
+            source_spans=source.word_spans,
+            target_spans=target.word_spans,
+            magnitude=magnitude,
         )
         if level == "word":
             return at_words
@@ -219,17 +238,18 @@ class Aligner:
 
 
 def word_weights(
-    weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool
+    weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool, magnitude: Magnitude = "relative"
 ) -> NDArray[np.float64]:
     """The weights between words, (I, J), of those between pieces; with ``text`` a piece may lie in several words."""
     from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
 
     if text:
-        return to_words_of_parts(weights_TS, parts(target), parts(source))
+        return to_words_of_parts(weights_TS, parts(target), parts(source), magnitude=magnitude)
     return to_words(
         weights_TS,
         [*word_indices(target), NO_WORD],
         [*word_indices(source), NO_WORD],
         len(target.words),
         len(source.words),
+        magnitude=magnitude,
     )

@@ -28,7 +28,7 @@ from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
-from nmt.search.engine import Engine, OwnEngine, constrains
+from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
@@ -323,7 +323,10 @@ Loader: TypeAlias = Callable[..., Translator]
 
 
 def own_engine(
-    trained: TrainedModel, others: Sequence[TrainedModel], shortlist: VocabularyReducer | None = None
+    trained: TrainedModel,
+    others: Sequence[TrainedModel],
+    shortlist: VocabularyReducer | None,
+    constrained_search: ConstrainedSearch,
 ) -> OwnEngine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     for other in others:
@@ -337,4 +340,4 @@ def own_engine(
         from nmt.models.ensemble import Ensemble
 
         searched = Ensemble([member.model for member in (trained, *others)])
-    return OwnEngine(searched, trained.compute, shortlist)
+    return OwnEngine(searched, trained.compute, shortlist, constrained_search)

@@ -11,18 +11,24 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import combinations
 from operator import itemgetter
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
+from nmt.alignment.erasure import Erasure, falls
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import BY_ATTENTION, Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.tokenizer import EncodedWords
 from nmt.models.names import matching
 from nmt.training import metrics
 from nmt.translator.find_run import run_of, typed
@@ -30,6 +36,7 @@ from nmt.translator.views import Views
 from nmt.workflows.align import (
     AlignmentInputs,
     AlignmentOutputs,
+    Window,
     check_files,
     check_readable,
     gold_of,
@@ -129,6 +136,9 @@ def _explanation(view: View, models: Mapping[Side, Translator], join: Join | Non
     if view.method == "trained":
         return "The links are those of the trained aligner."
     aligner = models[view.side or "forward"].aligner
+    if view.magnitude != "relative":
+        numbers = "Derivatives are in per cent of the pair's largest. Links are those of rows scaled to sum to 1."
+        return f"{numbers} {explanation(aligner.extraction)}"
     if view.method not in BY_ATTENTION:
         return explanation(aligner.extraction)
     heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
@@ -265,6 +275,10 @@ class Comparison:
     """The scores of each method's links; None without gold links."""
     agreements: Mapping[tuple[Method, Method], Agreement]
     """The agreement of each two methods' soft alignments between words."""
+    erasures: Mapping[Method, Erasure]
+    """The effect of source words left out, by the weights of each method."""
+    distances: Sequence[float] | None
+    """The distance that permuted attention makes for each target subword; None without attention."""
 
     def lines(self) -> list[str]:
         """Formats one table or two for people; error rates in per cent."""
@@ -280,7 +294,20 @@ class Comparison:
         for (one, other), each in self.agreements.items():
             figures = f"{_figure(each.spearman):>8}  {_figure(each.kendall):>7}  {each.rows:12}"
             lines.append(f"{f'{one} - {other}':{width}}  {figures}")
+        lines += ["", f"{'fall without a source word':{width}}  highest weight  another  larger %  target words"]
+        for method, (highest, another, larger, count) in self.erasures.items():
+            share = None if larger is None else 100 * larger
+            lines.append(
+                f"{method:{width}}  {_figure(highest):>14}  {_figure(another):>7}  {_figure(share, 1):>8}  {count:12}"
+            )
+        if self.distances is not None:
+            lines += ["", f"{'permuted':{width}}  median distance  target subwords"]
+            lines.append(f"{'attention':{width}}  {_figure(self._distance):>15}  {len(self.distances):15}")
         return lines
+
+    @property
+    def _distance(self) -> float | None:
+        return median(self.distances) if self.distances else None
 
     def tree(self) -> dict[str, Any]:
         """Makes a tree for JSON, not rounded, with stable keys; null for an unknown figure."""
@@ -291,22 +318,31 @@ class Comparison:
                 {"methods": list(pair), "spearman": each.spearman, "kendall": each.kendall, "target_words": each.rows}
                 for pair, each in self.agreements.items()
             ],
+            "erasure": {method: each._asdict() for method, each in self.erasures.items()},
+            "permuted": None
+            if self.distances is None
+            else {"median_distance": self._distance, "target_subwords": len(self.distances)},
         }
 
 
 def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
-    one model admits. Prints how far the methods' soft alignments agree and, with gold links, the error rates of theirs.
+    one model admits. Prints how far the methods' soft alignments agree, what is lost without the source words that
+    they weigh most and with permuted attention and, with gold links, the error rates of theirs.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
+    from nmt.alignment.permuted import permuted_distances  # only now: torch takes a second to import
+
     check_readable(inputs.source, inputs.target, inputs.gold)
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     gold = gold_of(inputs)
     methods = translator.aligner.methods
     scores = dict.fromkeys(methods, AlignmentScore())
     agreements = dict.fromkeys(combinations(methods, 2), Agreement())
-    sentences = 0
+    sentences, random = 0, np.random.default_rng(1)
+    erasures: dict[Method, list[tuple[float, float]]] = {method: [] for method in methods}
+    distances: list[float] | None = [] if "attention" in methods else None
     with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
         for window in all_windows:
             aligned = translator.aligner.align(
@@ -325,10 +361,44 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
             for one, other in agreements:
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
-    comparison = Comparison(sentences, methods, None if gold is None else scores, agreements)
+            pairs = translator.trained.encode_pairs(*window[1:], window.first + 1, text=inputs.text)
+            fall_of = probability_falls(translator, window, pairs)
+            for method in methods:
+                for alignment, fall_IJ in zip(found[method], fall_of, strict=True):
+                    erasures[method] += falls(alignment.weights_TS, fall_IJ, random)
+            if distances is not None:
+                distances += permuted_distances(
+                    translator.trained.model,
+                    [source.ids for source, target in pairs if source.ids and target.ids],
+                    [target.ids for source, target in pairs if source.ids and target.ids],
+                    translator.trained.compute,
+                    batch_tokens=translator.trained.experiment.search.batch_tokens,
+                )
+    by_method = {method: Erasure.of(each) for method, each in erasures.items()}
+    comparison = Comparison(sentences, methods, None if gold is None else scores, agreements, by_method, distances)
     print(json_format.dumps(comparison.tree(), indent=1) if json else "\n".join(comparison.lines()))
     return comparison
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def probability_falls(
+    translator: Translator, window: Window, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
+) -> list[NDArray[np.float64]]:
+    """The fall of each target word's probability, under teacher forcing, without each source word, (I, J) for each
+    pair. The probability of a word is that of its subwords."""
+    versions = [
+        [line, *(" ".join((line[:begin] + line[end:]).split()) for begin, end in source.word_spans)]
+        for line, (source, _) in zip(window.sources, pairs, strict=True)
+    ]
+    targets = [target for target, lines in zip(window.targets, versions, strict=True) for _ in lines]
+    scores = iter(translator.score([line for lines in versions for line in lines], targets))
+    found = []
+    for (_, target), lines in zip(pairs, versions, strict=True):
+        log_p_KT = np.array([next(scores).token_log_probs[:-1] for _ in lines]).reshape(len(lines), -1)
+        belongs_TI = np.equal.outer(np.array(target.word_of_piece, np.int64), np.arange(len(target.words)))
+        p_KI = np.exp(log_p_KT @ belongs_TI)
+        found.append((p_KI[:1] - p_KI[1:]).T)
+    return found
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -8,6 +8,7 @@ cells, chosen by a checksum of their names, is withheld: sentences with such a c
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,9 @@ MIN_TRAIN_COUNT = 8
 MIN_WORDS, MAX_WORDS = 3, 40
 LONG_FROM = (21, 27)
 """Minimum lengths of long and very long sentences, in words of the longer side."""
+
+LONG_SIZES = {"valid": 500, "test": 1000, "train": 12000}
+LONG_WORDS = (10, 80)
 
 
 def withheld(cell: str) -> bool:
@@ -86,6 +90,19 @@ def generate(seed: int = SEED) -> Corpus:
     }
     splits["hard"] = _hard(special, splits["train"])
     return Corpus(splits)
+
+
+def generate_long(seed: int = SEED) -> Corpus:
+    """Draw coordinated sentences of 10 to 80 German words, short and long ones about equally often."""
+    grammar = Grammar(Sampler(seed))
+    drawn: dict[str, Sentence] = {}
+    low, high = LONG_WORDS
+    while len(drawn) < sum(LONG_SIZES.values()):
+        sentence = grammar.coordinated(grammar.rng.choice(range(low, high + 1)))
+        if len(sentence.german.split()) <= high:
+            drawn.setdefault(sentence.german, sentence)
+    sentences = iter(drawn.values())
+    return Corpus({name: list(itertools.islice(sentences, size)) for name, size in LONG_SIZES.items()})
 
 
 def _counts(sentences: Iterable[Sentence]) -> tuple[Counter[str], Counter[str]]:

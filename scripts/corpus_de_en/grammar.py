@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from corpus_de_en.drawing import Record, Sides
@@ -14,7 +14,10 @@ from corpus_de_en.patterns.questions import Questions
 from corpus_de_en.phrases import Rejected
 from corpus_de_en.sampling import Sampler
 from corpus_de_en.selection import repeats_word
-from corpus_de_en.tokens import Link, align, finish
+from corpus_de_en.tokens import COMMA, PUNCTUATION, Link, Token, align, anchor, finish
+from corpus_de_en.tokens import words as tokens_of
+
+COORDINATORS = {"und": "and", "aber": "but", "denn": "because"}
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,38 @@ class Grammar(MainClauses, Questions, LongSentences, Infinitives, Descriptions):
         """One sentence, with its alignment and its record."""
         pattern = self.rng.weighted(self.patterns)
         while True:
-            self.record = Record()
-            try:
-                (german, english), mark = pattern()
-            except Rejected:
-                continue
+            (german, english), mark = self._derivation(pattern)
             source, target = finish(german, mark), finish(english, mark)
             if "repetition" in self.record.patterns or not repeats_word(source, target):
-                break
+                return self._finished(source, target)
+
+    def coordinated(self, words: int) -> Sentence:
+        """Statements joined by und, aber and denn, whose clauses have the order of main clauses, until the German has
+        at least ``words`` words."""
+        german: list[Token] = []
+        english: list[Token] = []
+        while sum(token.text not in PUNCTUATION for token in german) < words:
+            (more_german, more_english), mark = self._derivation(self.rng.weighted(self.patterns))
+            if mark != ".":
+                continue
+            if german:
+                link, conjunction = anchor(), self.rng.choice(("und", "aber", "denn"))
+                german += [COMMA, *tokens_of(conjunction, link)]
+                english += [COMMA, *tokens_of(COORDINATORS[conjunction], link)]
+            german += more_german
+            english += more_english
+        return self._finished(finish(german, "."), finish(english, "."))
+
+    def _derivation(self, pattern: Callable[[], tuple[Sides, str]]) -> tuple[Sides, str]:
+        """The words of both sides and the mark at the end."""
+        while True:
+            self.record = Record()
+            try:
+                return pattern()
+            except Rejected:
+                continue
+
+    def _finished(self, source: Sequence[Token], target: Sequence[Token]) -> Sentence:
         record = self.record
         for note in (note for token in source for note in token.notes):
             (record.cells if ":" in note else record.lemmas).add(note)

@@ -7,12 +7,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.alignment.gradient import GradientMethod, _distribution, gradient_weights, log_odds
+from nmt.alignment.gradient import _distribution, gradient_weights, log_odds
+from nmt.alignment.views import View
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.variants import WIRINGS, make, tree
+from tests.models.variants import EMBEDDINGS, WIRINGS, make, tree
 
-METHODS: tuple[GradientMethod, ...] = ("gradient", "input-x-gradient")
+METHODS = (View("gradient"), View("input-x-gradient"))
+AS_THEY_ARE = (
+    View("gradient", magnitude="raw"),
+    View("input-x-gradient", magnitude="raw"),
+    View("input-x-gradient", magnitude="signed"),
+)
 CPU = Compute(torch.device("cpu"), "float32")
 EOS = 3
 SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4]]
@@ -26,7 +32,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "one direction": tree(encoder={"bidirectional": False}),
     "tied, readout embedding": tree(tie="all", decoder={"readout_embedding": True, "readout_size": 8}),
     **{score: tree(score=score) for score in ("dot", "cosine", "location")},
-    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "glimpse")},
+    **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "argmax", "glimpse")},
+    "embeddings": tree(encoder={**EMBEDDINGS, "positions": "learned"}, key_size=3),
     **{
         f"none, {kind}": tree(score="none", context={"kind": kind})
         for kind in ("every_step", "projected_initial_state")
@@ -40,7 +47,7 @@ some_parts = pytest.mark.parametrize("name", ["feeding", "parallel", "two layers
 def weights(
     model: Seq2Seq[Any, Any], sources: list[list[int]], targets: list[list[int]], **changes: Any
 ) -> list[tuple[np.ndarray, ...]]:
-    given: dict[str, Any] = {"methods": METHODS, "batch_tokens": 1000, **changes}
+    given: dict[str, Any] = {"views": METHODS, "batch_tokens": 1000, **changes}
     return gradient_weights(model, sources, targets, given.pop("compute", CPU), **given)
 
 
@@ -76,10 +83,16 @@ def test_equals_finite_differences(config: dict[str, Any]) -> None:
         # each token's embedding multiplied by 1 + h
         scaled_SSE = torch.eye(len(base_SE), dtype=torch.float64)[:, :, None] * base_SE
         scaled_TS = differences(model, base_SE, scaled_SSE, target_T, 2e-3).T
-        ((gradient, input_x_gradient),) = weights(model, [source], [target])
+        ((gradient, input_x_gradient, *as_they_are),) = weights(model, [source], [target], views=METHODS + AS_THEY_ARE)
         for found_TS, size_TS in ((gradient, jacobian_TSE.norm(dim=2)), (input_x_gradient, scaled_TS.abs())):
             expected_TS = size_TS / size_TS.sum(dim=1, keepdim=True)
             np.testing.assert_allclose(found_TS, expected_TS.numpy(), atol=2e-3)
+        for found_TS, expected_TS in zip(
+            as_they_are, (jacobian_TSE.norm(dim=2), scaled_TS.abs(), scaled_TS), strict=True
+        ):
+            np.testing.assert_allclose(
+                found_TS, expected_TS.numpy(), atol=2e-3 * max(1, float(expected_TS.abs().max()))
+            )
 
 
 @some_parts
@@ -98,7 +111,7 @@ def test_one_method_alone_gives_what_it_gives_beside_another(name: str) -> None:
     model = make(PARTS[name])
     both = weights(model, SOURCES, TARGETS)
     for place, method in enumerate(METHODS):
-        for pair, (alone_TS,) in zip(both, weights(model, SOURCES, TARGETS, methods=(method,)), strict=True):
+        for pair, (alone_TS,) in zip(both, weights(model, SOURCES, TARGETS, views=(method,)), strict=True):
             np.testing.assert_array_equal(pair[place], alone_TS)
 
 

@@ -21,9 +21,10 @@ from nmt.config.structure import parse_document, validate
 Floats = list[float]
 
 
-def attention_config(score: str = "dot", weights: str = "softmax") -> AttentionConfig:
+def attention_config(score: str = "dot", weights: str = "softmax", key_size: int | None = None) -> AttentionConfig:
     """The configuration of a score and weights in YAML."""
-    return validate(AttentionConfig, parse_document(f"score: {score}\nweights: {weights}\n", "test"))
+    text = f"score: {score}\nweights: {weights}\nkey_size: {'null' if key_size is None else key_size}\n"
+    return validate(AttentionConfig, parse_document(text, "test"))
 
 
 # ---- scores: one number for a query, a key and the key's position
@@ -51,6 +52,14 @@ def _additive(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) 
     assert attention.query_weight_AQ is not None
     assert attention.key_weight_AK is not None
     inner_A = torch.tanh(attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K)
+    return _deeper(attention, inner_A)
+
+
+def _deeper(attention: Attention, inner_A: Tensor) -> Tensor:
+    """v . tanh(W_L ... tanh(W_2 x)), one number of a layer after the other."""
+    for layer in range(2, attention.score.layers + 1):
+        rows = attention.score_parameters[f"W{layer}_AA"]
+        inner_A = torch.stack([torch.tanh(sum(w * x for w, x in zip(row_A, inner_A, strict=True))) for row_A in rows])
     return attention.score_parameters["v_A"] @ inner_A
 
 
@@ -58,7 +67,7 @@ def _concat(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) ->
     assert attention.query_weight_AQ is not None
     assert attention.key_weight_AK is not None
     one_matrix = torch.cat([attention.query_weight_AQ, attention.key_weight_AK], dim=1)
-    return attention.score_parameters["v_A"] @ torch.tanh(one_matrix @ torch.cat([query_Q, key_K]))
+    return _deeper(attention, torch.tanh(one_matrix @ torch.cat([query_Q, key_K])))
 
 
 def _cosine(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
@@ -169,6 +178,7 @@ def _glimpse(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: A
 
 
 WEIGHT_ORACLES: dict[str, Callable[[Any, dict[str, Tensor], Floats, Asking], list[Floats]]] = {
+    "argmax": lambda _, __, scores, ___: [one_hot(scores)],
     "glimpse": _glimpse,
     "gumbel": lambda _, __, scores, ___: [one_hot(scores)],
     "hard": lambda _, __, scores, ___: [one_hot(scores)],
@@ -191,6 +201,7 @@ WEIGHTINGS = [
     "hard",
     "{kind: hard, training: marginal}",
     "gumbel",
+    "argmax",
     "{kind: glimpse, scales: 1}",
     "{kind: glimpse, scales: 2}",
     "glimpse",

@@ -44,6 +44,12 @@ def test_no_attention() -> None:
     assert read("score: {kind: none}\nweights: softmax").is_none
 
 
+@pytest.mark.parametrize("score", ["none", "location"])
+def test_keys_that_nothing_reads_are_not_projected(score: str) -> None:
+    message = fault(f"score: {score}\nkey_size: 8")
+    assert message.endswith(f"key_size: score: {score} reads no keys; leave key_size out")
+
+
 @pytest.mark.parametrize("weights", ["hard", "{kind: local_m, width: 3}", "sparsemax"])
 def test_no_attention_has_nothing_to_weigh(weights: str) -> None:
     message = fault(f"score: none\nweights: {weights}")
@@ -66,6 +72,8 @@ def test_an_unknown_name_lists_the_choices() -> None:
     [
         ("score: {kind: additive, size: 0}", "score.size"),
         ("score: {kind: concat, size: 2.5}", "score.size"),
+        ("score: {kind: additive, layers: 0}", "score.layers"),
+        ("key_size: 0", "key_size"),
         ("score: {kind: cosine, sharpness: 0}", "score.sharpness"),
         ("score: {kind: gaussian, bandwidth: -1}", "score.bandwidth"),
         ("score: {kind: gaussian, learned: 1}", "score.learned"),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention, AttentionMemory
-from nmt.attention.mechanism import Projections, Sizes
+from nmt.attention.mechanism import Parameter, Projections, Sizes
 from nmt.attention.registry import SCORES
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
@@ -21,7 +21,9 @@ POSITION_BT = torch.arange(T).expand(B, T)
 CASES = [
     *SCORES,
     "{kind: additive, size: 9}",
+    "{kind: additive, layers: 3}",
     "{kind: concat, size: 2}",
+    "{kind: concat, size: 3, layers: 2}",
     "{kind: cosine, sharpness: 3}",
     "{kind: gaussian, learned: false}",
     "{kind: gaussian, learned: false, bandwidth: 0.7}",
@@ -177,7 +179,39 @@ def test_keys_are_computed_once_for_each_sentence(name: str, monkeypatch: pytest
     attention(query_BTQ, POSITION_BT, memory)
 
 
+@pytest.mark.parametrize("key_size", [4, 2], ids=["as wide as a query", "narrow"])
+@pytest.mark.parametrize("score", [name for name in SCORES if name != "location"])
+def test_keys_are_projected_apart_from_values(score: str, key_size: int) -> None:
+    """Attention of ``key_size`` to states x is attention without it to keys P x and values x, gradients included."""
+    sizes, config = SIZES["different"], attention_config(score, key_size=key_size)
+    projecting = Attention(config, query_size=sizes[0], key_size=sizes[1], value_size=sizes[2]).double()
+    plain = make(score, (sizes[0], key_size, sizes[2]))
+    rest = {name: each for name, each in projecting.state_dict().items() if name != "key_projection_KD"}
+    plain.load_state_dict(rest)
+    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
+    projection_KD = projecting.key_projection_KD
+    assert projection_KD is not None
+    by_hand = torch.stack([torch.stack([projection_KD @ key_K for key_K in keys_SK]) for keys_SK in keys_BSK])
+    expected_weights, expected_context = expected(plain, query_BTQ, by_hand, values_BSV)
+    attended = projecting(query_BTQ, POSITION_BT, projecting.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    torch.testing.assert_close(attended.weights_NHTS[:, 0].double(), expected_weights, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.context_NTV, expected_context, atol=1e-6, rtol=1e-5)
+    for one, other in zip(
+        *(torch.autograd.grad(each.sum(), (projection_KD, keys_BSK)) for each in (attended[0], expected_context)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+
+
 # ---- what only one score has
+
+
+@pytest.mark.parametrize("kind", ["additive", "concat"])
+def test_one_layer_has_the_parameters_of_before(kind: str) -> None:
+    """And a deeper score is initialised by Glorot & Bengio 2010 in each layer."""
+    assert dict(SCORES[kind]().parameters(Sizes(4, 6))) == {"v_A": Parameter((4,))}
+    deeper = attention_config(f"{{kind: {kind}, layers: 3}}").score.parameters(Sizes(4, 6))
+    assert dict(deeper) == {"v_A": Parameter((4,)), "W2_AA": Parameter((4, 4)), "W3_AA": Parameter((4, 4))}
 
 
 def test_cosine_does_not_see_how_long_a_vector_is() -> None:

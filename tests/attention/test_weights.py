@@ -19,6 +19,7 @@ from tests.attention.oracles import (
     WEIGHTINGS,
     Asking,
     attention_config,
+    one_hot,
     predicted_centre,
     simplex_projection,
     softmax,
@@ -371,6 +372,27 @@ def test_the_exact_sum_trains_on_probabilities_and_decodes_the_best() -> None:
         for t in range(T):
             expected = softmax(scores_BHTS[b, 0, t, :length].double().tolist())
             assert weights_BHTS[b, 0, t, :length].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+# ---- argmax
+
+
+def test_argmaxs_gradient_is_that_of_softmax() -> None:
+    """By hand: d softmax(z)_i / d z_j = p_i ((i = j) - p_j), while all weight is on the best score."""
+    scores_BHTS, context = batch(training=True)
+    scores_BHTS.requires_grad_()
+    back_BHTS = torch.randn(scores_BHTS.shape)
+    weights_BHTS, sampled = weigh("argmax", scores_BHTS, context)
+    assert sampled is None
+    (gradient_BHTS,) = torch.autograd.grad((weights_BHTS * back_BHTS).sum(), scores_BHTS)
+    for b, length in enumerate(LENGTH_B.tolist()):
+        for t in range(T):
+            scores, back = (each[b, 0, t, :length].double().tolist() for each in (scores_BHTS.detach(), back_BHTS))
+            assert weights_BHTS[b, 0, t, :length].tolist() == one_hot(scores)
+            p = softmax(scores)
+            expected = [sum(back[i] * p[i] * ((i == j) - p[j]) for i in range(length)) for j in range(length)]
+            assert gradient_BHTS[b, 0, t, :length].tolist() == pytest.approx(expected, abs=1e-5)
+            assert (gradient_BHTS[b, 0, t, length:] == 0).all()
 
 
 # ---- gumbel

@@ -33,6 +33,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "align",
+    "states",
     "aligner",
     "shortlist",
     "export",
@@ -133,7 +134,7 @@ def test_help_lists_the_commands_and_their_options() -> None:
         for option in ("--set", "--quiet", "--verbose"):
             has_no_set = command in ("init", "import")
             assert (option in page) == (option != "--set" or not has_no_set), (command, option)
-        on_a_device = command not in ("import", "prepare", "average", "export", "info", "config")
+        on_a_device = command not in ("import", "prepare", "average", "states", "export", "info", "config")
         assert ("--device" in page) == on_a_device
         assert ("--precision" in page) == (on_a_device and command != "init")
 

@@ -29,6 +29,7 @@ from corpus_de_en.corpus import (  # noqa: E402
     Corpus,
     forms,
     generate,
+    generate_long,
     length,
     withheld_cells,
     write,
@@ -519,3 +520,23 @@ class TestInflection:
             "carrying",
         ]
         assert [a_or_an(word) for word in ("apple", "university", "honest", "house")] == ["an", "a", "an", "a"]
+
+
+def test_long_sentences_join_clauses_whose_words_and_links_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corpus_de_en.corpus.LONG_SIZES", {"test": 15, "train": 15})
+    corpus = generate_long()
+    assert corpus == generate_long()
+    sentences = [sentence for split in corpus.splits.values() for sentence in split]
+    assert len({sentence.german for sentence in sentences}) == 30
+    lengths = [len(sentence.german.split()) for sentence in sentences]
+    assert min(lengths) >= 10
+    assert max(lengths) <= 80
+    assert sum(length > 40 for length in lengths) >= 10
+    english_of = {"aber": "but", "denn": "because"}
+    for sentence in sentences:
+        german, english = sentence.german.split(), sentence.english.split()
+        linked = {(link.source, link.target) for link in sentence.links if link.sure}
+        for place, word in enumerate(german):
+            if word in english_of:
+                assert any(english[target] == english_of[word] for source, target in linked if source == place)
+        assert len({source for source, _ in linked}) > 0.6 * len(german)

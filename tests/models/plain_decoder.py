@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import NoAttention
-from nmt.models.rnn.context import EveryStep, FirstStep, InitialState, ProjectedInitialState
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
 from tests.attention.oracles import attend
@@ -50,22 +49,21 @@ def _cells(decoder: RNNDecoder) -> list[nn.Module]:
 
 def _start(decoder: RNNDecoder, summary_D: Tensor) -> list[Tensor]:
     """The first state of each layer."""
-    handover, layers = decoder.handover, decoder.stack.layers
-    if isinstance(handover, ProjectedInitialState):
-        projections: list[Any] = list(handover.layers)
+    start, layers = decoder.handover.config.start, decoder.stack.layers
+    if start == "projected":
+        projections: list[Any] = list(decoder.handover.layers)
         return [torch.tanh(each.weight @ summary_D + each.bias) for each in projections]
-    if isinstance(handover, InitialState):
-        return [summary_D] * layers
-    return [torch.zeros(decoder.stack.size, dtype=summary_D.dtype) for _ in range(layers)]
+    first_D = {"raw": summary_D, "zeros": torch.zeros(decoder.stack.size, dtype=summary_D.dtype)}[start]
+    return [first_D] * layers
 
 
 def _added(decoder: RNNDecoder, summary_D: Tensor, step: int) -> list[Tensor]:
     """What a step reads of the sentence beside the word."""
-    if isinstance(decoder.handover, EveryStep):
+    context = decoder.handover.config.context
+    if context.enters == "every_step" or (context.enters == "first_step" and step == 0):
         return [summary_D]
-    if isinstance(decoder.handover, FirstStep):
-        return [summary_D if step == 0 else decoder.handover.placeholder_D]
-    return []
+    later = {"zeros": torch.zeros_like(summary_D), "learnt": decoder.handover.placeholder_D}
+    return [later[context.placeholder]] if context.enters == "first_step" else []  # type: ignore[list-item]
 
 
 @torch.no_grad()
@@ -76,7 +74,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     source_1S = torch.tensor([source])
     encoded = model.encoder(model.encoder.embed(source_1S), source_1S == model.pad)
     states_SD, final_D = encoded.states_BSD[0], encoded.final_BD[0]
-    summary_D = final_D if decoder.context.summary == "last" else sum(states_SD) / len(states_SD)
+    summary_D = final_D if decoder.summary == "last" else sum(states_SD) / len(states_SD)
 
     hidden = _start(decoder, summary_D)
     memory = [torch.zeros_like(each) for each in hidden]
@@ -86,19 +84,20 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     weights_HTS: list[list[list[float]]] = [[] for _ in range(heads)]
     readouts = []
 
-    def attended(query_D: Tensor, step: int) -> list[Tensor]:
+    def attended(state_D: Tensor, word_E: Tensor, step: int) -> list[Tensor]:
         if isinstance(decoder.attention, NoAttention):
             return []
-        weights_HS, context = attend(decoder.attention, query_D, step, states_SD, states_SD)
+        query_Q = torch.cat([state_D, word_E]) if decoder.query_embedding else state_D
+        weights_HS, context = attend(decoder.attention, query_Q, step, states_SD, states_SD)
         for head, weights_S in enumerate(weights_HS):
             weights_HTS[head].append(weights_S)
-        return [torch.tensor(context, dtype=query_D.dtype)]
+        return [torch.tensor(context, dtype=state_D.dtype)]
 
     for step, token in enumerate([model.bos, *target[:-1]]):
         word_E = decoder.embedding.weight_VD[token]
         read = [word_E, *_added(decoder, summary_D, step)]
         if decoder.query == "previous":
-            context = attended(top_D, step)
+            context = attended(top_D, word_E, step)
             read += context
         if decoder.input_feeding:
             read.append(readout_R)
@@ -111,7 +110,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
             below_D = hidden[layer] + below_D if decoder.stack.residual and layer > 0 else hidden[layer]
         top_D = below_D
         if decoder.query != "previous":
-            context = attended(top_D, step)
+            context = attended(top_D, word_E, step)
         seen = [top_D, *context, *([word_E] if decoder.readout_embedding else [])]
         readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
         readouts.append(readout_R)

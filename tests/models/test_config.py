@@ -39,25 +39,56 @@ FAULTS = {
         "attention: {score: none}\ndecoder: {query: previous}",
         "decoder.query: previous has no attention to ask with attention.score: none; leave it out",
     ),
-    "attention and a context": (
-        "attention: {score: dot}\ncontext: {kind: every_step}",
+    "no attention, but a word in the query": (
+        "attention: {score: none}\ndecoder: {query_embedding: true}",
+        "decoder.query_embedding has no query to widen with attention.score: none; leave it out",
+    ),
+    "nothing of the source": (
+        "attention: {score: none}\ndecoder: {start: zeros}",
         (
-            "context: every_step is for a decoder without attention; leave it out, or set attention.score: none "
-            "instead of dot"
+            "decoder.start: zeros, decoder.context: nothing and attention.score: none leave the decoder nothing of the "
+            "source; change one of them"
         ),
     ),
-    "attention by default and a context": (
-        "context: {kind: first_step}",
+    "a placeholder without a place": (
+        "decoder: {context: {enters: every_step, placeholder: zeros}}",
+        "decoder.context: placeholder: zeros is for enters: first_step, not every_step; leave it out",
+    ),
+    "a shorthand and another start": (
+        "context: every_step\ndecoder: {start: raw}",
         (
-            "context: first_step is for a decoder without attention; leave it out, or set attention.score: none "
-            "instead of additive"
+            "context: every_step stands for decoder.start: zeros and decoder.context: every_step, but decoder.start is "
+            "set to something else; set these keys instead of context"
+        ),
+    ),
+    "a shorthand and another placeholder": (
+        "context: first_step\ndecoder: {context: {enters: first_step, placeholder: zeros}}",
+        "but decoder.context is set to something else; set these keys instead of context",
+    ),
+    "a shorthand and another summary": (
+        "context: {kind: initial_state, summary: last}\ndecoder: {summary: mean}",
+        "but decoder.summary is set to something else; set these keys instead of context",
+    ),
+    "a context of no name": (
+        "decoder: {context: every}",
+        "decoder.context.enters: text 'every' is not a choice; did you mean 'every_step'?",
+    ),
+    "a start in a Transformer": (
+        "decoder: {kind: transformer, start: raw}",
+        "decoder.start: unknown key for kind 'transformer'; it belongs to kind 'glimpses' or 'reencoding' or 'rnn'",
+    ),
+    "a raw start of another width, with attention": (
+        "encoder: {size: 30}\ndecoder: {size: 50, start: raw}",
+        (
+            "decoder.start: raw (context: initial_state) needs decoder.size (50) to equal the width of an encoder "
+            "state (60); change a size, or use projected"
         ),
     ),
     "an initial state of another width": (
         "attention: {score: none}\ncontext: {kind: initial_state}\nencoder: {size: 30}\ndecoder: {size: 50}",
         (
-            "context: initial_state needs decoder.size (50) to equal the width of an encoder state (60); change a "
-            "size, or use projected_initial_state"
+            "decoder.start: raw (context: initial_state) needs decoder.size (50) to equal the width of an encoder "
+            "state (60); change a size, or use projected"
         ),
     ),
     "an initial state of another width, one direction": (
@@ -65,7 +96,7 @@ FAULTS = {
             "attention: {score: none}\ncontext: {kind: initial_state}\nencoder: {size: 30, bidirectional: false}\n"
             "decoder: {size: 60}"
         ),
-        "context: initial_state needs decoder.size (60) to equal the width of an encoder state (30)",
+        "(context: initial_state) needs decoder.size (60) to equal the width of an encoder state (30)",
     ),
     "an exact sum with input feeding": (
         "attention: {weights: {kind: hard, training: marginal}}",
@@ -119,6 +150,20 @@ FAULTS = {
     "a number of rotary positions": (
         "decoder: {kind: transformer, max_positions: 100, positions: rotary}",
         "decoder: max_positions is for positions: learned alone, not rotary; leave it out",
+    ),
+    "keys that a Transformer projects anyway": (
+        "decoder: transformer\nattention: {key_size: 8}",
+        (
+            "attention.key_size is for decoder.kind: rnn; a Transformer projects keys apart from values in each head "
+            "anyway; leave it out"
+        ),
+    ),
+    "an initial state of another width than an embedding": (
+        (
+            "embedding: {size: 30}\nencoder: embeddings\nattention: {score: none}\ncontext: initial_state\n"
+            "decoder: {size: 50}"
+        ),
+        "decoder.start: raw (context: initial_state) needs decoder.size (50) to equal the width of an encoder state (30)",
     ),
     "a Transformer decoder without attention": (
         "decoder: transformer\nattention: {score: none}",
@@ -176,7 +221,7 @@ FAULTS = {
     "no deviation": ("decoder: {kind: glimpses, deviation: 0}", "decoder.deviation: expected more than 0"),
     "a context with a Transformer decoder": (
         "decoder: transformer\ncontext: every_step",
-        "context: every_step is for decoder.kind: rnn without attention; leave it out",
+        "context: every_step is for decoder.kind: rnn; leave it out",
     ),
     "a misspelt key without a kind": ("encoder: {laeyrs: 2}", "encoder.laeyrs: unknown key; did you mean 'layers'?"),
     "a misspelt key with a kind": (
@@ -193,7 +238,7 @@ FAULTS = {
     ),
     "a misspelt kind by itself": (
         "encoder: transfomer",
-        "encoder: text 'transfomer' is not a choice; did you mean 'transformer'? the choices are rnn, transformer",
+        "'transfomer' is not a choice; did you mean 'transformer'? the choices are rnn, transformer, embeddings",
     ),
     "a misspelt kind with settings": (
         "encoder: {kind: transfomer, layers: 2}",
@@ -220,6 +265,13 @@ SOUND = {
     "an initial state of one direction's width": (
         "attention: {score: none}\ncontext: {kind: initial_state}\nencoder: {size: 30, bidirectional: false}\n"
         "decoder: {size: 30}"
+    ),
+    "a raw start and a context with attention": (
+        "encoder: {size: 30}\ndecoder: {size: 60, start: raw, summary: mean, query_embedding: true, "
+        "context: {enters: first_step, placeholder: zeros}}"
+    ),
+    "a raw start and a context without attention": (
+        "encoder: {size: 30}\nattention: {score: none}\ndecoder: {size: 60, start: raw, context: every_step}"
     ),
     "no attention and no more said": "attention: {score: none}",
     "no attention and its query left as it was": "attention: {score: none}\ndecoder: {query: current}",
@@ -291,9 +343,34 @@ def test_a_transformer_by_name_is_one_with_nothing_set() -> None:
     )
 
 
-def test_a_context_is_set_by_name_or_with_its_settings() -> None:
-    by_name = read("attention: {score: none}\ncontext: every_step")
-    assert by_name == read("attention: {score: none}\ncontext: {kind: every_step, summary: last}")
+@pytest.mark.parametrize("score", ["none", "additive"])
+@pytest.mark.parametrize(
+    ("shorthand", "keys"),
+    [
+        ("every_step", "start: zeros, context: every_step"),
+        ("first_step", "start: zeros, context: {enters: first_step, placeholder: learnt}"),
+        ("initial_state", "start: raw, context: nothing"),
+        ("projected_initial_state", "start: projected, context: {enters: nothing}"),
+    ],
+)
+def test_a_shorthand_is_what_it_stands_for(shorthand: str, keys: str, score: str) -> None:
+    """By name, with its settings, and beside the keys that say the same."""
+    rest = f"attention: {{score: {score}}}\nencoder: {{size: 6}}\n"
+    for summary in ("last", "mean"):
+        expected = read(f"{rest}decoder: {{size: 12, {keys}, summary: {summary}}}")
+        assert expected.context is None
+        for text in (
+            f"decoder: {{size: 12}}\ncontext: {{kind: {shorthand}, summary: {summary}}}",
+            f"decoder: {{size: 12, summary: {summary}}}\ncontext: {shorthand}",
+            f"decoder: {{size: 12, {keys}}}\ncontext: {{kind: {shorthand}, summary: {summary}}}",
+        ):
+            assert read(rest + text) == expected
+
+
+def test_the_words_of_a_decoder_name_what_is_not_usual() -> None:
+    assert read("context: null").decoder.words == "LSTM, 1 layer of 512, query current, input feeding"
+    text = "decoder: {start: raw, context: every_step, query_embedding: true, input_feeding: false}"
+    assert read(text).decoder.words.endswith("query current with the last word, start raw, context every_step")
 
 
 def test_an_unknown_cell_or_context_lists_the_choices() -> None:

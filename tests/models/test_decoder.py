@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.attention.registry import SCORES
 from nmt.config.structure import parse_document
 from nmt.models.rnn.decoder import RNNDecoder
 from tests.attention.oracles import WEIGHTINGS
@@ -66,6 +67,13 @@ def test_every_weighting_in_every_wiring(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
 def test_a_readout_that_sees_the_word(wiring: dict[str, Any]) -> None:
     check(tree(decoder={"readout_embedding": True, "readout_size": 4, **wiring}))
+
+
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize("score", SCORES)
+def test_a_query_that_holds_the_word(score: str, wiring: dict[str, Any]) -> None:
+    """Of all scores, those that project the key to the query's width and those that project both."""
+    check(tree(score=score, decoder={"query_embedding": True, "layers": 2, **wiring}))
 
 
 @torch.no_grad()

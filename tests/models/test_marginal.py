@@ -57,7 +57,8 @@ def enumerated(
         scores, likelihoods, log_likelihoods, is_best = [], [], [], []
         for place, state_D in enumerate(encoded.states_BSD[0]):
             oracle = SCORE_ORACLES[decoder.attention.score.kind]
-            scores.append(oracle(decoder.attention, states_TD[step], state_D, place))
+            query = [states_TD[step], *([words_TE[step]] if decoder.query_embedding else [])]
+            scores.append(oracle(decoder.attention, torch.cat(query), state_D, place))
             # the context with all weight on this one position is its state
             seen = [states_TD[step], state_D, *([words_TE[step]] if decoder.readout_embedding else [])]
             readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
@@ -77,7 +78,7 @@ CASES = {
     "general": model_of,
     "additive": lambda: model_of("additive"),
     "location": lambda: model_of({"kind": "location", "positions": 3}),
-    "word in the readout": lambda: model_of(readout_embedding=True, readout_size=4),
+    "word in readout and query": lambda: model_of(readout_embedding=True, readout_size=4, query_embedding=True),
 }
 
 

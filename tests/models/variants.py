@@ -28,6 +28,7 @@ _SMALL: dict[str, dict[str, dict[str, Any]]] = {
     "transformer": {"encoder": _LAYERS, "decoder": _LAYERS},
     "reencoding": {"decoder": {"size": 7}},
     "glimpses": {"decoder": {"size": 7}},
+    "embeddings": {"encoder": {"kind": "embeddings"}},
 }
 
 TRANSFORMER = {"kind": "transformer"}
@@ -39,12 +40,14 @@ READERS: dict[str, dict[str, Any]] = {
     "glimpses, one of one word": {"kind": "glimpses", "count": 1, "scales": 1, "cell": "gru", "input_feeding": True},
 }
 """Recurrent decoders that look at the source by other means than attention."""
+EMBEDDINGS = {"kind": "embeddings"}
 
 
 def tree(
     *,
     score: Any = "additive",
     weights: Any = "softmax",
+    key_size: int | None = None,
     context: Any = None,
     tie: str = "none",
     encoder: Any = None,
@@ -54,9 +57,20 @@ def tree(
         "embedding": {"size": 8, "tie": tie},
         "encoder": {**_SMALL[(encoder or {}).get("kind", "rnn")]["encoder"], **(encoder or {})},
         "decoder": {**_SMALL[(decoder or {}).get("kind", "rnn")]["decoder"], **(decoder or {})},
-        "attention": {"score": score, "weights": weights},
+        "attention": {"score": score, "weights": weights, "key_size": key_size},
         "context": context,
     }
+
+
+PROTOTYPE = tree(
+    encoder={**EMBEDDINGS, "positions": "learned"},
+    decoder=WIRINGS["parallel"],
+    score={"kind": "additive", "layers": 2},
+    weights="argmax",
+    key_size=3,
+    tie="all",
+)
+"""Attention without an encoder: a key for each word, and a choice by argmax."""
 
 
 def variants() -> Iterator[Any]:
@@ -97,6 +111,7 @@ def variants() -> Iterator[Any]:
                 ),
                 id=f"none-{context}-{vector}-{'feeding' * feeding}",
             )
+    yield from starts_and_queries()
     yield pytest.param(tree(score={"kind": "location", "positions": 3}), id="location, three positions")
     for weights in ("local_m", "local_p"):
         for score in ("location", "dot"):
@@ -119,9 +134,41 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(tie="all"), id="tied all")
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+    for layered in ("additive", "concat"):
+        yield pytest.param(
+            tree(score={"kind": layered, "layers": 3, "size": 4}, decoder=WIRINGS["parallel"]),
+            id=f"{layered} of layers",
+        )
     for name, reader in READERS.items():
         yield pytest.param(tree(score="none", decoder=reader), id=name)
+    yield from embeddings()
     yield from transformers()
+
+
+def embeddings() -> Iterator[Any]:
+    """An encoder of embeddings, with each decoder, and keys apart from values."""
+    for positions, wiring in zip(("none", "sinusoidal", "learned"), WIRINGS.values(), strict=True):
+        encoder = {**EMBEDDINGS, "positions": positions}
+        yield pytest.param(tree(encoder=encoder, decoder=wiring, key_size=3), id=f"embeddings, {positions} positions")
+    yield pytest.param(tree(encoder=EMBEDDINGS, decoder=TRANSFORMER, tie="all"), id="embeddings to transformer, tied")
+    yield pytest.param(
+        tree(encoder=EMBEDDINGS, score="none", decoder={"size": 8, "start": "raw"}), id="embeddings without attention"
+    )
+    yield pytest.param(PROTOTYPE, id="embeddings, projected keys, deep score, argmax")
+
+
+def starts_and_queries() -> Iterator[Any]:
+    """Starts and contexts that no shorthand names, with attention and without, and the last word in the query."""
+    for score, decoder in (
+        ("additive", {"start": "raw", "context": "every_step", "query_embedding": True, **WIRINGS["previous"]}),
+        ("dot", {"start": "zeros", "context": {"enters": "first_step", "placeholder": "zeros"}, "summary": "mean"}),
+        ("general", {"start": "raw", "context": "first_step", "query_embedding": True, **WIRINGS["parallel"]}),
+        ("gaussian", {"start": "zeros", "query_embedding": True, "layers": 2, **WIRINGS["feeding"]}),
+        ("none", {"start": "raw", "context": "every_step", "layers": 2, "input_feeding": False}),
+        ("none", {"context": {"enters": "first_step", "placeholder": "zeros"}}),
+    ):
+        name = ", ".join([score, *(f"{key} {value}" for key, value in decoder.items())])
+        yield pytest.param(tree(score=score, decoder={"size": 10, **decoder}), id=name)
 
 
 def kinds() -> Iterator[Any]:
@@ -132,6 +179,8 @@ def kinds() -> Iterator[Any]:
         yield pytest.param(tree(weights=weights), id=weights)
     for context in ("every_step", "initial_state"):
         yield pytest.param(tree(score="none", context=context, decoder={"size": 10}), id=context)
+    classical = {"size": 10, "start": "raw", "context": "every_step", "query_embedding": True}
+    yield pytest.param(tree(decoder=classical), id="raw start, context and word in the query")
     yield pytest.param(tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot"), id="transformer")
     for kind in ("reencoding", "glimpses"):
         yield pytest.param(tree(score="none", decoder=READERS[kind]), id=kind)
@@ -139,6 +188,7 @@ def kinds() -> Iterator[Any]:
     yield pytest.param(
         tree(decoder={**TRANSFORMER, "positions": "rotary"}, score="scaled_dot"), id="rnn to transformer"
     )
+    yield pytest.param(PROTOTYPE, id="embeddings to rnn")
 
 
 def transformers() -> Iterator[Any]:

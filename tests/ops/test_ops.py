@@ -37,23 +37,32 @@ def random(*shape: int) -> Tensor:
 # ---- bodies against plain loops
 
 
+@pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("elements", [1 << 25, 1, 120], ids=["whole", "one position", "two positions"])
-def test_additive_energy(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_additive_energy(elements: int, layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without gradients it is formed for some positions at a time."""
     monkeypatch.setattr(ops, "MAX_SCORE_ELEMENTS", elements)
     query, keys, v = random(2, 2, 3, 5), random(2, 2, 3, 5), random(5)
+    upper = [random(5, 5) for _ in range(layers - 1)]
+
+    def energy(q_A: Tensor, k_A: Tensor) -> float:
+        x = [math.tanh(q + k) for q, k in zip(q_A.tolist(), k_A.tolist(), strict=True)]
+        for weight in upper:
+            x = [math.tanh(sum(w * each for w, each in zip(row, x, strict=True))) for row in weight.tolist()]
+        return sum(w * each for w, each in zip(v.tolist(), x, strict=True))
+
     expected = [
         [
-            [[sum(v[a] * torch.tanh(q_A[a] + k_A[a]) for a in range(5)).item() for k_A in keys_SA] for q_A in query_TA]  # type: ignore[union-attr]
+            [[energy(q_A, k_A) for k_A in keys_SA] for q_A in query_TA]
             for query_TA, keys_SA in zip(query_HTA, keys_HSA, strict=True)
         ]
         for query_HTA, keys_HSA in zip(query.detach(), keys.detach(), strict=True)
     ]
     with torch.no_grad():
         torch.testing.assert_close(
-            ops.additive_energy.body(query, keys, v), torch.tensor(expected, dtype=torch.float64)
+            ops.additive_energy.body(query, keys, v, upper), torch.tensor(expected, dtype=torch.float64)
         )
-    assert torch.autograd.gradcheck(ops.additive_energy.body, (query, keys, v))
+    assert torch.autograd.gradcheck(lambda q, k, v, *w: ops.additive_energy.body(q, k, v, w), (query, keys, v, *upper))
 
 
 @pytest.mark.parametrize("drops", [False, True])
@@ -142,6 +151,7 @@ def test_accelerated_additive_energy(records: bool, heads: int, dtype: torch.dty
     tensors = [random(*shape).to(dtype) for shape in ((3, heads, 4, 40), (3, heads, 5, 40), (40,))]
     with torch.set_grad_enabled(records):
         assert_is_body(ops.additive_energy, *tensors, **PRECISIONS[dtype])
+        assert_is_body(ops.additive_energy, *tensors, [random(40, 40).to(dtype)], **PRECISIONS[dtype])
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])

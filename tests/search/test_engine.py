@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from nmt.core.device import CHECK_EVERY, Compute
+from nmt.extras.constraints.search import ConstrainedBeamSearch
 from nmt.nn import output
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SearchConfig
-from nmt.search.constrained import ConstrainedBeamSearch
 from nmt.search.engine import OwnEngine
 from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessors, MinLength

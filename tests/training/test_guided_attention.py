@@ -231,14 +231,14 @@ GUIDED = "training.guided_attention={}"
         *(
             pytest.param(
                 [LINKS, GUIDED, f"model.attention.weights={weights}"],
-                f"model.attention.weights: {weights} looks at one that it draws; use weights: softmax",
+                f"model.attention.weights: {weights} looks at one; use weights: softmax",
                 id=weights,
             )
-            for weights in ("hard", "gumbel", "glimpse")
+            for weights in ("hard", "gumbel", "argmax", "glimpse")
         ),
         pytest.param(
             [LINKS, GUIDED, "model.decoder={kind: glimpses}", "model.attention={score: none}"],
-            "where model.decoder.kind: glimpses looks at one that it draws",
+            "where model.decoder.kind: glimpses looks at one; use weights: softmax",
             id="glimpses",
         ),
         pytest.param([GUIDED], "no corpus of data.train has any; give one a file of them, links: FILE", id="no links"),

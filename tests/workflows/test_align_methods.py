@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,48 @@ def test_every_format_holds_every_line_by_gradients(trained: Path, align: Comman
         np.testing.assert_allclose(expected[0].weights_TS.sum(axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("method", "option"), [("gradient", "--raw"), ("input-x-gradient", "--raw"), ("input-x-gradient", "--signed")]
+)
+def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
+    trained: Path, align: Command, tmp_path: Path, method: str, option: str
+) -> None:
+    sources, targets = ["Hund und Katze.", "", "zwei Hund"], ["dog and cat.", "x", "one three two"]
+    for name, lines in (("s", sources), ("t", targets)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    arguments = ("-s", "s", "-t", "t", "--method", method, *PRECISE, "--format")
+    found: dict[str, list[Alignment]] = {}
+    for level in ("word", "subword"):
+        assert align(trained / "run", *arguments, "jsonl", option, "--level", level, "-o", "out").code == 0
+        found[level] = list(read_jsonl(Path("out")))
+    assert align(trained / "run", *arguments, "jsonl", "-o", "out").code == 0
+    tokenizers = package.load(trained / "run").trained.tokenizers
+    for place, (words, pieces, relative) in enumerate(
+        zip(found["word"], found["subword"], read_jsonl(Path("out")), strict=True)
+    ):
+        assert words.links == pieces.links == relative.links
+        assert words.weights_TS.shape == relative.weights_TS.shape
+        if not sources[place]:
+            assert not pieces.weights_TS.any()
+            continue
+        of_source, of_target = (
+            [len(tokenizer.encode(word)) for word in line.split()]
+            for tokenizer, line in ((tokenizers.source, sources[place]), (tokenizers.target, targets[place]))
+        )
+        if "." in sources[place]:  # the subword of punctuation at a word does not count
+            continue
+        columns = np.add.reduceat(pieces.weights_TS[:-1, :-1], np.cumsum([0, *of_source[:-1]]), axis=1)
+        summed = np.add.reduceat(columns, np.cumsum([0, *of_target[:-1]]), axis=0)
+        np.testing.assert_allclose(words.weights_TS, summed, atol=2e-5)
+        assert (words.weights_TS.min() < 0) == (option == "--signed")
+        assert not np.allclose(words.weights_TS.sum(axis=1), 1, atol=1e-3)
+    for format_ in ("npz", "tsv", "svg", "html"):
+        done = align(trained / "run", *arguments, format_, option, "-o", format_)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+    if option == "--signed":
+        assert "in per cent of the pair's largest" in (tmp_path / "html").read_text(encoding="utf-8")
+
+
 def ranks(row: np.ndarray) -> np.ndarray:
     """Of values that are all different."""
     return row.argsort().argsort()
@@ -108,9 +151,15 @@ def test_the_comparison_is_that_of_the_single_methods(
         assert -1 <= each["kendall"] <= 1
     lines = align(*arguments, "--compare").stdout.splitlines()
     first_columns = ["links", *methods, "", "rank correlation", *(" - ".join(pair) for pair in pairs)]
+    first_columns += ["", "fall without a source word", *methods, *(["", "permuted", "attention"] if attention else [])]
     assert [line.split("  ")[0] for line in lines] == first_columns
+    assert (report["permuted"] is not None) == attention
     last = report["agreement"][-1]
-    assert lines[-1].split()[-3:] == [f"{last['spearman']:.3f}", f"{last['kendall']:.3f}", str(last["target_words"])]
+    assert lines[first_columns.index(" - ".join(last["methods"]))].split()[-3:] == [
+        f"{last['spearman']:.3f}",
+        f"{last['kendall']:.3f}",
+        str(last["target_words"]),
+    ]
     assert lines[1].split()[1:3] == [
         f"{100 * report['methods'][methods[0]][rate]:.1f}" for rate in ("aer", "precision")
     ]
@@ -132,10 +181,40 @@ def test_the_comparison_without_gold_of_own_translations(trained: Path, align: C
         "target_words": 0,
     }
     lines = align(*arguments).stdout.splitlines()
+    assert ["attention", "–", "–", "–", "0"] in [line.split() for line in lines]
     assert [line.split() for line in lines[:2]] == [
         ["rank", "correlation", "Spearman", "Kendall", "target", "words"],
         ["attention", "-", "shifted-attention", "–", "–", "0"],
     ]
+
+
+def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align: Command, tmp_path: Path) -> None:
+    """With sources of two words, where another one than that of the highest weight is the one that is left."""
+    sources, targets = ["zwei Hund", "Katze eins", "drei Hund", "", "grün"], ["dog cat", "one", "three dog.", "x", "y"]
+    for name, lines in (("s", sources), ("t", targets)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    report = json.loads(align(trained / "run", "-s", "s", "-t", "t", *PRECISE, "--compare", "--json").stdout)
+    translator = package.load(trained / "run", precision="float32")
+
+    def probabilities(source: str, target: str) -> list[float]:
+        log_p = [*translator.score(source, target).token_log_probs]
+        pieces = [len(translator.trained.tokenizers.target.encode(word)) for word in target.split()]
+        return [math.exp(sum(log_p.pop(0) for _ in range(count))) for count in pieces]
+
+    for method in METHODS:
+        highest, other = [], []
+        for source, target in list(zip(sources, targets, strict=True))[:3]:
+            whole, *parts = [probabilities(each, target) for each in (source, *reversed(source.split()))]
+            for word, row in enumerate(translator.align(source, target, method=method).weights_TS):
+                fall = [whole[word] - part[word] for part in parts]
+                highest.append(fall[row.argmax()])
+                other.append(fall[1 - row.argmax()])
+        found = report["erasure"][method]
+        assert found["target_words"] == len(highest) == 5
+        assert found["highest"] == pytest.approx(np.median(highest), abs=1e-6)
+        assert found["other"] == pytest.approx(np.median(other), abs=1e-6)
+        assert found["larger"] == pytest.approx(np.mean(np.array(highest) > other))
+    assert 0 < report["permuted"]["median_distance"] < 1
 
 
 def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Command) -> None:
@@ -163,12 +242,23 @@ def test_a_model_without_attention_names_the_methods_it_has(without_attention: P
         (["--compare", "--format", "pharaoh"], "leave out --format"),
         (["--compare", "--level", "word"], "leave out --level"),
         (["--compare", "--output", "x"], "leave out --output"),
+        (["--raw"], "--raw: is of gradients; add --method gradient"),
+        (["--signed", "--method", "gradient"], "--signed: only products have a sign; add --method input-x-gradient"),
+        (
+            ["--raw", "--method", "gradient", "--format", "heatmap"],
+            "--raw is of the soft matrix, for --format tsv, jsonl, npz, png, svg or html; add one of these",
+        ),
+        (
+            ["--raw", "--method", "gradient", "--format", "npz", "-o", "x", "--reverse", "y"],
+            "--raw: derivatives of two models' scores cannot be joined; leave out --reverse",
+        ),
     ],
-    ids=["json", "method", "format", "level", "output"],
+    ids=["json", "method", "format", "level", "output", "raw", "signed", "raw heatmap", "raw reverse"],
 )
 def test_flags_of_align_that_make_no_sense_together(align: Command, arguments: list[str], message: str) -> None:
     said = align("run", "--source", "x", "--target", "y", *arguments).error
-    assert said == ("--compare prints a report on all methods, between words; " if "leave" in message else "") + message
+    prints = "--compare prints a report on all methods, between words; " if message.startswith("leave out") else ""
+    assert said == prints + message
 
 
 def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Command, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import nmt as package
 from nmt.core import log
 from nmt.search.config import SearchConfig
-from nmt.search.constrained import Phrase
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat
 from nmt.workflows import translate as workflow

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import nmt
 from nmt import experiment as experiments
@@ -29,6 +31,12 @@ MECHANISMS = {
         ]
         for kind in ("every_step", "first_step", "initial_state", "projected_initial_state")
     },
+    "classical decoder": [
+        "model.attention.score=none", "model.decoder={size: 24, start: raw, context: every_step}",
+    ],
+    "classical decoder, attention": [
+        "model.decoder={size: 24, start: raw, context: every_step, query: previous, query_embedding: true}",
+    ],
     **{
         f"decoder {kind}": ["model.attention.score=none", f"model.decoder={{kind: {kind}, size: 20}}"]
         for kind in ("reencoding", "glimpses")
@@ -36,12 +44,12 @@ MECHANISMS = {
     "residual": [
         f"model.{side}.{setting}" for side in ("encoder", "decoder") for setting in ("layers=2", "residual=true")
     ],
-}
+}  # fmt: skip
 
 
 QUICK = {
     "score additive", "score location", "weights hard", "weights hard, summed", "context every_step", "residual",
-    "decoder reencoding", "decoder glimpses",
+    "classical decoder, attention", "decoder reencoding", "decoder glimpses",
 }  # fmt: skip
 
 
@@ -73,10 +81,60 @@ def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monk
     translations = translator.translate(sources)
     assert len(translations) == len(sources)
     method = translator.aligner.methods[0]
-    assert (method == "gradient") == name.startswith(("context", "decoder reencoding"))
+    without = ("context", "classical decoder", "decoder reencoding")
+    assert (method == "gradient") == (name.startswith(without) and name != "classical decoder, attention")
     for alignment, source, target in zip(
         translator.align(sources, targets, method=method), sources, targets, strict=True
     ):
         assert alignment.weights_TS.shape == (len(target.split()), len(source.split()))
         np.testing.assert_allclose(alignment.weights_TS.sum(axis=1), 1.0, rtol=1e-5)
     assert 1.0 < translator.predict(sources, targets).perplexity < 1000
+
+
+@pytest.mark.parametrize(
+    ("kind", "decoder"),
+    [
+        ("every_step", {"start": "zeros", "context": "every_step"}),
+        ("first_step", {"start": "zeros", "context": "first_step"}),
+        ("initial_state", {"start": "raw"}),
+        ("projected_initial_state", {"start": "projected"}),
+    ],
+)
+def test_a_run_whose_context_is_that_of_earlier_releases(
+    kind: str, decoder: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It translates and trains on as the run of today's keys that it is: with its own file, or with that of today."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
+    shared = ["data.prepared=prepared", "data.valid=null", "model.attention.score=none", "model.decoder.size=24"]
+    today = [*shared, *(f"model.decoder.{key}={value}" for key, value in decoder.items()), "model.decoder.summary=mean"]
+
+    def trained(run: str, updates: int, overrides: list[str]) -> dict[str, np.ndarray]:
+        overrides = [*overrides, f"run={run}", f"training.stopping.updates={updates}"]
+        folder = train(experiments.load(Path("config.yaml"), overrides), device="cpu", precision="float32")
+        return {key: np.asarray(value) for key, value in read_tensors(folder / "latest" / "model.safetensors").items()}
+
+    trained("today", 2, today)
+    shutil.copytree("today", "earlier", symlinks=True)
+    written = yaml.safe_load(Path("earlier/config.yaml").read_text(encoding="utf-8"))
+    for key in ("start", "context", "summary", "query_embedding"):
+        del written["model"]["decoder"][key]
+    written["model"]["context"] = {"kind": kind, "summary": "mean"}
+    written["run"] = "earlier"
+    Path("earlier/config.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+
+    sources = Path("test.de").read_text(encoding="utf-8").splitlines()
+    found = [
+        [each.text for each in nmt.load(run, device="cpu", precision="float32").translate(sources)]
+        for run in ("today", "earlier")
+    ]
+    assert found[0] == found[1]
+    expected = trained("today", 4, today)
+    for overrides in ([*shared, f"model.context={{kind: {kind}, summary: mean}}"], today):
+        shutil.copytree("earlier", "run", symlinks=True)
+        resumed = trained("run", 4, overrides)
+        shutil.rmtree("run")
+        assert resumed.keys() == expected.keys()
+        for key, tensor in expected.items():
+            assert np.array_equal(resumed[key], tensor), key

@@ -18,8 +18,7 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.search.config import SearchConfig
-from nmt.search.constrained import Phrase
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Phrase
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from tests.workflows.runs import nmt, sentences

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
+from nmt.nn.config import Layers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class Additive(Score):
     """score = v . tanh(W q + U k), W (A, Q), U (A, K), v (A).
 
-    As in the paper without a bias; U k is formed once for each sentence, W q once for each step.
+    As in the paper without a bias; U k is formed once for each sentence, W q once for each step. With more ``layers``
+    v . tanh(W_L ... tanh(W_2 tanh(W q + U k))), W_2 to W_L (A, A): a deeper network for each pair of query and key.
     """
 
     formula: ClassVar[str] = "v·tanh(W q + U k)"
@@ -28,6 +30,8 @@ class Additive(Score):
     kind: Literal["additive"] = "additive"
     size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """A, the width inside tanh; null: the query's."""
+    layers: Layers = 1
+    """Layers of tanh; each above the first costs a product of A x A for each pair of query and key."""
 
     def projections(self, sizes: Sizes) -> Projections:
         """W and U."""
@@ -35,11 +39,16 @@ class Additive(Score):
         return Projections(query=width, key=width)
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """v."""
-        return {"v_A": Parameter((self.size or sizes.query,))}
+        """v, and W of each layer above the first."""
+        width = self.size or sizes.query
+        return {"v_A": Parameter((width,)), **{name: Parameter((width, width)) for name in self._upper}}
+
+    @property
+    def _upper(self) -> list[str]:
+        return [f"W{layer}_AA" for layer in range(2, self.layers + 1)]
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """v . tanh(...) for all pairs."""
         from nmt.ops import additive_energy
 
-        return additive_energy(query_BHTA, keys_BHSA, parameters["v_A"])
+        return additive_energy(query_BHTA, keys_BHSA, parameters["v_A"], [parameters[name] for name in self._upper])

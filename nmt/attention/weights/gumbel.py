@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.weights.argmax import one_hot
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,14 +47,9 @@ class Gumbel(Normalizer):
     ) -> AttentionWeights:
         """One-hot weights; padding, at -inf, is never drawn and gets no gradient."""
         if not context.is_training:
-            return AttentionWeights(_one_hot(scores_BHTS))
+            return AttentionWeights(one_hot(scores_BHTS))
         # -log of an exponential variate; one that is rounded to 0 would draw padding
         noise_BHTS = -scores_BHTS.new_empty(scores_BHTS.shape).exponential_().clamp(min=1e-30).log()
         soft_BHTS = ((scores_BHTS + noise_BHTS) / self.temperature(context.update)).softmax(dim=-1)
         # in this order, so that the other positions' weights are 0 to the last bit
-        return AttentionWeights(_one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))
-
-
-def _one_hot(scores_BHTS: Tensor) -> Tensor:
-    best_BHT1 = scores_BHTS.argmax(dim=-1, keepdim=True)
-    return scores_BHTS.new_zeros(scores_BHTS.shape).scatter(-1, best_BHT1, 1.0)
+        return AttentionWeights(one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))

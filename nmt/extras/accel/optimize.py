@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -65,7 +66,7 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
                 if getattr(module, name) is not None:
                     _replace(module, name, dtype)
         elif isinstance(module, Attention):
-            for name in ("query_weight_AQ", "key_weight_AK"):
+            for name in ("query_weight_AQ", "key_weight_AK", "key_projection_KD"):
                 if getattr(module, name) is not None:
                     _replace(module, name, dtype)
         elif isinstance(module, RNNDecoder):
@@ -86,9 +87,11 @@ def _replace(module: nn.Module, name: str, dtype: torch.dtype) -> None:
     setattr(module, name, weight)
 
 
-def _additive_energy(query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor) -> Tensor:
+def _additive_energy(
+    query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor, upper_weights_AA: Sequence[Tensor] = ()
+) -> Tensor:
     kernels = native.kernels(keys_BHSA)
-    if kernels is None or keys_BHSA.shape[1] != 1:
-        return ops.additive_energy.body(query_BHTA, keys_BHSA, v_A)
+    if kernels is None or keys_BHSA.shape[1] != 1 or upper_weights_AA:
+        return ops.additive_energy.body(query_BHTA, keys_BHSA, v_A, upper_weights_AA)
     query_XA = query_BHTA.reshape(-1, query_BHTA.shape[-1]).contiguous()
     return kernels.additive(query_XA, keys_BHSA[:, 0].contiguous(), v_A.contiguous()).view(*query_BHTA.shape[:3], -1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmt.alignment import Link
+from nmt.alignment import Link, Magnitude
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.errors import InputError
@@ -19,12 +19,17 @@ from nmt.core.terminal_width import drawable
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 Picture: TypeAlias = Literal["png", "svg"]
 
 _COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
 """From weight 0, the colour of the paper, to weight 1; the pages have the same, in ``nmt/extras/base.css``."""
 
+_NEGATIVE_COLOURS = ("#ffffff", "#fddbc7", "#f4a582", "#d6604d", "#67001f")
+"""From 0 to the smallest of signed values: red beside blue, which the colour-blind tell apart (Brewer 2003, RdBu)."""
+
+_QUANTITIES = {"relative": "attention weight", "raw": "size of the derivative of log p", "signed": "e · ∂ log p / ∂ e"}
 _GOLD_COLOUR = "#d9480f"
 _LINK_COLOUR = "#111111"
 _FRAME_COLOUR = "#555555"
@@ -33,7 +38,7 @@ _LONGEST_SIDE = 8000
 """Pixels; a sentence of several hundred words is drawn coarser rather than larger."""
 _WHITE = 1 / 512
 """A weight below has the colour of the paper."""
-_SVG = {"svg.fonttype": "none", "svg.hashsalt": "nmt"}
+SVG_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "nmt"}
 """Text as text, and names that are the same each time."""
 _LABEL_LIMIT = 24
 """Characters of a label; a longer one is cut, for it would take the place of the picture."""
@@ -60,14 +65,16 @@ def plot(
     gold: Gold | None = None,
     links: Iterable[Link] | None = None,
     format: Picture = "png",
+    magnitude: Magnitude = "relative",
 ) -> None:
     """Writes the heatmap of one soft alignment as a PNG file, or as SVG, where text is text.
 
     Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
-    weight on a fixed scale from 0 to 1, so that pictures can be compared. `links` are drawn as dots, `gold` as squares:
-    solid where sure, dashed where only possible. The picture grows with the sentence and keeps its labels legible.
-    Any text can stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's
-    matplotlib style is set aside, and pyplot is not used. The same arguments give the same bytes.
+    weight on a fixed scale from 0 to 1, so that pictures can be compared; of another `magnitude`, on a scale that ends
+    with the largest absolute value, negative values in red. `links` are drawn as dots, `gold` as squares: solid where
+    sure, dashed where only possible. The picture grows with the sentence and keeps its labels legible. Any text can
+    stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's matplotlib
+    style is set aside, and pyplot is not used. The same arguments give the same bytes.
 
     Raises InputError when the file cannot be written, ValueError when the matrix does not fit the words.
     """
@@ -83,16 +90,16 @@ def plot(
     cell = float(np.clip(6 / max(rows, columns), 0.23, 0.42))  # inches
     width, height = columns * cell, rows * cell
     bar_height = float(np.clip(height, 1.4, 2.4))
-    with style.context(["default", _SVG]), warnings.catch_warnings():
+    with style.context(["default", SVG_SETTINGS]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = Figure(figsize=(width, height))
         FigureCanvasAgg(figure)
         # The axes fill the figure, so that every cell has its size; saving adds the room that the labels need.
         axes = figure.add_axes((0, 0, 1, 1))
         bar_axes = figure.add_axes((1 + 0.22 / width, 1 - bar_height / height, 0.13 / width, bar_height / height))
-        _draw_heatmap(axes, bar_axes, weights_TS)
+        _draw_heatmap(axes, bar_axes, weights_TS, magnitude)
         _draw_labels(axes, source_words, target_words, title, size=float(np.clip(32 * cell, 8, 11)))
-        marks = _draw_marks(axes, gold, links, cell)
+        marks = _draw_marks(axes, gold, links, cell, _LINK_COLOUR if magnitude == "signed" else _GOLD_COLOUR)
         if marks:
             _draw_legend(axes, marks, below=min(0, 1 - bar_height / height), columns=3 if width > 3.2 else 1)
         try:
@@ -137,22 +144,32 @@ class PictureWriter(AlignmentWriter):
             gold=gold if at_words else None,
             links=alignment.links if at_words else None,
             format=self._format,
+            magnitude=alignment.magnitude,
         )
 
 
-def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64]) -> None:
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
+def colours(*, signed: bool = False) -> Colormap:
+    """The colours from 0 to 1, or of signed values from -1 to 1."""
+    from matplotlib.colors import LinearSegmentedColormap
 
+    return LinearSegmentedColormap.from_list("weight", [*_NEGATIVE_COLOURS[:0:-1], *_COLOURS] if signed else _COLOURS)
+
+
+def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64], magnitude: Magnitude) -> None:
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import Normalize
+
+    signed = magnitude == "signed"
+    most = 1.0 if magnitude == "relative" else float(np.abs(weights_TS).max(initial=0)) or 1.0
     T, S = weights_TS.shape
     rows, columns = max(T, 1), max(S, 1)  # a pair with an empty side shows one white row or column
     # Squares rather than an image, which would have pixels in SVG too.
-    dark = [(target, source) for target, source in np.argwhere(weights_TS >= _WHITE).tolist()]
+    dark = [(target, source) for target, source in np.argwhere(np.abs(weights_TS) >= most * _WHITE).tolist()]
     cells = PolyCollection(
         [[(s - 0.5, t - 0.5), (s + 0.5, t - 0.5), (s + 0.5, t + 0.5), (s - 0.5, t + 0.5)] for t, s in dark],
         array=np.array([weights_TS[cell] for cell in dark]),
-        cmap=LinearSegmentedColormap.from_list("weight", _COLOURS),
-        norm=Normalize(0, 1),
+        cmap=colours(signed=signed),
+        norm=Normalize(-most if signed else 0, most),
         antialiaseds=False,
         linewidths=0,
     )
@@ -164,36 +181,31 @@ def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64]) -
         axes.axhline(edge, color=_GRID_COLOUR, linewidth=0.5)
     for axes_with_frame in (axes, bar_axes):
         axes_with_frame.spines[:].set(color=_FRAME_COLOUR, linewidth=0.8)
-    bar = axes.figure.colorbar(cells, cax=bar_axes, ticks=[0, 0.25, 0.5, 0.75, 1])
+    ticks = [0, 0.25, 0.5, 0.75, 1] if magnitude == "relative" else None
+    bar = axes.figure.colorbar(cells, cax=bar_axes, ticks=ticks)
     bar.outline.set(edgecolor=_FRAME_COLOUR, linewidth=0.8)
     bar.ax.tick_params(labelsize=8, length=2.5, width=0.8, color=_FRAME_COLOUR)
-    bar.set_label("attention weight", size=9, labelpad=5)
+    bar.set_label(_QUANTITIES[magnitude], size=9, labelpad=5)
 
 
 def _draw_labels(
     axes: Axes, source_words: Sequence[str], target_words: Sequence[str], title: str, *, size: float
 ) -> None:
-    from matplotlib.font_manager import fontManager
-
-    installed = set(fontManager.get_font_names())
-    # Without parse_math=False and usetex=False a word such as $x_1$ would be set as a formula, or fail as one.
-    plain: dict[str, Any] = {
-        "parse_math": False,
-        "usetex": False,
-        "family": [*(name for name in _FONTS if name in installed), "sans-serif"],
-    }
+    plain = plain_text()
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0, pad=4)
-    axes.set_xticks(range(len(source_words)), [_label(word) for word in source_words], size=size, rotation=90, **plain)
-    axes.set_yticks(range(len(target_words)), [_label(word) for word in target_words], size=size, **plain)
+    axes.set_xticks(range(len(source_words)), [label(word) for word in source_words], size=size, rotation=90, **plain)
+    axes.set_yticks(range(len(target_words)), [label(word) for word in target_words], size=size, **plain)
     axes.set_xlabel("source", size=size + 1, style="italic", labelpad=6)
     axes.set_ylabel("target", size=size + 1, style="italic", labelpad=6)
     if title:
         axes.set_title(drawable(title), size=size + 2, loc="left", pad=10, **plain)
 
 
-def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float) -> list[Artist]:
+def _draw_marks(
+    axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cell: float, gold_colour: str
+) -> list[Artist]:
     """Draws gold links and links; returns one sample of each kind for the legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Rectangle
@@ -206,7 +218,7 @@ def _draw_marks(axes: Axes, gold: Gold | None, links: Iterable[Link] | None, cel
             ("sure", gold.sure, "-"),
             ("possible", gold.possible - gold.sure, (0, (2.2, 1.4))),
         ):
-            look = {"fill": False, "edgecolor": _GOLD_COLOUR, "linewidth": line, "linestyle": style}
+            look = {"fill": False, "edgecolor": gold_colour, "linewidth": line, "linestyle": style}
             for source, target in sorted(squares):
                 axes.add_patch(Rectangle((source - 0.42, target - 0.42), 0.84, 0.84, **look))
             samples.append(Rectangle((0, 0), 1, 1, label=f"gold, {kind}", **look))
@@ -236,6 +248,17 @@ def _draw_legend(axes: Axes, samples: list[Artist], *, below: float, columns: in
     )
 
 
-def _label(word: str) -> str:
+def plain_text() -> dict[str, Any]:
+    """How matplotlib sets a text as it is: without ``parse_math=False`` and ``usetex=False`` a word such as $x_1$ would
+    be set as a formula, or fail as one."""
+    from matplotlib.font_manager import fontManager
+
+    installed = set(fontManager.get_font_names())
+    family = [*(name for name in _FONTS if name in installed), "sans-serif"]
+    return {"parse_math": False, "usetex": False, "family": family}
+
+
+def label(word: str, limit: int = _LABEL_LIMIT) -> str:
+    """A word as a picture shows it, cut where it is long."""
     word = drawable(word)
-    return word if len(word) <= _LABEL_LIMIT else word[: _LABEL_LIMIT - 1] + "…"
+    return word if len(word) <= limit else word[: limit - 1] + "…"

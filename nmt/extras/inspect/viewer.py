@@ -7,7 +7,8 @@ HTML; it asks no server for anything. A block is a list of pairs,
 
 with links as a flat list `[source, target, source, target, …]`, gold as two of these, sure and merely possible, and
 weights as base64 of one byte for each cell of the matrix, target word by target word: the weight in steps of 1/255, so
-wrong by at most 1/510. A fifth
+wrong by at most 1/510. Raw weights are shares of the pair's largest absolute value, which follows them; of signed
+ones, -127 to 127 steps of a 127th, with 128 added, and true. A fifth
 entry, where there is one, is the text above the pair (`PageRecord`).
 """
 
@@ -98,7 +99,7 @@ def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: P
             raise ValueError("the viewer shows alignments between words")
         if (alignment.source_words, alignment.target_words) != (first.source_words, first.target_words):
             raise ValueError("the views are not of the same sentence pair")
-    views = [[_flat(alignment.links), quantized(alignment.weights_TS)] for alignment in alignments]
+    views = [[_flat(alignment.links), *_scaled(alignment)] for alignment in alignments]
     links = None if gold is None else [_flat(gold.sure), _flat(gold.possible - gold.sure)]
     pair = [first.source_words, first.target_words, views, links]
     return pair if heading is None else [*pair, asdict(heading)]
@@ -136,6 +137,15 @@ def script_json(tree: object) -> str:
 
 def _flat(links: Iterable[Link]) -> list[int]:
     return [index for link in sorted(set(links)) for index in link]
+
+
+def _scaled(alignment: Alignment) -> list[Any]:
+    weights_TS = np.asarray(alignment.weights_TS, np.float64)
+    if alignment.magnitude == "relative":
+        return [quantized(weights_TS)]
+    most = float(np.abs(weights_TS).max(initial=0))
+    share_TS, signed = weights_TS / (most or 1.0), alignment.magnitude == "signed"
+    return [quantized((np.rint(127 * share_TS) + 128) / 255 if signed else share_TS), most, signed]
 
 
 def quantized(weights_TS: Weights) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import model_validator
 
+from nmt.config.kinds import BareName
 from nmt.config.structure import Structure
 from nmt.nn.config import Layers, Size
 
@@ -49,6 +50,21 @@ class RNNEncoderConfig(Structure):
         return f"{_stack(self.cell, self.layers, self.size, self.residual)}{both}"
 
 
+class DecoderContextConfig(Structure):
+    """Steps whose input holds the vector c of the sentence, with attention or without."""
+
+    enters: Literal["nothing", "every_step", "first_step"] = "nothing"
+    """``every_step``: c is part of the cell's input at each step (Cho et al. 2014); ``first_step``: at the first."""
+    placeholder: Literal["zeros", "learnt"] = "learnt"
+    """For ``first_step``: what the later inputs hold in the place of c."""
+
+    @model_validator(mode="after")
+    def _placeholder_has_a_place(self) -> DecoderContextConfig:
+        if self.placeholder == "zeros" and self.enters != "first_step":
+            raise ValueError(f"placeholder: zeros is for enters: first_step, not {self.enters}; leave it out")
+        return self
+
+
 class RNNDecoderConfig(Structure):
     """A recurrent decoder."""
 
@@ -63,19 +79,29 @@ class RNNDecoderConfig(Structure):
     """As the encoder's; attention asks and the readout reads with what the top layer gives out."""
     query: Literal["previous", "current"] = "current"
     """Which state asks: the one before this step, whose context enters the cell (Bahdanau), or this step's (Luong)."""
+    query_embedding: bool = False
+    """Whether the query is [s; y'], with the embedding y' of the last word, instead of the state s alone."""
     input_feeding: bool = True
     """Whether the last step's readout is part of the cell's input (Luong et al. 2015, section 3.3)."""
     readout_size: Size | None = None
     """Width of the readout, which the output layer reads; null: the decoder's size, or the embedding's if tied."""
     readout_embedding: bool = False
     """Whether the readout also sees the last word's embedding (Bahdanau et al. 2015, appendix A.2.2)."""
+    summary: Literal["last", "mean"] = "last"
+    """c, the vector of the sentence: each direction's last state of the encoder's top layer, or the mean of all."""
+    start: Literal["zeros", "raw", "projected"] = "projected"
+    """First state of each layer: 0, c (Sutskever et al. 2014) or tanh(W c + b) (Bahdanau et al. 2015)."""
+    context: Annotated[DecoderContextConfig, BareName("enters")] = DecoderContextConfig()
+    """Inputs of the cell that c is part of, by name or with the placeholder."""
     _residual_has_layers = model_validator(mode="after")(_check_residual)
 
     @property
     def words(self) -> str:
         """A description for people."""
-        feeding = ", input feeding" if self.input_feeding else ""
-        return f"{_stack(self.cell, self.layers, self.size, self.residual)}, query {self.query}{feeding}"
+        parts = [_stack(self.cell, self.layers, self.size, self.residual)]
+        parts += [f"query {self.query}{' with the last word' * self.query_embedding}"]
+        parts += ["input feeding"] * self.input_feeding + [f"start {self.start}"] * (self.start != "projected")
+        return ", ".join(parts + [f"context {self.context.enters}"] * (self.context.enters != "nothing"))
 
     def readout_width(self, embedding: int, *, tied: bool) -> int:
         """Width of the input of the output layer."""
@@ -89,15 +115,34 @@ class RNNDecoderConfig(Structure):
 
 
 class ContextConfig(Structure):
-    """How a decoder without attention gets the sentence's one vector c."""
+    """Shorthands of earlier releases: ``every_step`` and ``first_step`` are decoder.context of that name with
+    decoder.start: zeros, ``initial_state`` is decoder.start: raw, ``projected_initial_state`` decoder.start: projected.
+    """
 
     kind: Literal["every_step", "first_step", "initial_state", "projected_initial_state"] = "projected_initial_state"
-    """``every_step``: c is part of the cell's input at each step, and the state starts at 0 (Cho et al. 2014).
-    ``first_step``: c is part of the first input, a learnt placeholder of the others, and the state starts at 0.
-    ``initial_state``: the state of each layer starts as c (Sutskever et al. 2014).
-    ``projected_initial_state``: it starts as tanh(W c + b)."""
     summary: Literal["last", "mean"] = "last"
-    """c: each direction's last state of the top layer, or the mean of all its states."""
+    """As decoder.summary."""
+
+    def apply(self, decoder: RNNDecoderConfig) -> RNNDecoderConfig:
+        """The decoder with the keys that this stands for; ValueError where one of them is set to something else."""
+        start, enters = _SHORTHANDS[self.kind]
+        keys = {"start": start, "context": DecoderContextConfig(enters=enters)}
+        keys |= {"summary": self.summary} if "summary" in self.model_fields_set else {}
+        for key, value in keys.items():
+            if key in decoder.model_fields_set and getattr(decoder, key) != value:
+                raise ValueError(
+                    f"context: {self.kind} stands for decoder.start: {start} and decoder.context: {enters}, but "
+                    f"decoder.{key} is set to something else; set these keys instead of context"
+                )
+        return decoder.model_copy(update=keys)
+
+
+_SHORTHANDS: dict[str, tuple[str, Literal["nothing", "every_step", "first_step"]]] = {
+    "every_step": ("zeros", "every_step"),
+    "first_step": ("zeros", "first_step"),
+    "initial_state": ("raw", "nothing"),
+    "projected_initial_state": ("projected", "nothing"),
+}
 
 
 def _stack(cell: str, layers: int, size: int, residual: bool) -> str:

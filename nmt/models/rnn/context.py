@@ -1,129 +1,63 @@
-"""The four ways to hand a decoder one vector for the whole sentence.
+"""The vector c of a sentence in the decoder: where its state starts, and which inputs hold c.
 
 Sutskever, Vinyals & Le 2014, "Sequence to Sequence Learning with Neural Networks"; Cho et al. 2014, "Learning Phrase
-Representations using RNN Encoder-Decoder for Statistical Machine Translation".
+Representations using RNN Encoder-Decoder for Statistical Machine Translation"; Bahdanau, Cho & Bengio 2015.
 
-Shapes: B batch, T target positions, D width of the vector c, L layers of the decoder.
+Shapes: B batch, T target positions, D width of c.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
-from nmt.models.rnn.config import ContextConfig
-from nmt.models.seq2seq import mean_state
-
-
-class ContextInjection(nn.Module, ABC):
-    """The place where the vector of the sentence enters the decoder."""
-
-    input_size: int
-    """Width added to the input of the cell."""
-
-    @abstractmethod
-    def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """The hidden state of each layer before the first step."""
-
-    def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """The part that it adds to the input of the cell at target positions, (B, T, ``input_size``)."""
-        return summary_BD.new_empty(*position_BT.shape, 0)
+from nmt.models.rnn.config import RNNDecoderConfig
 
 
 @final
-class EveryStep(ContextInjection):
-    """c is part of every input; h_0 = 0 (Cho et al. 2014, section 2.2). Unlike there the readout does not see c."""
+class ContextInjection(nn.Module):
+    """The first state of the decoder and the part of its inputs that come from c.
 
-    def __init__(self, summary_size: int, size: int, layers: int) -> None:
+    ``start``     zeros:       h_0 = 0
+                  raw:         h_0 = c (Sutskever et al. 2014, section 2); c must be as wide as the state
+                  projected:   h_0 = tanh(W c + b), another W for each layer (Cho et al. 2014; Bahdanau et al. 2015,
+                               appendix A.2.2)
+    ``context``   every_step:  f_t = c (Cho et al. 2014, section 2.2; unlike there the readout does not see c)
+                  first_step:  f_1 = c; f_t = 0 or a learnt placeholder later
+    """
+
+    def __init__(self, config: RNNDecoderConfig, *, summary_size: int) -> None:
         super().__init__()
-        self.input_size = summary_size
-        self._sizes = [size] * layers
-
-    def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``ContextInjection.start``."""
-        return _zeros(summary_BD, self._sizes)
-
-    def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """See ``ContextInjection.inputs``."""
-        return summary_BD[:, None].expand(-1, position_BT.shape[1], -1)
-
-
-@final
-class FirstStep(ContextInjection):
-    """c_1 = c, and a learnt placeholder for every later step; h_0 = 0."""
-
-    def __init__(self, summary_size: int, size: int, layers: int) -> None:
-        super().__init__()
-        self.input_size = summary_size
-        self._sizes = [size] * layers
-        self.placeholder_D = nn.Parameter(torch.empty(summary_size))
-        nn.init.normal_(self.placeholder_D, std=0.1)
-
-    def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``ContextInjection.start``."""
-        return _zeros(summary_BD, self._sizes)
-
-    def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """See ``ContextInjection.inputs``."""
-        return torch.where(position_BT[:, :, None] == 0, summary_BD[:, None], self.placeholder_D.to(summary_BD.dtype))
-
-
-@final
-class InitialState(ContextInjection):
-    """h_0 = c for each layer (Sutskever et al. 2014, section 2); c must be as wide as the state."""
-
-    def __init__(self, summary_size: int, size: int, layers: int) -> None:
-        super().__init__()
-        assert summary_size == size, f"a state of {size} cannot start as a vector of {summary_size}"
-        self.input_size = 0
-        self.layers = layers
-
-    def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``ContextInjection.start``."""
-        return [summary_BD] * self.layers
-
-
-@final
-class ProjectedInitialState(ContextInjection):
-    """h_0 = tanh(W c + b), another W for each layer (Cho et al. 2014; Bahdanau et al. 2015, appendix A.2.2)."""
-
-    def __init__(self, summary_size: int, size: int, layers: int) -> None:
-        super().__init__()
-        self.input_size = 0
-        self.layers = nn.ModuleList(nn.Linear(summary_size, size) for _ in range(layers))
+        assert config.start != "raw" or summary_size == config.size, "h_0 = c has one width"
+        self.config = config
+        self.input_size = 0 if config.context.enters == "nothing" else summary_size
+        """Width added to the input of the cell."""
+        projections = config.layers if config.start == "projected" else 0
+        self.layers = nn.ModuleList(nn.Linear(summary_size, config.size) for _ in range(projections))
         for linear in self.layers:
             assert isinstance(linear, nn.Linear)
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
+        self.placeholder_D: nn.Parameter | None = None
+        if config.context.enters == "first_step" and config.context.placeholder == "learnt":
+            self.placeholder_D = nn.Parameter(torch.empty(summary_size))
+            nn.init.normal_(self.placeholder_D, std=0.1)
 
     def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """See ``ContextInjection.start``."""
-        return [linear(summary_BD).tanh() for linear in self.layers]
+        """The hidden state of each layer before the first step."""
+        if self.config.start == "projected":
+            return [linear(summary_BD).tanh() for linear in self.layers]
+        zeros_BD = summary_BD.new_zeros(summary_BD.shape[0], self.config.size)
+        return [summary_BD if self.config.start == "raw" else zeros_BD] * self.config.layers
 
-
-CONTEXT_INJECTIONS: dict[str, Callable[[int, int, int], ContextInjection]] = {
-    "every_step": EveryStep,
-    "first_step": FirstStep,
-    "initial_state": InitialState,
-    "projected_initial_state": ProjectedInitialState,
-}
-
-
-def context_injection(config: ContextConfig, *, summary_size: int, size: int, layers: int) -> ContextInjection:
-    """The module that a configuration names, for a decoder of ``layers`` layers of ``size``."""
-    return CONTEXT_INJECTIONS[config.kind](summary_size, size, layers)
-
-
-def summary(config: ContextConfig, states_BSD: Tensor, final_BD: Tensor, is_pad_BS: Tensor) -> Tensor:
-    """c (B, D): the encoder's last state, or the mean of its states."""
-    if config.summary == "last":
-        return final_BD
-    return mean_state(states_BSD, is_pad_BS)
-
-
-def _zeros(summary_BD: Tensor, sizes: list[int]) -> list[Tensor]:
-    return [summary_BD.new_zeros(summary_BD.shape[0], size) for size in sizes]
+    def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
+        """The part of the input of the cell at target positions, f_t (B, T, ``input_size``)."""
+        if self.config.context.enters == "nothing":
+            return summary_BD.new_empty(*position_BT.shape, 0)
+        context_BTD = summary_BD[:, None].expand(-1, position_BT.shape[1], -1)
+        if self.config.context.enters == "every_step":
+            return context_BTD
+        later = 0.0 if self.placeholder_D is None else self.placeholder_D.to(summary_BD.dtype)
+        return torch.where(position_BT[:, :, None] == 0, context_BTD, later)

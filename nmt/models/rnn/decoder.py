@@ -17,9 +17,9 @@ from nmt.attention.attention import Attended, Attention, AttentionMemory, NoAtte
 from nmt.attention.config import AttentionConfig
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
-from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig
-from nmt.models.rnn.context import context_injection, summary
-from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, MarginalReadouts
+from nmt.models.rnn.config import RNNDecoderConfig
+from nmt.models.rnn.context import ContextInjection
+from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, MarginalReadouts, mean_state
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.embedding import Embedding
@@ -70,18 +70,18 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     ``query: current``  (Luong et al. 2015, figure 2):            s_t = cell(y', s_{t-1}); c_t = attend(s_t)
     both:                                                         r_t = tanh(W [s_t; c_t] + b)
     ``input_feeding``   (Luong et al. 2015, section 3.3):         r_{t-1} is part of the input of the cell as well.
-    without attention:                                            s_t = cell([y'; f_t], s_{t-1}); r_t = tanh(W s_t + b)
+    ``query_embedding``:                                          c_t = attend([s; y']) with the s of ``query``.
+    without attention:                                            s_t = cell(y', s_{t-1}); r_t = tanh(W s_t + b)
 
-    With attention the first state of each layer is tanh(W f + b), f being the vector of the sentence from the encoder;
-    without, f enters as ``context`` says. The readout of Bahdanau is a maxout layer over the previous state, the word
-    and the context; here it is Luong's in both wirings, over the current state; ``readout_embedding`` adds the word.
+    The vector of the sentence gives s_0 and may be part of the input of the cell: see ``ContextInjection``. The readout
+    of Bahdanau is a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings,
+    over the current state; ``readout_embedding`` adds the word.
     """
 
     def __init__(
         self,
         config: RNNDecoderConfig,
         attention: AttentionConfig,
-        context: ContextConfig,
         embedding: Embedding,
         *,
         width: int,
@@ -95,8 +95,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.readout_size = readout_size
         self.query = config.query
         self.input_feeding = config.input_feeding
+        self.query_embedding = config.query_embedding
         self.readout_embedding = config.readout_embedding
-        self.context = context
+        self.summary = config.summary
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
@@ -105,14 +106,14 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         if not attention.is_none:
             self.attention = Attention(
                 attention,
-                query_size=config.size,
+                query_size=config.size + width * config.query_embedding,
                 key_size=memory_size,
                 value_size=memory_size,
                 dropout=dropout.attention,
             )
             context_size = memory_size
         self.head_names = config.head_names(0 if attention.is_none else attention.weights.heads)
-        self.handover = context_injection(context, summary_size=memory_size, size=config.size, layers=config.layers)
+        self.handover = ContextInjection(config, summary_size=memory_size)
         attends_first = config.query == "previous" and context_size > 0
         self.is_recurrent_through_readout = attends_first or config.input_feeding
         """True where a step reads a result of the step before other than the state: then steps run one by one."""
@@ -138,7 +139,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """See ``Decoder.memory``."""
         states_BSD, is_pad_BS = encoded.states_BSD, encoded.is_pad_BS
         attention = self.attention.memory(states_BSD, states_BSD, is_pad_BS)
-        return RNNMemory(attention, summary(self.context, states_BSD, encoded.final_BD, is_pad_BS))
+        summary_BD = encoded.final_BD if self.summary == "last" else mean_state(states_BSD, is_pad_BS)
+        return RNNMemory(attention, summary_BD)
 
     def start(self, memory: RNNMemory) -> RNNState:
         """See ``Decoder.start``."""
@@ -158,13 +160,15 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         inputs = [embedded_NE, self._sentence(memory, position_N1)[:, 0]]
         feeding = [] if state.readout_NR is None else [state.readout_NR]
         if self.query == "previous":
-            attended: Attended = self.attention(state.stack.top_BD[:, None], position_N1, memory.attention)
+            query_NQ = self._query(state.stack.top_BD, embedded_NE)
+            attended: Attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
             stack = self.stack.step(
                 torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, factors.layers
             )
         else:
             stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, factors.layers)
-            attended = self.attention(stack.top_BD[:, None], position_N1, memory.attention)
+            query_NQ = self._query(stack.top_BD, embedded_NE)
+            attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
         if factors.readout_NR is not None:
             readout_NR = readout_NR * factors.readout_NR
@@ -180,7 +184,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         position_BT = torch.arange(steps, device=input_BT.device).expand(rows, steps)
         inputs_BTE = torch.cat([embedded_BTE, self._sentence(memory, position_BT)], dim=-1)
         top_BTD = self.stack(inputs_BTE, self.start(memory).stack, self.dropout)
-        attended: Attended = self.attention(top_BTD, position_BT, memory.attention)
+        attended: Attended = self.attention(self._query(top_BTD, embedded_BTE), position_BT, memory.attention)
         readout_BTR = self.dropout(self._readout(top_BTD, attended.context_NTV, embedded_BTE))
         marginal = self._marginal_readouts(embedded_BTE, top_BTD, attended, memory) if self.marginalizes else None
         sampled = () if attended.sampled is None else (attended.sampled,)
@@ -233,6 +237,10 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         beams = position_NT.shape[0] // memory.summary_BD.shape[0]
         summary_ND = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
         return self.handover.inputs(summary_ND, position_NT)
+
+    def _query(self, top: Tensor, embedded: Tensor) -> Tensor:
+        """s, or [s; y'], for one step or for all."""
+        return torch.cat([top, embedded], dim=-1) if self.query_embedding else top
 
     def _readout(self, top: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """tanh(W [s; c] + b), for one step or for all."""

@@ -39,11 +39,6 @@ class RNNEncoder(Encoder):
         self.forwards = stacks()
         self.backwards = stacks() if config.bidirectional else None
 
-    def embed(self, source_BS: Tensor) -> Tensor:
-        """See ``Encoder.embed``."""
-        embedded_BSE: Tensor = self.embedding(source_BS)
-        return embedded_BSE
-
     def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
         """See ``Encoder.forward``."""
         length_B = (~is_pad_BS).sum(dim=1)

@@ -15,6 +15,7 @@ class ReaderConfig(RNNDecoderConfig):
 
     query: Literal["previous"] = "previous"
     """The state that looks at the source is the one before this step, and what it sees enters the cell."""
+    query_embedding: Literal[False] = False
     input_feeding: bool = False
 
 

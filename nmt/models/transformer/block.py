@@ -15,7 +15,7 @@ from nmt.models.transformer.config import TransformerConfig
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
-from nmt.nn.positions import Learned, Sinusoidal, Unchanged
+from nmt.nn.positions import absolute_positions
 from nmt.nn.precision import compute_dtype
 
 
@@ -26,11 +26,7 @@ class Entrance(nn.Module):
         super().__init__()
         self.scale = math.sqrt(width)
         self.widen = nn.Linear(width, config.size) if width != config.size else None
-        self.positions: nn.Module
-        if config.positions == "learned":
-            self.positions = Learned(config.max_positions, config.size)
-        else:
-            self.positions = Sinusoidal() if config.positions == "sinusoidal" else Unchanged()
+        self.positions = absolute_positions(config.positions, config.max_positions, config.size)
         self.dropout = Dropout(dropout.embedding)
 
     def forward(self, embedded_BTE: Tensor, position_BT: Tensor) -> Tensor:

@@ -44,11 +44,6 @@ class TransformerEncoder(Encoder):
         self.layers = nn.ModuleList(EncoderLayer(config, dropout) for _ in range(config.layers))
         self.norm = last_norm(config)
 
-    def embed(self, source_BS: Tensor) -> Tensor:
-        """See ``Encoder.embed``."""
-        embedded_BSE: Tensor = self.embedding(source_BS)
-        return embedded_BSE
-
     def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
         """See ``Encoder.forward``."""
         position_1S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)[None]

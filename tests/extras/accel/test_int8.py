@@ -84,21 +84,24 @@ def test_what_else_is_done_with_a_weight_is_refused() -> None:
 @pytest.mark.parametrize(
     ("encoder", "decoder", "tie"),
     [
-        *itertools.product(["rnn", "transformer"], ["rnn", "feeding", "transformer"], ["none", "all"]),
+        *itertools.product(["rnn", "transformer"], ["rnn", "feeding", "classical", "transformer"], ["none", "all"]),
         ("rnn", "reencoding", "none"),
         ("rnn", "glimpses", "all"),
     ],
 )
 def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None:
+    sizes = {"size": 10} if encoder == "transformer" and decoder == "classical" else {}
     options = {
         "rnn": {"kind": "rnn", "input_feeding": False},
         "feeding": {"kind": "rnn", "layers": 2},
+        "classical": {"size": 10, "start": "raw", "context": "every_step", "query_embedding": True},
         "transformer": {"kind": "transformer"},
         "reencoding": {"kind": "reencoding"},
         "glimpses": {"kind": "glimpses"},
     }
     score = "none" if decoder in ("reencoding", "glimpses") else "additive"
-    config = ModelConfig.model_validate(tree(score=score, encoder={"kind": encoder}, decoder=options[decoder], tie=tie))
+    sides = {"encoder": {"kind": encoder, **sizes}, "decoder": options[decoder]}
+    config = ModelConfig.model_validate(tree(score=score, tie=tie, **sides))
     torch.manual_seed(5)
     made = [build(config, source_tokens=50, target_tokens=50, pad=0, bos=2).eval() for _ in range(2)]
     made[1].load_state_dict(made[0].state_dict())

@@ -19,7 +19,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.translator.loading import for_inference
 from tests.models.plain_decoder import SOURCES, padded
-from tests.models.variants import TRANSFORMER, WIRINGS, make, tree, variants
+from tests.models.variants import PROTOTYPE, TRANSFORMER, WIRINGS, make, tree, variants
 
 CPU = torch.device("cpu")
 SOURCE_BS = padded(SOURCES)
@@ -37,6 +37,10 @@ LARGE = {
     "previous": tree(decoder={**WIRINGS["previous"], "layers": 2}),
     "parallel": tree(decoder=WIRINGS["parallel"], score="concat"),
     "without attention": tree(score="none", decoder={"input_feeding": False}),
+    "raw start, word in the query": tree(
+        decoder={"size": 10, "start": "raw", "context": "every_step", "query_embedding": True}
+    ),
+    "embeddings to rnn": PROTOTYPE,
     "transformer": transformer(),
     "post-norm, swiglu": transformer(norm="post", activation="swiglu"),
     "rotary": transformer(positions="rotary"),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import nmt
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel import native
@@ -121,7 +122,9 @@ def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
     for prefix, (first, *_) in zip(prefixes, found, strict=True):
         assert list(first.tokens[: len(prefix)]) == prefix
     phrases = [((10, 7),), (), ((5,), (7,)), ()]
-    found = OwnEngine(model, COMPUTE, NARROW).translate_ids(SOURCES, search, constraints=phrases)
+    found = OwnEngine(model, COMPUTE, NARROW, nmt.constrained_search).translate_ids(
+        SOURCES, search, constraints=phrases
+    )
     assert (10, 7) in list(zip(found[0][0].tokens, found[0][0].tokens[1:], strict=False))
     assert {5, 7} <= set(found[2][0].tokens)
 

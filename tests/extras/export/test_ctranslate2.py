@@ -161,6 +161,9 @@ def test_recurrent_models_are_refused() -> None:
     recurrent = ModelConfig.model_validate({"encoder": LAYERS, "decoder": {"kind": "rnn", "size": 8}})
     with pytest.raises(InputError, match="^model.decoder.kind: CTranslate2 knows Transformers alone"):
         ctranslate2.check(recurrent)
+    embeddings = ModelConfig.model_validate({"encoder": "embeddings", "decoder": LAYERS})
+    with pytest.raises(InputError, match="^model.encoder.kind: CTranslate2 knows Transformers alone; use --to onnx"):
+        ctranslate2.check(embeddings)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,11 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": {**RNN, "cell": "gru", "query": "previous", "readout_embedding": True},
         "attention": {"score": "concat"},
     },
+    "the classical decoder with attention": {
+        "encoder": RNN,
+        "decoder": {**RNN, "size": 24, "start": "raw", "context": "every_step", "query_embedding": True},
+        "attention": {"score": "additive"},
+    },
     "a context in the first step": {
         "encoder": RNN,
         "decoder": RNN,
@@ -76,6 +81,15 @@ CASES: dict[str, dict[str, Any]] = {
         "encoder": TRANSFORMER,
         "decoder": {**RNN, "layers": 2},
         "attention": {"score": {"kind": "location", "positions": 6}},
+    },
+    "embeddings, deep score of projected keys, argmax": {
+        "encoder": {"kind": "embeddings", "positions": "learned"},
+        "decoder": RNN,
+        "attention": {"score": {"kind": "concat", "layers": 2}, "weights": "argmax", "key_size": 8},
+    },
+    "embeddings to a Transformer": {
+        "encoder": {"kind": "embeddings", "positions": "sinusoidal"},
+        "decoder": TRANSFORMER,
     },
     **{
         f"LSTM, {weights}": {"encoder": RNN, "decoder": RNN, "attention": {"score": "general", "weights": weights}}

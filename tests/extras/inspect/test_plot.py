@@ -212,3 +212,15 @@ def test_pictures_and_pages_have_one_palette() -> None:
     assert re.findall(r"--run\d: (#\w+)", report.partition("@media")[0]) == list(score_plot.COLOURS)
     viewer = (files("nmt.extras.inspect") / "page" / "viewer.css").read_text(encoding="utf-8")
     assert f"--missed: {plotting._GOLD_COLOUR}" in viewer
+    negative = ", ".join(f"--w{place}: {colour}" for place, colour in enumerate(plotting._NEGATIVE_COLOURS[1:], 1))
+    assert f".negative {{ {negative.replace(',', ';')};" in viewer
+
+
+def test_signed_values_are_blue_and_red_up_to_the_largest(tmp_path: Path) -> None:
+    weights = [[0.02, 0.0, -0.04], [0.0, 0.04, 0.0], [0.0, 0.0, 0.0]]
+    plot(weights, "abc", "xyz", tmp_path / "a.svg", format="svg", magnitude="signed")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert [text.count(f"fill: {each[-1]}") for each in (plotting._COLOURS, plotting._NEGATIVE_COLOURS)] == [1, 1]
+    assert ">e · ∂ log p / ∂ e</text>" in text
+    plot(np.abs(weights), "abc", "xyz", tmp_path / "b.svg", format="svg", magnitude="raw")
+    assert (tmp_path / "b.svg").read_text(encoding="utf-8").count(f"fill: {plotting._COLOURS[-1]}") == 2

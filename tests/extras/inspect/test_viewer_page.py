@@ -213,6 +213,29 @@ def test_the_matrix_has_a_row_for_each_target_word(browser: Browser, tmp_path: P
     assert lit(browser, 4, 1) == rounded(each.weights_TS[:, 1])
 
 
+def test_signed_weights_are_told_and_coloured_by_their_sign(browser: Browser, tmp_path: Path) -> None:
+    weights = 0.031 * np.array([[127, -64], [0, -127], [1, 50]]) / 127
+    with open_page(tmp_path / "signed.html", Header(["x"])) as write:
+        write([Alignment(("a", "b"), ("x", "y", "z"), ((0, 0),), weights, magnitude="signed")])
+    browser.open((tmp_path / "signed.html").as_uri())
+    browser.point(word(1, 0, 1))
+    assert browser.run("return document.querySelector('.told').textContent") == "b: y -100 %, x -50 %, z 39 %"
+    assert lit(browser, 1, 1) == rounded(np.abs(weights[:, 1]) / 0.031)
+    assert "100 % is 0.0310" in browser.run("return document.querySelector('.pair header').textContent")
+    layout(browser, "matrix")
+    cells = browser.run(
+        "return [...document.querySelectorAll('tbody td')].map((cell) => [cell.textContent, "
+        "getComputedStyle(cell).backgroundColor.match(/[\\d.]+/g).map(Number)])"
+    )
+    assert [text for text, _ in cells] == ["100", "-50", "", "-100", "1", "39"]
+    (_, blue), (_, pale), _, (_, red), *_ = cells
+    assert blue[2] > 2 * blue[0]
+    assert red[0] > 2 * red[2]
+    assert pale[0] > pale[2]
+    assert not browser.run("return document.getElementById('threshold').checkVisibility()")
+    assert faults(browser) == []
+
+
 def test_gold_tells_right_wrong_and_missed_links_apart(browser: Browser, tmp_path: Path) -> None:
     shown = pairs(more=9)
     gold = []

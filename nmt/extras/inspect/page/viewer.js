@@ -74,9 +74,11 @@ function cells(flat, sources) {
   return found;
 }
 
-// Weights in steps of 1 / 255.
+// Weights in steps of 1 / 255; below 0 where they are signed.
 function weights(pair) {
-  return Uint8Array.from(atob(pair.views[state.view][1]), (character) => character.charCodeAt(0));
+  const [, packed, , signed] = pair.views[state.view];
+  const steps = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  return signed ? Float32Array.from(steps, (step) => ((step - 128) * 255) / 127) : steps;
 }
 
 function links(pair) {
@@ -308,6 +310,8 @@ function draw() {
     const counts = count(made.kinds);
     const linked = counts.link + counts.sure + counts.possible + counts.wrong;
     const facts = [number(linked, "link")];
+    const largest = made.pair.views[state.view][2]; // where weights are shares of it
+    if (largest !== undefined) facts.push(`100 % is ${largest.toPrecision(3)}`);
     if (made.pair.gold) facts.push(`${counts.wrong} wrong, ${counts.missed} missed`, `AER ${percent(errorRate(counts))}`);
     made.facts.textContent = facts.join(" · ");
     if (made.matrix) fill(made);
@@ -329,7 +333,7 @@ function tie(made) {
     const { path, middle } = join(boxes[SOURCE][source], boxes[TARGET][target], origin);
     const line = shape(svg, `tie ${kind}`, path);
     line.dataset.cell = cell;
-    if (kind === "link") line.style.strokeWidth = 1.25 + (2.25 * weights[cell]) / 255;
+    if (kind === "link") line.style.strokeWidth = 1.25 + (2.25 * Math.abs(weights[cell])) / 255;
     if (MARKS[kind]) marks.push([kind, middle, cell]);
   }
   for (const [kind, middle, cell] of marks) shape(svg, `mark ${kind}`, MARKS[kind], middle).dataset.cell = cell;
@@ -358,8 +362,9 @@ function fill({ cells, kinds, weights, sides }) {
     const share = weights[place] / 255;
     const kind = kinds.get(place);
     const rounded = Math.round(100 * share);
-    cell.style.setProperty("--weight", share.toFixed(3));
+    cell.style.setProperty("--weight", Math.abs(share).toFixed(3));
     cell.className = kind ?? "";
+    cell.classList.toggle("negative", share < 0);
     cell.replaceChildren(rounded ? String(rounded) : "");
     const [source, target] = [place % sides[SOURCE].length, Math.floor(place / sides[SOURCE].length)];
     const pair = `${sides[SOURCE][source].textContent} – ${sides[TARGET][target].textContent}`;
@@ -391,15 +396,18 @@ function look(made, chosen) {
   const sources = made.sides[SOURCE].length;
   rest(made);
   made.sides[side][index].classList.add("chosen");
-  made.sides[1 - side].forEach((each, other) => each.style.setProperty("--weight", (shares[other] / 255).toFixed(3)));
+  made.sides[1 - side].forEach((each, other) => {
+    each.style.setProperty("--weight", Math.abs(shares[other] / 255).toFixed(3));
+    each.classList.toggle("negative", shares[other] < 0);
+  });
   const within = (cell) => (side === SOURCE ? cell % sources : Math.floor(cell / sources)) === index;
   const drawn = made.svg ? [...made.svg.children] : made.cells;
   for (const each of drawn) each.classList.toggle("on", within(Number(each.dataset.cell)));
   (made.svg ?? made.matrix).classList.add("some");
   const named = shares
     .map((share, other) => ({ share, text: made.sides[1 - side][other].textContent }))
-    .sort((one, other) => other.share - one.share)
-    .filter(({ share }) => share >= 2.55)
+    .sort((one, other) => Math.abs(other.share) - Math.abs(one.share))
+    .filter(({ share }) => Math.abs(share) >= 2.55)
     .slice(0, TOLD)
     .map(({ share, text }) => `${text} ${Math.round(share / 2.55)} %`);
   made.told.textContent = `${made.sides[side][index].textContent}: ${named.join(", ") || "no word with 1 % or more"}`;
@@ -407,7 +415,7 @@ function look(made, chosen) {
 
 function rest(made) {
   for (const each of made.sides.flat()) {
-    each.classList.remove("chosen");
+    each.classList.remove("chosen", "negative");
     each.style.removeProperty("--weight");
   }
   (made.svg ?? made.matrix).classList.remove("some");
@@ -592,6 +600,7 @@ function begin() {
   document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
   at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
   at("views").hidden = meta.views.length < 2;
+  at("threshold").parentElement.hidden = pairs.some(({ views }) => views[0].length > 2); // shares make no links
   for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
   const top = document.querySelector(".pager");
   const bottom = top.cloneNode(true);

@@ -21,11 +21,10 @@ from nmt.core.version import VERSION
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import FILE, Experiment
 from nmt.extras.inspect.report.record import Origin, Part
-from nmt.models.config import ModelConfig
+from nmt.models.config import AnyDecoder, AnyEncoder, EmbeddingsEncoderConfig, ModelConfig
 from nmt.models.names import part_of
-from nmt.models.rnn.config import RNNDecoderConfig, RNNEncoderConfig
+from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ReaderConfig
-from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.training import folders
 
 
@@ -48,7 +47,7 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
 def model_in_words(model: ModelConfig) -> str:
     """In a line."""
     encoder, decoder = (
-        f"Transformer {name}" if side.kind == "transformer" else f"{side.cell.upper()} {name}"
+        f"{side.kind.capitalize()} {name}" if side.kind != "rnn" else f"{side.cell.upper()} {name}"
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder))
     )
     if model.attention.is_none:
@@ -101,9 +100,9 @@ def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, i
     return counts
 
 
-def _sizes(
-    side: RNNEncoderConfig | RNNDecoderConfig | TransformerEncoderConfig | TransformerDecoderConfig,
-) -> tuple[str, ...]:
+def _sizes(side: AnyEncoder | AnyDecoder) -> tuple[str, ...]:
+    if isinstance(side, EmbeddingsEncoderConfig):
+        return (side.words,)
     layers = f"{side.layers} layer{'s' if side.layers > 1 else ''}"
     if side.kind == "transformer":
         return ("Transformer", f"{layers}, width {side.size}", f"{side.heads} heads, feed-forward {side.feed_forward}")
@@ -114,7 +113,9 @@ def _sizes(
             f"{layers}, width {side.size}",
         )
     feeding = "input feeding" if side.input_feeding else "no input feeding"
-    return (f"{kind}, {feeding}", f"{layers}, width {side.size}")
+    start = (f"start {side.start}",) if side.start != "projected" else ()
+    context = (f"context {side.context.enters}",) if side.context.enters != "nothing" else ()
+    return (f"{kind}, {feeding}", f"{layers}, width {side.size}", *start, *context)
 
 
 def _attention(model: ModelConfig) -> tuple[str, ...]:

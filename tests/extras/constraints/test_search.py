@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from nmt.extras.constraints import phrases as phrases_module
+from nmt.extras.constraints.phrases import MAX_MATCHES, Progress
+from nmt.extras.constraints.search import ConstrainedBeamSearch, allocated
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search import constrained
 from nmt.search.beam import BeamSearch
-from nmt.search.constrained import MAX_MATCHES, Candidate, ConstrainedBeamSearch, Phrase, allocated, progress
+from nmt.search.hypothesis import Phrase
 from nmt.search.logits_processors import LogitsProcessors, MinLength
 from nmt.search.scoring import Ranking
 from tests.models.variants import make
@@ -150,6 +153,10 @@ def test_what_appears_anyway_costs_nothing(name: str) -> None:
         assert [best.tokens for (best,) in told] == [best.tokens for (best,) in free]
 
 
+def progress(phrases: Sequence[Phrase], tokens: Iterable[int]) -> Progress:
+    return functools.reduce(Progress.after, tokens, Progress.start(phrases))
+
+
 def least_missing(tokens: Tokens, phrases: tuple[Phrase, ...]) -> int:
     """The length of the shortest continuation that completes the phrases, by trying all."""
     words = sorted({token for phrase in phrases for token in phrase})
@@ -185,7 +192,7 @@ def test_progress_of_phrases_that_fit_in_very_many_ways_is_bounded() -> None:
 
 def test_where_matches_are_dropped_a_hypothesis_can_still_be_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best match of one that is kept leads to the end in as many steps as are missing, whatever came before."""
-    monkeypatch.setattr(constrained, "MAX_MATCHES", 1)
+    monkeypatch.setattr(phrases_module, "MAX_MATCHES", 1)
     for phrases in (*ENTANGLED, ((4, 5, 1, 0), (4, 1, 5), (4, 0, 0, 1))):
         for tokens in itertools.product([4, 5, 1], repeat=3):
             found = progress(phrases, tokens)
@@ -198,10 +205,11 @@ def test_where_matches_are_dropped_a_hypothesis_can_still_be_completed(monkeypat
 def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_most() -> None:
     def banks(beam: int, missing: Sequence[int]) -> list[int]:
         """What the chosen of candidates, best first, lack."""
-        ranked = [Candidate(-float(rank), 0, rank, each) for rank, each in enumerate(missing)]
-        chosen = allocated(ranked, total=2, beam=beam)
-        assert [each.token for each in chosen] == sorted(each.token for each in chosen), "best first"
-        return sorted(each.missing for each in chosen)
+        missing_1C = torch.tensor([missing])
+        goes_on_1C = torch.ones_like(missing_1C, dtype=torch.bool)
+        ((*kept,),) = allocated(missing_1C, goes_on_1C, torch.tensor([[2]]), banks=3, beam=beam).tolist()
+        assert kept == sorted(kept), "best first"
+        return sorted(missing[candidate] for candidate in kept)
 
     many = [2] * 9 + [1] * 9 + [0] * 9
     assert banks(3, many) == [0, 1, 2]
@@ -209,3 +217,16 @@ def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_m
     assert banks(6, [2] * 9 + [1] * 9 + [0]) == [0, 1, 1, 1, 2, 2]  # and what that cannot use to the one before it
     assert banks(6, [2] * 9 + [0]) == [0, 2, 2, 2, 2, 2]
     assert banks(6, [1, 0]) == [0, 1]
+
+
+def test_states_beyond_the_limit_are_computed_when_beams_reach_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The translations are those of an automaton that is computed before."""
+    model, limits = make(MODELS["rnn"], seed=3), torch.full((len(ENTANGLED),), 9)
+    source_BS = torch.tensor([SOURCES[0]] * len(ENTANGLED))
+    found = []
+    for max_states in (256, 0):
+        monkeypatch.setattr(phrases_module, "MAX_STATES", max_states)
+        search = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, n_best=3, phrases=ENTANGLED)
+        assert search.automaton.is_complete == (max_states > 0)
+        found.append(search(model, source_BS, LogitsProcessors(limits, eos=EOS)))
+    assert found[0] == found[1]

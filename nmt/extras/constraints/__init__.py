@@ -1,0 +1,1 @@
+"""Translations that contain given phrases."""

@@ -1,0 +1,1 @@
+"""Pictures of hidden states and gates over sentences."""

@@ -1,0 +1,83 @@
+"""`nmt states`."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
+from nmt.core.errors import InputError
+from nmt.core.memory import gc_paused
+
+_file = partial(typer.Option, metavar="FILE", show_default=False)
+
+
+def states(
+    model: Model = None,
+    source: Annotated[Path | None, _file("--source", "-s", help="Source sentences.")] = None,
+    target: Annotated[Path | None, _file("--target", "-t", help="Their translations, for the decoder.")] = None,
+    output: Annotated[Path | None, _file("--output", "-o", help="A picture, .svg or .png, or all as .html.")] = None,
+    side: Annotated[
+        Literal["encoder", "decoder"], typer.Option("--side", help="Whose states; the decoder produces --target.")
+    ] = "encoder",
+    layer: Annotated[int | None, typer.Option("--layer", metavar="N", min=1, help="Default: the top one.")] = None,
+    direction: Annotated[
+        Literal["forward", "backward"], typer.Option("--direction", help="Of a bidirectional encoder.")
+    ] = "forward",
+    curves: Annotated[
+        bool,
+        typer.Option("--curves", help="Draw sentences as curves through the principal components of their states."),
+    ] = False,
+    line: Annotated[
+        int | None, typer.Option("--line", metavar="N", min=1, help="Draw this pair. Default: the first, or first ten.")
+    ] = None,
+    units: Annotated[
+        int, typer.Option("--units", metavar="N", min=1, help="Units to draw, those that vary most.")
+    ] = 24,
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draw what the states of a model do over sentences.
+
+    Gates and states of a recurrent layer as heatmaps, a row for each unit and a column for each subword; or, with
+    --curves and for Transformers too, sentences as curves through their states.
+    """
+    set_verbosity(quiet=quiet, verbose=verbose)
+    if source is None or output is None:
+        raise InputError("--source and --output: give both, the sentences and the picture")
+    if side == "decoder" and target is None:
+        raise InputError("--side decoder: its states follow given translations; give --target as well")
+    ending = output.suffix.lower()
+    if ending not in (".svg", ".png", ".html"):
+        raise InputError(f"--output {output}: name a file that ends in .svg, .png or .html")
+    check_model(model, overrides or [])
+    with gc_paused():
+        from nmt.core import log
+        from nmt.core.files import refuse_overwriting
+        from nmt.extras.inspect.states.pictures import MOST, write_pictures
+        from nmt.extras.inspect.states.trace import chosen_layer, trace
+        from nmt.translator.loading import load_trained
+        from nmt.workflows.align import pairs
+
+    refuse_overwriting(output, source, target, option="--output")
+    first, most = (1, MOST if curves or ending == ".html" else 1) if line is None else (line, 1)
+    numbered = list(islice(enumerate(pairs(source, target), 1), first - 1, first - 1 + most))
+    if not numbered:
+        raise InputError(f"{source}: has no line {first}")
+    trained = load_trained(model, overrides or [], device="cpu", precision="float32")
+    if chosen_layer(trained.model, side, layer, direction) is None and not curves:
+        raise InputError(f"{trained.checkpoint}: its {side} is a Transformer, which has no gates; add --curves")
+    found = {
+        f"{number}: {pair[side == 'decoder']}": trace(
+            trained, *pair, side=side, layer=layer, direction=direction, line=number
+        )
+        for number, pair in numbered
+    }
+    title = f"States of {trained.checkpoint}: {side}, {f'layer {layer}' if layer else 'top layer'}, {direction}"
+    write_pictures(found, output, curves=curves, units=units, title=title)
+    log.info(f"states: {output}")

@@ -1,0 +1,135 @@
+"""Gates and hidden states over a sentence, by the equations of the cells over the model's own weights.
+
+With x_t the input of a layer, W x_t and U h_{t-1} with their biases, * the elementwise product:
+
+    elman  h_t = tanh(W x_t + U h_{t-1})
+    gru    r_t, z_t = sigmoid(W x_t + U h_{t-1});       n_t = tanh(W_n x_t + r_t * U_n h_{t-1})
+           h_t = (1 - z_t) * n_t + z_t * h_{t-1}
+    lstm   i_t, f_t, o_t = sigmoid(W x_t + U h_{t-1});  g_t = tanh(W_g x_t + U_g h_{t-1})
+           c_t = f_t * c_{t-1} + i_t * g_t;             h_t = o_t * tanh(c_t)
+
+The update gate z of the GRU keeps the old state where it is 1, as in PyTorch and in Cho et al. 2014, "Learning Phrase
+Representations using RNN Encoder-Decoder", equation 7. In Chung et al. 2014, "Empirical Evaluation of Gated Recurrent
+Neural Networks", and in Bahdanau et al. 2015 it lets the new one in: h_t = (1 - z_t) * h_{t-1} + z_t * n_t.
+
+Shapes: T tokens, D units, G gates times D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.core.errors import InputError
+from nmt.data.vocabulary import EOS
+from nmt.models.rnn.decoder import RNNDecoder
+from nmt.models.rnn.encoder import RNNEncoder
+from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.recurrent import CellKind, CellState, RecurrentStack
+from nmt.translator.loading import TrainedModel
+
+Side: TypeAlias = Literal["encoder", "decoder"]
+Direction: TypeAlias = Literal["forward", "backward"]
+
+HIDDEN, CELL = "hidden state h", "cell state c"
+
+GATES: Mapping[CellKind, Sequence[str | None]] = {
+    "elman": (),
+    "gru": ("reset gate r", "update gate z"),
+    "lstm": ("input gate i", "forget gate f", None, "output gate o"),
+}
+"""The names of the parts of W x + U h that a sigmoid makes gates of."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """States over a sentence."""
+
+    tokens: Sequence[str]
+    """Subwords with end-of-sentence; of the decoder, those that are predicted from the states."""
+    values: Mapping[str, NDArray[np.float32]]
+    """Gates and states by their names, (T, D), hidden states last; of a Transformer only the outputs of its layers."""
+
+    @property
+    def states_TD(self) -> NDArray[np.float32]:
+        return list(self.values.values())[-1]
+
+
+def chosen_layer(
+    model: Seq2Seq[Any, Any], side: Side, layer: int | None, direction: Direction
+) -> tuple[RecurrentStack, int] | None:
+    """The stack with the layer, counted from 1, and its index there; by default the top one. None for a Transformer.
+    Raises InputError for a layer or direction that is not there."""
+    coder = model.encoder if side == "encoder" else model.decoder
+    stacks: list[tuple[RecurrentStack, int]] = []
+    if isinstance(coder, RNNEncoder):
+        stacks = [(each, 0) for each in (coder.forwards if direction == "forward" else coder.backwards) or ()]  # type: ignore[misc]
+    elif isinstance(coder, RNNDecoder) and direction == "forward":
+        stacks = [(coder.stack, index) for index in range(coder.stack.layers)]
+    if direction == "backward" and not stacks:
+        raise InputError(f"--direction backward: the {side} has no such layers; leave it out")
+    if layer is not None and layer > len(stacks):
+        raise InputError(f"--layer {layer}: the {side} has {len(stacks)} recurrent layers; choose one, or leave it out")
+    return stacks[(layer or len(stacks)) - 1] if stacks else None
+
+
+@torch.inference_mode()
+def trace(
+    trained: TrainedModel, source: str, target: str, *, side: Side, layer: int | None, direction: Direction, line: int
+) -> Trace:
+    """The states over a sentence; of the decoder over the target, under teacher forcing. ``line`` is the number of the
+    pair in errors, which are those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
+    model, tokenizers = trained.model, trained.tokenizers
+    ((source_words, target_words),) = trained.encode_pairs([source], [target], line)
+    ids = [*source_words.ids, EOS], [*target_words.ids, EOS]
+    source_1S, target_1T = (torch.tensor([each], device=trained.compute.device) for each in ids)
+    chosen = chosen_layer(model, side, layer, direction)
+    if chosen is not None:
+        steps = _steps(model, *chosen, source_1S, target_1T if side == "decoder" else None)
+        found = {name: torch.cat([step[name] for step in steps]) for name in steps[0]}
+    elif side == "encoder":
+        found = {"output": model.encoder(model.encoder.embed(source_1S), source_1S == model.pad).states_BSD[0]}
+    else:
+        found = {"output": model.teacher_forced(target_1T, model.encode(source_1S)).readout_BTR[0]}
+    if direction == "backward":
+        found = {name: value_TD.flip(0) for name, value_TD in found.items()}
+    tokens = tokenizers.source.pieces(ids[0]) if side == "encoder" else tokenizers.target.pieces(ids[1])
+    return Trace(tokens, {name: value_TD.float().cpu().numpy() for name, value_TD in found.items()})
+
+
+def _steps(
+    model: Seq2Seq[Any, Any], stack: RecurrentStack, layer: int, source_1S: Tensor, target_1T: Tensor | None
+) -> list[dict[str, Tensor]]:
+    """Gates and states of a layer at each step that it makes, (1, D) each; without a target those of an encoder."""
+    cell, steps = stack.cell, list[dict[str, Tensor]]()
+
+    def recording(input_1G: Tensor, recurrent_1G: Tensor, state: CellState) -> CellState:
+        after = cell.step(input_1G, recurrent_1G, state)
+        gates = zip(GATES[stack.kind], (input_1G + recurrent_1G).sigmoid().chunk(cell.gates, dim=1), strict=False)
+        cells = {} if after.cell_BD is None else {CELL: after.cell_BD}
+        steps.append({**{name: gate_1D for name, gate_1D in gates if name}, **cells, HIDDEN: after.hidden_BD})
+        return after
+
+    inputs: list[Tensor] = []
+    hook = stack.register_forward_pre_hook(lambda _, given: inputs.extend(given[0].unbind(dim=1)))
+    stack.cell = cell._replace(step=recording)
+    try:
+        memory = model.encode(source_1S)
+        if target_1T is None:  # an encoder runs all steps at once, in which no gates are seen
+            reading = stack.start([inputs[0].new_zeros(1, stack.size)])
+            for input_1E in inputs:
+                reading = stack.step(input_1E, reading)
+        else:
+            state, token_1 = model.start(memory), model.first_token(1, source_1S.device)
+            for gold_1 in target_1T.unbind(dim=1):
+                state, token_1 = model.step(token_1, memory, state).state, gold_1
+    finally:
+        stack.cell = cell
+        hook.remove()
+    return steps[layer :: stack.layers]

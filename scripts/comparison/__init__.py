@@ -1,1 +1,0 @@
-"""The comparison of attention mechanisms: systems, budget, training, measuring, report and pictures."""
