@@ -16,7 +16,7 @@ from nmt.evaluation.bootstrap import SEED, PairedComparison, SentenceCounts, com
 LONG = 15
 """Source words beyond which a sentence is called long."""
 
-HARD = ("hard", "hard_drawn", "hard_marginal", "gumbel", "glimpse")
+HARD = ("hard", "hard_drawn", "hard_marginal", "gumbel", "argmax", "glimpse")
 """Weights that look at one place."""
 
 
