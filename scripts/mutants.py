@@ -155,6 +155,13 @@ MUTANTS = (
         contract("every_parameter_learns", "additive-gumbel"),
     ),
     Mutant(
+        "the straight-through gradient of argmax is that of softmax twice",
+        "nmt.attention:Argmax.__call__",
+        "soft_BHTS - soft_BHTS.detach()",
+        "2.0 * (soft_BHTS - soft_BHTS.detach())",
+        (WEIGHTS,),
+    ),
+    Mutant(
         "hard attention samples positions in translation",
         "nmt.attention:Sampled.look",
         "scores_BTS.argmax(dim=-1)",

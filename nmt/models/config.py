@@ -16,7 +16,7 @@ from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
 
 class EmbeddingsEncoderConfig(Structure):
-    """An encoder whose states are the word embeddings themselves, ``embedding.size`` wide."""
+    """An encoder whose states are the word embeddings, ``embedding.size`` wide, times the root of that."""
 
     kind: Literal["embeddings"] = "embeddings"
     positions: Literal["none", "sinusoidal", "learned"] = "none"

@@ -26,7 +26,7 @@ model:
   embedding: {{size: 32}}
   encoder: {encoder}
   decoder: {decoder}
-  attention: {{score: {score}, weights: {weights}}}
+  attention: {{score: {score}, weights: {weights}, key_size: {key_size}}}
   dropout: {{embedding: 0.0, layers: {dropout}}}
 training:
   batching: {{batch_tokens: 800}}
@@ -45,6 +45,9 @@ class Case:
     task: str
     score: str = "additive"
     weights: str = "softmax"
+    key_size: str = "null"
+    positions: str = ""
+    """Of an encoder of embeddings; else it is of the cells of the decoder."""
     cell: str = "lstm"
     """Of both sides; or ``transformer``."""
     query: str = "current"
@@ -68,12 +71,15 @@ class Case:
             return {"encoder": both, "decoder": both}
         wiring = f"query: {self.query}, input_feeding: {str(self.feeding).lower()}"
         return {
-            "encoder": f"{{kind: rnn, cell: {self.cell}, size: 48}}",
+            "encoder": f"{{kind: embeddings, positions: {self.positions}}}"
+            if self.positions
+            else f"{{kind: rnn, cell: {self.cell}, size: 48}}",
             "decoder": f"{{cell: {self.cell}, {self.decoder}, {wiring}}}",
         }
 
     def __str__(self) -> str:
-        name = f"{self.task}-{self.score}-{self.weights}-{self.cell}-{self.query}{'-feeding' * self.feeding}"
+        encoder = f"embeddings-{self.positions}-" * bool(self.positions)
+        name = f"{self.task}-{self.score}-{self.weights}-{encoder}{self.cell}-{self.query}{'-feeding' * self.feeding}"
         return name if self.decoder == Case.decoder else f"{name}-{self.decoder}"
 
 
@@ -91,6 +97,9 @@ CASES = [
     Case("reverse", weights="hard", accuracy=0.95),
     Case("reverse", weights="{kind: hard, training: marginal}", feeding=False, accuracy=0.95),
     Case("reverse", weights="gumbel", accuracy=0.95),
+    Case("copy", "dot", "argmax", key_size="64", positions="sinusoidal"),
+    Case("reverse", "dot", "argmax", key_size="64", positions="sinusoidal", updates=900, accuracy=0.95, aligned=0.9),
+    Case("reverse", "{kind: additive, layers: 2}", key_size="64", positions="sinusoidal", updates=900),
     Case("copy", "location"),
     Case("copy", weights="{kind: local_m, width: 2}"),
     Case("copy", weights="{kind: local_p, width: 2}"),

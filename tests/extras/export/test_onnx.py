@@ -87,10 +87,6 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": RNN,
         "attention": {"score": {"kind": "concat", "layers": 2}, "weights": "argmax", "key_size": 8},
     },
-    "embeddings to a Transformer": {
-        "encoder": {"kind": "embeddings", "positions": "sinusoidal"},
-        "decoder": TRANSFORMER,
-    },
     **{
         f"LSTM, {weights}": {"encoder": RNN, "decoder": RNN, "attention": {"score": "general", "weights": weights}}
         for weights in ("sparsemax", "local_m", "hard", "gumbel", "glimpse")
