@@ -163,7 +163,7 @@ FAULTS = {
             "embedding: {size: 30}\nencoder: embeddings\nattention: {score: none}\ncontext: initial_state\n"
             "decoder: {size: 50}"
         ),
-        "decoder.start: raw (context: initial_state) needs decoder.size (50) to equal the width of an encoder state (30)",
+        "decoder.start: raw (context: initial_state) needs decoder.size (50) to equal the width of an encoder state",
     ),
     "a Transformer decoder without attention": (
         "decoder: transformer\nattention: {score: none}",
