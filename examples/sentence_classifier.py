@@ -51,12 +51,10 @@ def read(split: str, word: str) -> tuple[Texts, Texts]:
 
 def draw(apart: tuple[Texts, Texts], count: int, sentences: int, rng: random.Random) -> tuple[Texts, Tensor]:
     """Texts of some sentences in a row, the first half with one that has the word, and 1.0 for these (B,)."""
-    drawn = [[rng.choice(apart[0]) for _ in range(sentences)] for _ in range(count)]
-    for text in drawn[: count // 2]:
+    texts = [rng.choices(apart[0], k=sentences) for _ in range(count)]
+    for text in texts[: count // 2]:
         text[rng.randrange(sentences)] = rng.choice(apart[1])
-    return [[word for sentence in text for word in sentence] for text in drawn], (
-        torch.arange(count) < count // 2
-    ).float()
+    return [[w for sentence in text for w in sentence] for text in texts], (torch.arange(count) < count // 2).float()
 
 
 class Classifier(nn.Module):
