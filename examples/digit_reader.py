@@ -123,8 +123,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="F.png", help="write a picture of two strips that are read")
     args = parser.parse_args()
-    if args.digits < 1 or args.updates < 1:
-        parser.error("--digits and --updates must be at least 1")
+    if args.digits < 1 or args.updates < 1 or (args.output and not args.output.parent.is_dir()):
+        parser.error("--digits and --updates must be at least 1, and --output in a folder that is there")
     try:
         from sklearn.datasets import load_digits
     except ImportError:
