@@ -104,4 +104,4 @@ layers: $(INSTALLED) ## which package may import which, by import-linter
 
 clean: ## remove .venv, caches and build products; runs and data stay
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find nmt scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find nmt scripts tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

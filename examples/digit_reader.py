@@ -119,12 +119,12 @@ def main() -> None:
     parser.add_argument("--weights", choices=WEIGHTS, default="softmax", help="default: softmax")
     parser.add_argument("--score", choices=SCORES, default="additive", help="f_att; default: additive")
     parser.add_argument("--digits", type=int, default=4, help="in a strip; default: 4")
-    parser.add_argument("--updates", type=int, default=600, help="of training; default: 600")
+    parser.add_argument("--updates", type=int, default=600, help="of training; default: 600; gumbel needs 1500")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="F.png", help="write a picture of two strips that are read")
     args = parser.parse_args()
-    if args.digits < 1 or args.updates < 1:
-        parser.error("--digits and --updates must be at least 1")
+    if args.digits < 1 or args.updates < 1 or (args.output and not args.output.parent.is_dir()):
+        parser.error("--digits and --updates must be at least 1, and --output in a folder that is there")
     try:
         from sklearn.datasets import load_digits
     except ImportError:

@@ -111,6 +111,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.points < 2 or args.updates < 1 or args.noise < 0:
         parser.error("--points must be at least 2, --updates 1 and --noise 0")
+    if args.output and not args.output.parent.is_dir():
+        parser.error(f"--output {args.output}: there is no folder {args.output.parent}; make it first")
     torch.manual_seed(args.seed)
     x_S, y_S = sample(args.points, args.noise)
     test_x_T, test_y_T = sample(1000, args.noise)

@@ -1,8 +1,7 @@
 """Classifies German texts by attention with one learnt query, and by the last state or the mean of states instead.
 
-Does a text say what English says with *will*? By the translations in the corpus that ships, half of the texts have one
-such sentence somewhere. One or two words of a hundred decide, and nobody tells which. The encoder gives each word a
-state h_s; a logistic regression reads one vector c:
+Does a text say what English says with *will*? Half of the texts do, in one sentence, by the translations in the corpus;
+nobody tells which word decides. A logistic regression reads one vector c, made of the encoder's states h_s:
 
     last        c = [forward state at the last word; backward state at the first]
     mean        c = sum over s of h_s / S
@@ -51,12 +50,10 @@ def read(split: str, word: str) -> tuple[Texts, Texts]:
 
 def draw(apart: tuple[Texts, Texts], count: int, sentences: int, rng: random.Random) -> tuple[Texts, Tensor]:
     """Texts of some sentences in a row, the first half with one that has the word, and 1.0 for these (B,)."""
-    drawn = [[rng.choice(apart[0]) for _ in range(sentences)] for _ in range(count)]
-    for text in drawn[: count // 2]:
+    texts = [rng.choices(apart[0], k=sentences) for _ in range(count)]
+    for text in texts[: count // 2]:
         text[rng.randrange(sentences)] = rng.choice(apart[1])
-    return [[word for sentence in text for word in sentence] for text in drawn], (
-        torch.arange(count) < count // 2
-    ).float()
+    return [[w for sentence in text for w in sentence] for text in texts], (torch.arange(count) < count // 2).float()
 
 
 class Classifier(nn.Module):
@@ -124,9 +121,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="F.png", help="write a picture of a text and its weights")
     args = parser.parse_args()
+    if args.sentences < 1 or args.updates < 1 or (args.output and not args.output.parent.is_dir()):
+        parser.error("--sentences and --updates must be at least 1, and --output in a folder that is there")
     train_apart, test_apart = read("train", args.word.lower()), read("test", args.word.lower())
-    if args.sentences < 1 or args.updates < 1 or not all((*train_apart, *test_apart)):
-        parser.error("--sentences and --updates must be at least 1, and --word one that some sentences have, not all")
+    if not all((*train_apart, *test_apart)):
+        parser.error(f"--word {args.word}: no sentence of the corpus has it, or every one; name another word")
     counts = Counter(word for sentence in train_apart[0] + train_apart[1] for word in sentence)
     attention = AttentionConfig.model_validate({"score": args.score, "weights": args.weights})
     texts, has_word_B = draw(test_apart, 500, args.sentences, random.Random(args.seed))
@@ -137,8 +136,7 @@ def main() -> None:
         with torch.no_grad():
             logit_B, attended = model.eval()(texts)
         print(f"{summary:9} {((logit_B > 0) == has_word_B.bool()).float().mean():7.1%} of texts right")
-    weights_BS = attended.weights_NHTS[:, 0, 0]
-    heaviest = weights_BS.argmax(dim=1).tolist()
+    weights_BS, heaviest = attended.weights_NHTS[:, 0, 0], attended.weights_NHTS[:, 0, 0].argmax(dim=1).tolist()
     print("heaviest:", *Counter(text[at] for text, at in zip(texts[:250], heaviest, strict=False)).most_common(8))
     for text, weights_S, at in zip(texts[:4], weights_BS, heaviest, strict=False):
         words = [word if w < 0.05 else f"{word} ({w:.2f})" for word, w in zip(text, weights_S, strict=False)]

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("nmt", "tests", "scripts", "configs", "docs", "data", "pyproject.toml", "README.md")
+PARTS = ("nmt", "tests", "scripts", "examples", "configs", "docs", "data", "pyproject.toml", "README.md")
 """Parts of the repository that the tests need."""
 
 Verdict = Literal["caught", "survived", "blind"]

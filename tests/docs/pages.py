@@ -8,7 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples" / "README.md",
+]
 
 _BLOCK = re.compile(r"(?:^    .*\n)(?:^(?:    .*)?\n)*", flags=re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)

@@ -105,6 +105,8 @@ SHORTER = {
     "--minutes 8": "--updates 3 --systems scores/dot,scores/general",
     "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
     "curl ": "curl --fail ",
+    "sentence_classifier.py": "sentence_classifier.py --updates 2",
+    "digit_reader.py": "digit_reader.py --updates 2",
 }
 """What is done otherwise than a page has it: less, or on one machine; tests are looked for, not run twice."""
 

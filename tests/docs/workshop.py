@@ -47,7 +47,7 @@ TURNED = " ".join(
 
 def make_workshop(folder: Path) -> None:
     """Like a clone of the repository, with small corpora by the names of great ones, runs and the reader's files."""
-    for name in ("scripts", "tests", "nmt", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"):
+    for name in ("scripts", "examples", "tests", "nmt", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copytree(ROOT / "docs", folder / "docs")
     _add_corpora(folder)

@@ -1,0 +1,142 @@
+"""The programs in examples/, run as a reader runs them: what they print is what attention can do, and a broken one not.
+
+Each mechanism has a bar between what it reaches and what weights reach that are uniform or do not learn.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+def run(*arguments: str) -> str:
+    """What a program prints, its errors too."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / arguments[0], *arguments[1:]],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def is_png(path: Path) -> bool:
+    return path.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def percentages(text: str) -> list[float]:
+    return [float(each) for each in re.findall(r"([\d.]+)%", text)]
+
+
+def nadaraya_watson(x: float, points: list[tuple[float, float]], bandwidth: float) -> float:
+    """Watson 1964, equation 2.1, with a Gaussian kernel, in plain loops."""
+    numerator = denominator = 0.0
+    nearest = min((x - x_s) ** 2 for x_s, _ in points)  # so that not all kernels underflow
+    for x_s, y_s in points:
+        weight = math.exp(-((x - x_s) ** 2 - nearest) / (2 * bandwidth**2))
+        numerator += weight * y_s
+        denominator += weight
+    return numerator / denominator
+
+
+def test_kernel_regression_is_nadaraya_and_watsons(tmp_path: Path) -> None:
+    picture = tmp_path / "fits.png"
+    lines = run("kernel_regression.py", "--seed", "3", "--points", "40", "--output", str(picture)).splitlines()
+    rows = [[float(each) for each in re.findall(r"\d+\.\d+", line)] for line in lines[1:]]
+    program = load("kernel_regression")
+    assert [row[0] for row in rows[:-2]] == program.BANDWIDTHS
+    torch.manual_seed(3)
+    points, new = (
+        list(zip(x_S.tolist(), y_S.tolist(), strict=True))
+        for x_S, y_S in (program.sample(count, 0.3) for count in (40, 1000))
+    )
+    for bandwidth, train, others, test in rows:
+        estimates = [nadaraya_watson(x, points, bandwidth) - y for x, y in points]
+        left_out = [
+            nadaraya_watson(x, [*points[:s], *points[s + 1 :]], bandwidth) - y for s, (x, y) in enumerate(points)
+        ]
+        new_errors = [nadaraya_watson(x, points, bandwidth) - y for x, y in new]
+        for printed, errors in ((train, estimates), (others, left_out), (test, new_errors)):
+            # a learned bandwidth is printed with four digits
+            assert printed == pytest.approx(sum(error**2 for error in errors) / len(errors), rel=0.02, abs=2e-4)
+    *grid, overfitted, learned = rows
+    assert overfitted[0] < 0.005 < learned[0]
+    assert learned[2] < min(row[2] for row in grid) + 1e-3
+    assert learned[3] < 0.8 * overfitted[3]
+    assert is_png(picture)
+
+
+@pytest.mark.parametrize(("weights", "updates"), [("softmax", 120), ("hard", 200)])
+def test_digits_are_read_where_they_are(tmp_path: Path, weights: str, updates: int) -> None:
+    """Without knowing where to look: under 45 per cent of digits, and the heaviest column on half of them at most."""
+    pytest.importorskip("sklearn", reason="pip install scikit-learn")
+    picture = tmp_path / "strips.png"
+    said = run(
+        "digit_reader.py", "--weights", weights, "--digits", "2", "--updates", str(updates), "--output", str(picture)
+    )
+    digits, strips, on_digit = percentages(said)
+    assert digits > 70.0
+    assert strips > 50.0
+    assert on_digit > 85.0
+    assert is_png(picture)
+
+
+def test_a_text_is_classified_by_the_word_that_decides(tmp_path: Path) -> None:
+    picture = tmp_path / "text.png"
+    said = run("sentence_classifier.py", "--sentences", "8", "--updates", "40", "--output", str(picture))
+    last, mean, attention = percentages(said)
+    assert attention > max(80.0, last + 20.0, mean + 5.0)
+    heaviest = {word: int(count) for word, count in re.findall(r"\('(\w+)', (\d+)\)", said)}
+    assert heaviest["wird"] + heaviest["werden"] > 125
+    assert is_png(picture)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("kernel_regression", ("--points", "1"), "--points"),
+        ("sentence_classifier", ("--word", "Zzyzx"), "--word"),
+        ("digit_reader", ("--digits", "0"), "--digits"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(
+    name: str,
+    arguments: tuple[str, ...],
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
+    with pytest.raises(SystemExit, match="^2$"):
+        load(name).main()
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert ": error: " in line
+    assert named in line
+
+
+def test_each_program_fits_on_three_screens_and_is_in_the_list() -> None:
+    page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    for name in PROGRAMS:
+        assert (ROOT / "examples" / name).read_text(encoding="utf-8").count("\n") < 150
+        assert f"python examples/{name}" in page
