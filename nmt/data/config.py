@@ -74,6 +74,10 @@ class SubwordsConfig(Structure):
         8000, ge=8, le=1_000_000,
         description="entries per vocabulary, with the 4 special ones; for char and word the most there may be",
     )  # fmt: skip
+    min_frequency: int = Field(
+        1, ge=1, le=1_000_000_000,
+        description="for word: rarer words are unknown, counted in the pairs that the vocabulary is learnt from",
+    )  # fmt: skip
     joint: bool = Field(True, description="one vocabulary for both languages, or one each")
     character_coverage: float = Field(
         1.0, ge=0.98, le=1, description="share of the text's characters to spell; the rarest beyond it become unknown"
@@ -100,6 +104,8 @@ class SubwordsConfig(Structure):
                     raise ValueError(f"{name} is that of the model that is given; leave it out")
         if self.sampling and self.kind in ("char", "word"):
             raise ValueError(f"sampling needs kind unigram or bpe: {self.kind} has one segmentation only")
+        if self.min_frequency > 1 and self.kind != "word":
+            raise ValueError(f"min_frequency needs kind word: {self.kind} spells rare words by parts; leave it out")
         if self.byte_fallback and self.kind == "word":
             raise ValueError("byte_fallback needs kind unigram, bpe or char")
         if self.byte_fallback and self.size < 256 + 8:
