@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
-
-from nmt.config.yaml_source import Tree
+from pydantic import AfterValidator
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -42,19 +37,3 @@ def expand(path: Path) -> Path:
 
 
 FilePath = Annotated[Path, AfterValidator(expand)]
-
-
-@dataclass(frozen=True)
-class BarePath:
-    """In the annotation of a group of keys: a bare path stands for the group with this path at each of ``keys``."""
-
-    keys: tuple[str, ...]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self._fill_in, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"anyOf": [{"type": "string", "format": "path"}, handler(schema)]}
-
-    def _fill_in(self, value: Tree) -> Tree:
-        return dict.fromkeys(self.keys, value) if isinstance(value, str) else value

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nmt.config.file_path import expand
 from nmt.config.yaml_source import Document, Place, dotted
 from nmt.core.errors import InputError
+from nmt.config.file_path import expand
 
 SECTIONS = ("train", "valid", "test", "subwords")
 KEYS = ("source", "target", "pairs", "links", "model")
 
 
 def find_beside(document: Document, configuration: Path) -> None:
-    """Replace each path of a corpus, of subwords or of word vectors that is not there by the one beside the
-    configuration, where that is."""
+    """Replace each path of the section `data` that is not there by the one beside the configuration, where that is."""
     for node, key, _ in _paths(document):
         path = _expanded(node[key])
         if path is not None and not path.is_absolute() and not path.exists():
@@ -26,12 +25,12 @@ def find_beside(document: Document, configuration: Path) -> None:
 
 
 def refuse_missing(document: Document) -> None:
-    """Raise InputError with the places of all corpus files that are missing or not files. The subword model and the
-    word vectors of a run that has begun may be gone."""
+    """Raise InputError with the places of all corpus files that are missing or not files. The subword model of a run
+    that has begun may be gone."""
     faults = []
     for node, key, place in _paths(document):
         path = _expanded(node[key])
-        if path is None or path.is_file() or key == "model" or place[0] == "model":
+        if path is None or path.is_file() or key == "model":
             continue
         from nmt.data.corpus import open_bytes
 
@@ -45,16 +44,7 @@ def refuse_missing(document: Document) -> None:
 
 
 def _paths(document: Document) -> Iterator[tuple[dict[str, Any], str, Place]]:
-    """The paths of data and word vectors: each one's node, its key there, and its place in the document."""
-    embedding: Any = document.tree
-    for step in ("model", "embedding"):
-        embedding = embedding.get(step) if isinstance(embedding, dict) else None
-    if isinstance(embedding, dict):
-        vectors = embedding.get("pretrained")
-        group = vectors if isinstance(vectors, dict) else embedding
-        for key in ("source", "target") if group is vectors else ("pretrained",):
-            if isinstance(group.get(key), str):
-                yield group, key, ("model", "embedding", *(["pretrained"] if group is vectors else []), key)
+    """The paths in the section `data`: each one's node, its key there, and its place in the document."""
     data: Any = document.tree.get("data")
     for section in SECTIONS if isinstance(data, dict) else ():
         node = data.get(section)

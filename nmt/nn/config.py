@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from nmt.config.file_path import BarePath, FilePath
+from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
 
 Rate = Annotated[float, Field(ge=0.0, le=0.99)]
@@ -25,11 +26,20 @@ class PretrainedConfig(Structure):
     frozen: bool = False
     """Do not train the tables that have a file; tokens without a vector then keep their random one."""
 
+    @property
+    def files(self) -> list[Path]:
+        """One or two."""
+        return [path for path in (self.source, self.target) if path is not None]
+
     @model_validator(mode="after")
     def _some_file(self) -> Self:
-        if self.source is None and self.target is None:
+        if not self.files:
             raise ValueError("names no file; give source, target, or a bare path for both")
         return self
+
+
+def _for_both(value: Any) -> Any:
+    return {"source": value, "target": value} if isinstance(value, str) else value
 
 
 class EmbeddingConfig(Structure):
@@ -40,7 +50,9 @@ class EmbeddingConfig(Structure):
     tie: Literal["none", "output", "all"] = "none"
     """``output``: the output layer's weight is the target embedding; ``all``: the source embedding too (needs a joint
     vocabulary). A tied output layer needs a readout as wide as the embedding."""
-    pretrained: Annotated[PretrainedConfig | None, BarePath(("source", "target"))] = None
+    pretrained: Annotated[
+        PretrainedConfig | None, BeforeValidator(_for_both, json_schema_input_type=FilePath | PretrainedConfig | None)
+    ] = None
     """Word vectors to start from; null: random."""
 
 

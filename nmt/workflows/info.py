@@ -191,12 +191,9 @@ def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
     sizes = {vocabulary.source, vocabulary.target}
     rows = f"{vocabulary.source:,}" if len(sizes) == 1 else f"{vocabulary.source:,} and {vocabulary.target:,}"
     shared = {"none": "", "output": ", the target's is the output layer too", "all": ", one for source, target, output"}
-    vectors = model.embedding.pretrained
-    sides = [side for side in ("source", "target") if vectors and vectors.frozen and getattr(vectors, side)]
-    frozen = f"; frozen: {', '.join(sides)}" if sides else ""
     weights, heads = model.attention.weights.kind, len(model.head_names)
     words = {
-        "embedding": f"{rows} x {model.embedding.size}{shared[model.embedding.tie]}{frozen}",
+        "embedding": f"{rows} x {model.embedding.size}{shared[model.embedding.tie]}",
         "encoder": model.encoder.words,
         "attention": f"{model.attention.score.kind}, {weights}" + (f", {heads} heads" if heads > 1 else ""),
         "decoder": model.decoder.words,

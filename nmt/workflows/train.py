@@ -103,7 +103,11 @@ def _trainer(
             from nmt.training.more import damaged
 
             damaged.skip_damaged(run)
-        origin, has_vectors = _origin(experiment), _has_vectors(experiment)
+        origin, pretrained = _origin(experiment), experiment.model.embedding.pretrained
+        if origin is not None or folders.latest(run) is not None:
+            pretrained = None
+        for path in pretrained.files if pretrained is not None else ():
+            open_bytes(path).close()
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
     if guided and data.train.linked_pairs == 0:
@@ -116,7 +120,7 @@ def _trainer(
     model = model.to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
-    elif has_vectors:
+    elif pretrained is not None:
         from nmt.training.more.pretrained import start_from_vectors
 
         for line in start_from_vectors(model, experiment.model.embedding, data):
@@ -256,17 +260,6 @@ def _origin(experiment: Experiment) -> Path | None:
             f"the values that {described} has (dropout and embedding.pretrained may differ)"
         )
     return origin
-
-
-def _has_vectors(experiment: Experiment) -> bool:
-    """True where a new run starts from word vectors; raises InputError where their file cannot be opened."""
-    pretrained = experiment.model.embedding.pretrained
-    has_checkpoint = experiment.training.start_from is not None or folders.latest(experiment.folder) is not None
-    if pretrained is None or has_checkpoint:
-        return False
-    for path in filter(None, (pretrained.source, pretrained.target)):
-        open_bytes(path).close()
-    return True
 
 
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
