@@ -59,13 +59,15 @@ def load_translator(
     overrides: Sequence[str] = (),
     ensemble: Sequence[str | Path] = (),
     engine: EngineName = "nmt",
+    wait: int | None = None,
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. Raises InputError; ``nmt.load`` is the same, with errors in words of Python.
+    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. Raises InputError;
+    ``nmt.load`` is the same, with errors in words of Python.
     """
     import torch
 
@@ -92,7 +94,12 @@ def load_translator(
             shortlist = read_shortlist(trained)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
         searcher = own_engine(trained, others, shortlist, constrained_search)
-    return Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
+    translator = Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
+    if wait is None:
+        return translator
+    from nmt.extras.streaming.wait_k import waiting
+
+    return waiting(translator, wait)
 
 
 def accelerate() -> None:

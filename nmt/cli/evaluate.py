@@ -75,6 +75,9 @@ class EvaluateOptions(ModelOptions):
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw BLEU by source length into this .png or .svg file."),
     ] = None
+    wait: Annotated[
+        str | None, typer.Option("--wait", metavar="K,K,...", help="Also score what nmt translate --wait would give.")
+    ] = None
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as TER does.")] = False
     tokenize: Annotated[
         str,
@@ -93,7 +96,8 @@ CONFLICTS = (
     Needs("alignment_base", "alignment", "--alignment-base is of the links of --alignment; give --alignment as well"),
     Excludes(
         "alignment",
-        "model reference source hypothesis by_length length_edges plot lowercase tokenize changes device precision",
+        "model reference source hypothesis by_length length_edges plot wait lowercase tokenize changes device "
+        "precision",
         "--alignment scores links against --gold alone; leave out {others}",
     ),
     Needs("alignment", "gold", "--alignment is judged by gold links; give --gold as well"),
@@ -133,7 +137,7 @@ CONFLICTS = (
     ),
     Excludes(
         "hypothesis",
-        "changes device precision",
+        "changes device precision wait",
         "--hypothesis needs no model; leave out --set, --device, --precision and search options",
     ),
 )
@@ -174,13 +178,19 @@ def evaluate(options: EvaluateOptions) -> None:
     with gc_paused():
         from nmt.workflows import evaluate as workflow
 
+    wait_scores = None
+    if options.wait is not None:
+        from nmt.evaluation.by_length import parse_edges
+        from nmt.extras.streaming import wait_k
+
+        wait_scores = partial(wait_k.wait_scores, waits=parse_edges(options.wait, "--wait"))
     workflow.evaluate(
         options.model,
         options.changes,
         source=options.source,
         reference=options.reference,
         hypothesis=options.hypothesis,
-        scoring=workflow.Scoring(options.lowercase, options.tokenize, edges),
+        scoring=workflow.Scoring(options.lowercase, options.tokenize, edges, wait_scores),
         plot=plot,
         json=options.json,
         device=options.device,

@@ -102,7 +102,8 @@ def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: 
         )
     if tsv is None and (source is None or target is None):
         raise InputError(f"--{prefix}source and --{prefix}target go together; give both")
-    from nmt.data.config import CorpusConfig, expand
+    from nmt.config.file_path import expand
+    from nmt.data.config import CorpusConfig
 
     for path in (source, target, tsv):
         try:

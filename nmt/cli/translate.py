@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -84,6 +85,10 @@ class TranslateOptions(ModelOptions):
             help="Words or phrases, with tabs between, that translations contain, a line for each line.",
         ),
     ] = None
+    wait: Annotated[
+        int | None,
+        typer.Option("--wait", metavar="K", min=1, help="Simultaneous: word t from the first K + t - 1 source words."),
+    ] = None
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -155,6 +160,12 @@ CONFLICTS = (
     Needs("ray", "input_", "--ray: needs --input: shards are read from files and written to a folder"),
     Needs("ray", "output", "--ray: needs --output: shards are read from files and written to a folder"),
     Needs("field", "ray", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
+    Excludes(
+        "wait",
+        "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints shortlist "
+        "replace_unknown markup document engine ray",
+        "--wait: is greedy search for one sentence in each line; leave out {others}",
+    ),
     Excludes("workers", "engine", "--workers: --engine {engine} shares out its work by itself; leave it out"),
 )
 
@@ -212,5 +223,5 @@ def translate(options: TranslateOptions) -> None:
         workers=options.workers,
         device=options.device,
         precision=options.precision,
-        load=nmt.load_translator,
+        load=partial(nmt.load_translator, wait=options.wait),
     )

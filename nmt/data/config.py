@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-
-
-def expand(path: Path) -> Path:
-    """Replace `${NAME}` and `${NAME:-default}` by environment variables, then a leading `~` by the home folder.
-
-    As in a shell, the default also stands in for a variable that is set but empty.
-    Raises ValueError for a variable that is neither set nor has a default.
-    """
-
-    def value(match: re.Match[str]) -> str:
-        name, default = match.groups()
-        found = os.environ.get(name)
-        if found or (default is None and found is not None):
-            return found
-        if default is None:
-            raise ValueError(f"the environment variable {name} is not set; set it or write ${{{name}:-default}}")
-        return str(default)
-
-    if "\0" in str(path):
-        raise ValueError("a path cannot hold the character U+0000")
-    try:
-        return Path(_VARIABLE.sub(value, str(path))).expanduser()
-    except RuntimeError:
-        raise ValueError(f"{path}: no home folder is known for '~'; write the path in full") from None
-
-
-FilePath = Annotated[Path, AfterValidator(expand)]
 
 
 class CorpusConfig(Structure):
@@ -104,6 +74,10 @@ class SubwordsConfig(Structure):
         8000, ge=8, le=1_000_000,
         description="entries per vocabulary, with the 4 special ones; for char and word the most there may be",
     )  # fmt: skip
+    min_frequency: int = Field(
+        1, ge=1, le=1_000_000_000,
+        description="for word: rarer words are unknown, counted in the pairs that the vocabulary is learnt from",
+    )  # fmt: skip
     joint: bool = Field(True, description="one vocabulary for both languages, or one each")
     character_coverage: float = Field(
         1.0, ge=0.98, le=1, description="share of the text's characters to spell; the rarest beyond it become unknown"
@@ -130,6 +104,8 @@ class SubwordsConfig(Structure):
                     raise ValueError(f"{name} is that of the model that is given; leave it out")
         if self.sampling and self.kind in ("char", "word"):
             raise ValueError(f"sampling needs kind unigram or bpe: {self.kind} has one segmentation only")
+        if self.min_frequency > 1 and self.kind != "word":
+            raise ValueError(f"min_frequency needs kind word: {self.kind} spells rare words by parts; leave it out")
         if self.byte_fallback and self.kind == "word":
             raise ValueError("byte_fallback needs kind unigram, bpe or char")
         if self.byte_fallback and self.size < 256 + 8:

@@ -216,7 +216,7 @@ def _regrouped(groups: Iterator[list[str]], size: int) -> Iterator[list[str]]:
 def _line_groups(path: Path) -> Iterator[list[str]]:
     """The lines of a file in groups of about a megabyte."""
     number = 1
-    for data in _whole_lines(path):
+    for data in whole_lines(path):
         try:
             lines = data.decode("utf-8").split("\n")
         except UnicodeDecodeError as error:
@@ -238,7 +238,7 @@ def _line_groups(path: Path) -> Iterator[list[str]]:
         yield lines
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
+def whole_lines(path: Path) -> Iterator[bytes]:
     """The bytes of a file, cut after line ends."""
     with open_bytes(path) as file:
         rest = b""

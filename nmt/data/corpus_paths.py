@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.config.yaml_source import Document, Place, dotted
 from nmt.core.errors import InputError
-from nmt.data.config import expand
+from nmt.config.file_path import expand
 
 SECTIONS = ("train", "valid", "test", "subwords")
 KEYS = ("source", "target", "pairs", "links", "model")

@@ -99,6 +99,8 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     for corpus in tree["train"] if isinstance(tree["train"], list) else [tree["train"]]:
         if corpus["links"] is None:  # what is made without links is what was made before there were any
             del corpus["links"]
+    if config.subwords.min_frequency == 1:
+        del tree["subwords"]["min_frequency"]
     made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:

@@ -44,6 +44,7 @@ class SideReport(Structure):
     words: int
     unknown: float = Field(description="share of tokens that are unknown")
     tokens_per_word: float
+    rare: int = Field(0, description="different words that are unknown by subwords.min_frequency")
     lengths: dict[str, int] = Field(description="percentiles of tokens per sentence")
 
 

@@ -24,16 +24,15 @@ def report_table(report: Report) -> list[str]:
             if count.pairs:
                 lines.append(_row(f"  {name}", count.pairs) + f"   kept; {_lines(count)}")
     lines.append(f"  {'':22} {'source':>14} {'target':>14}")
+    sides = (report.source, report.target)
     for label, values in (
-        ("vocabulary", [f"{side.vocabulary:,}" for side in (report.source, report.target)]),
-        ("tokens", [f"{side.tokens:,}" for side in (report.source, report.target)]),
-        ("tokens per word", [f"{side.tokens_per_word:.2f}" for side in (report.source, report.target)]),
-        ("unknown", [f"{side.unknown:.3%}" for side in (report.source, report.target)]),
+        ("vocabulary", [f"{side.vocabulary:,}" for side in sides]),
+        ("rarer words", [f"{side.rare:,}" for side in sides] if any(side.rare for side in sides) else []),
+        ("tokens", [f"{side.tokens:,}" for side in sides]),
+        ("tokens per word", [f"{side.tokens_per_word:.2f}" for side in sides]),
+        ("unknown", [f"{side.unknown:.3%}" for side in sides]),
         ("unknown in valid", [f"{share:.3%}" for share in report.valid.unknown] if report.valid else []),
-        *(
-            (f"length {label}", [str(side.lengths[label]) for side in (report.source, report.target)])
-            for label in report.source.lengths
-        ),
+        *((f"length {label}", [str(side.lengths[label]) for side in sides]) for label in report.source.lengths),
     ):
         if values:
             lines.append(f"  {label:22} {values[0]:>14} {values[1]:>14}")

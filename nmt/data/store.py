@@ -144,6 +144,13 @@ class Store:
         """Tokens of every target sentence, without special ones."""
         return np.diff(self._columns["target.offsets"]).astype(np.int32)
 
+    def token_counts(self, side: str, tokens: int) -> npt.NDArray[np.int64]:
+        """Number of times that each of ``tokens`` tokens occurs on a side."""
+        column, count_V = self._columns[side], np.zeros(tokens, np.int64)
+        for start in range(0, len(column), 1 << 20):  # bincount works on a copy in int64
+            count_V += np.bincount(column[start : start + (1 << 20)], minlength=tokens)
+        return count_V
+
     @property
     def corpus(self) -> npt.NDArray[np.uint16]:
         """For every pair the index of its corpus in `corpora`; pairs of a corpus stand together, in its order."""

@@ -63,11 +63,12 @@ class SideTally:
         """Share of tokens that are unknown."""
         return self._unknown / max(self._tokens, 1)
 
-    def report(self) -> SideReport:
-        """The counts so far."""
+    def report(self, *, rare: int) -> SideReport:
+        """The counts so far; ``rare`` as in the report."""
         return SideReport(
             vocabulary=self._vocabulary, tokens=self._tokens, words=self._words, unknown=self.unknown,
             tokens_per_word=self._tokens / max(self._words, 1), lengths=_percentiles(self._lengths),
+            rare=rare,
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
@@ -297,6 +297,8 @@ class TokenizerPair:
 
     source: Tokenizer
     target: Tokenizer
+    rare: tuple[int, int] = field(default=(0, 0), compare=False)
+    """Different words that `min_frequency` has left out of each; known where the vocabularies have just been learnt."""
 
     @property
     def joint(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,25 +31,37 @@ def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -
     """
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     if config.joint:
-        joint = Tokenizer(_train(sources + targets, config, "both sides"))
-        return TokenizerPair(joint, joint)
-    return TokenizerPair(
-        Tokenizer(_train(sources, config, "the source side")), Tokenizer(_train(targets, config, "the target side"))
+        model, rare = _train(sources + targets, config, "both sides")
+        joint = Tokenizer(model)
+        return TokenizerPair(joint, joint, (rare, rare))
+    (source, source_rare), (target, target_rare) = (
+        _train(texts, config, f"the {side} side") for texts, side in ((sources, "source"), (targets, "target"))
     )
+    return TokenizerPair(Tokenizer(source), Tokenizer(target), (source_rare, target_rare))
 
 
-def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> bytes:
-    """A serialised model learned from `texts`; `what` names them in errors."""
+def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[bytes, int]:
+    """A serialised model learned from `texts`, which `what` names in errors, and the number of rare words."""
     cleaned = (clean(text).replace("\0", " ") for text in texts)
     usable = [text for text in cleaned if len(text.encode()) <= _MAX_SENTENCE_BYTES]
     if not any(text.strip(f" {MARK}") for text in usable):
         raise InputError(
             f"data.subwords: nothing to learn from: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes"
         )
+    size, rare = config.size, 0
+    if config.min_frequency > 1:
+        normalizer = sentencepiece.SentencePieceNormalizer(rule_name=config.normalization)
+        counts = Counter(word for text in usable for word in normalizer.normalize(text).split(MARK) if word)
+        rare = sum(count < config.min_frequency for count in counts.values())
+        if rare == len(counts):
+            raise InputError(
+                f"data.subwords.min_frequency: no word of {what} occurs {config.min_frequency} times; lower it"
+            )
+        size = min(size, len(counts) - rare + EOS + 1)  # the vocabulary has the most frequent words
     model = io.BytesIO()
     options: dict[str, Any] = {
         "model_type": config.kind,
-        "vocab_size": config.size,
+        "vocab_size": size,
         # A text has as many characters and words as it has: for these kinds the size is a limit.
         "hard_vocab_limit": config.kind in ("unigram", "bpe"),
         "character_coverage": config.character_coverage,
@@ -65,7 +78,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> bytes:
         )  # fmt: skip
     except RuntimeError as error:
         raise _explain(str(error), config, what) from None
-    return model.getvalue()
+    return model.getvalue(), rare
 
 
 def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:

@@ -85,14 +85,14 @@ def by_length(
     return tuple(scores)
 
 
-def parse_edges(text: str) -> tuple[int, ...]:
-    """Edges from the words of --length-edges. Raises InputError unless they are rising whole numbers from 1."""
+def parse_edges(text: str, option: str = "--length-edges") -> tuple[int, ...]:
+    """Edges from the words of an option. Raises InputError unless they are rising whole numbers from 1."""
     try:
         edges = tuple(int(edge) for edge in text.split(","))
     except ValueError:
         edges = ()
     if not _rise(edges):
-        raise InputError(f"--length-edges {text}: give rising whole numbers of at least 1, such as 5,10,20")
+        raise InputError(f"{option} {text}: give rising whole numbers of at least 1, such as 5,10,20")
     return edges
 
 

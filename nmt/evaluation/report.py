@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nmt.evaluation import by_length, translation
+from nmt.evaluation import by_length, latency, translation
 from nmt.evaluation.by_length import LengthScores
+from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.translation import Score
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Evaluation:
     """Predictions of the references, by the name of the feed, as in ``feeds.FEEDS``; empty without a model."""
     lengths: Sequence[LengthScores] | None = None
     """Scores by source length; None unless requested."""
+    waits: Sequence[WaitScore] = ()
+    """Scores of simultaneous translations."""
 
     @property
     def exposure_bias(self) -> float | None:
@@ -43,6 +46,8 @@ class Evaluation:
             lines.append(f"exposure bias: {self.exposure_bias:.2f} (free-running over teacher-forced perplexity)")
         if self.lengths is not None:
             lines += ["", *by_length.table(self.lengths)]
+        if self.waits:
+            lines += ["", *latency.table(self.waits)]
         return lines
 
     def tree(self) -> dict[str, Any]:
@@ -58,4 +63,6 @@ class Evaluation:
             tree["exposure_bias"] = self.exposure_bias
         if self.lengths is not None:
             tree["by_length"] = by_length.as_tree(self.lengths)
+        if self.waits:
+            tree["wait"] = [asdict(each) for each in self.waits]
         return tree

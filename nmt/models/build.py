@@ -18,6 +18,11 @@ def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: i
     assert config.embedding.tie != "all" or source_tokens == target_tokens, "tie: all needs one vocabulary"
     target = Embedding(target_tokens, width, pad=pad)
     source = target if config.embedding.tie == "all" else Embedding(source_tokens, width, pad=pad)
+    pretrained = config.embedding.pretrained
+    if pretrained is not None and pretrained.frozen:
+        for embedding, path in ((source, pretrained.source), (target, pretrained.target)):
+            if path is not None:
+                embedding.weight_VD.requires_grad_(False)
     encoder = _encoder(config, source)
     decoder = _decoder(config, target, encoder.size)
     tied = target.weight_VD if config.embedding.tie != "none" else None

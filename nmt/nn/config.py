@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
+from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
 
 Rate = Annotated[float, Field(ge=0.0, le=0.99)]
 Size = Annotated[int, Field(gt=0, le=1 << 20)]
 Layers = Annotated[int, Field(gt=0, le=1000)]
+
+
+class PretrainedConfig(Structure):
+    """Word vectors that embeddings start from, in the text format of word2vec and fastText. A bare path is a file for
+    both sides. With ``tie: all`` both fill the one table, where a token has its vector from ``source`` first."""
+
+    source: FilePath | None = None
+    """File of the source embedding; null: random."""
+    target: FilePath | None = None
+    """File of the target embedding, with ``tie`` also the output layer's weight; null: random."""
+    frozen: bool = False
+    """Do not train the tables that have a file; tokens without a vector then keep their random one."""
+
+    @property
+    def files(self) -> list[Path]:
+        """One or two."""
+        return [path for path in (self.source, self.target) if path is not None]
+
+    @model_validator(mode="after")
+    def _some_file(self) -> Self:
+        if not self.files:
+            raise ValueError("names no file; give source, target, or a bare path for both")
+        return self
+
+
+def _for_both(value: Any) -> Any:
+    return {"source": value, "target": value} if isinstance(value, str) else value
 
 
 class EmbeddingConfig(Structure):
@@ -21,6 +50,10 @@ class EmbeddingConfig(Structure):
     tie: Literal["none", "output", "all"] = "none"
     """``output``: the output layer's weight is the target embedding; ``all``: the source embedding too (needs a joint
     vocabulary). A tied output layer needs a readout as wide as the embedding."""
+    pretrained: Annotated[
+        PretrainedConfig | None, BeforeValidator(_for_both, json_schema_input_type=FilePath | PretrainedConfig | None)
+    ] = None
+    """Word vectors to start from; null: random."""
 
 
 class DropoutConfig(Structure):

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
 from nmt.data.batching import BatchingConfig
-from nmt.data.config import FilePath
 from nmt.training.feed import AnyFeed, TeacherForcingConfig
 from nmt.training.schedule import AnySchedule, Constant
 

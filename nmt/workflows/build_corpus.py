@@ -109,8 +109,8 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
     report = Report(
         corpora=tuple(tally.report() for tally in tallies),
         valid=valid,
-        source=sides[0].report(),
-        target=sides[1].report(),
+        source=sides[0].report(rare=tokenizers.rare[0]),
+        target=sides[1].report(rare=tokenizers.rare[1]),
     )
     dropped = {
         verdict.label: sum(corpus.dropped[verdict.label].pairs for corpus in report.corpora) for verdict in DROPPED

@@ -13,6 +13,7 @@ from nmt.core.errors import InputError
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
+from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation
 from nmt.evaluation.translation import Score, sacrebleu_metric, scores
 
@@ -28,6 +29,8 @@ class Scoring:
     tokenize: str = "13a"
     edges: Sequence[int] | None = None
     """The last number of source words of each bucket of lengths; None: no scores by length."""
+    wait_scores: Callable[[Translator, Sequence[str], Callable[[Sequence[str]], float]], list[WaitScore]] | None = None
+    """Translates sources simultaneously, and has the texts scored by a function."""
 
     def lengths(
         self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
@@ -103,6 +106,9 @@ def _of_model(
 ) -> Evaluation:
     from nmt.evaluation.feeds import FEEDS
 
+    waits: list[WaitScore] = []
+    if scoring.wait_scores is not None:
+        waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
     with log.progress(total=(1 + len(FEEDS)) * len(sources), description="evaluate", unit="line") as bar:
         translations = translator.reporting(bar.update).translate(sources)
         predictions = {}
@@ -113,7 +119,7 @@ def _of_model(
         log.warning(warning)
     hypotheses = [translation.text for translation in translations]
     lengths = scoring.lengths(sources, hypotheses, references)
-    return Evaluation(scoring.scores(hypotheses, references), predictions, lengths)
+    return Evaluation(scoring.scores(hypotheses, references), predictions, lengths, waits)
 
 
 def _test_corpora(data: DataConfig) -> dict[str, tuple[list[str], list[str]]]:

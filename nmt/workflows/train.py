@@ -23,6 +23,7 @@ from nmt.core.files import naming
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
+from nmt.data.corpus import open_bytes
 from nmt.data.pieces import Lengths
 from nmt.data.prepared import PreparedData
 from nmt.data.vocabulary import BOS, PAD
@@ -102,7 +103,11 @@ def _trainer(
             from nmt.training.more import damaged
 
             damaged.skip_damaged(run)
-        origin = _origin(experiment)
+        origin, pretrained = _origin(experiment), experiment.model.embedding.pretrained
+        if origin is not None or folders.latest(run) is not None:
+            pretrained = None
+        for path in pretrained.files if pretrained is not None else ():
+            open_bytes(path).close()
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
     if guided and data.train.linked_pairs == 0:
@@ -115,6 +120,11 @@ def _trainer(
     model = model.to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
+    elif pretrained is not None:
+        from nmt.training.more.pretrained import start_from_vectors
+
+        for line in start_from_vectors(model, experiment.model.embedding, data):
+            log.info(line)
     percentiles = data.report.source.lengths
     lengths = Lengths(usual=percentiles["99%"], longest=percentiles["most"])
     table: Table | None = None
@@ -244,10 +254,10 @@ def _origin(experiment: Experiment) -> Path | None:
         raise InputError(f"training.start_from: {error}") from None
     described = run_of(origin) / experiments.FILE
     changed = differences(experiments.load(described).model, experiment.model)
-    if changed := [key for key in changed if not key.startswith("dropout.")]:
+    if changed := [key for key in changed if not key.startswith(("dropout.", "embedding.pretrained"))]:
         raise InputError(
             f"training.start_from: {origin}: is of another model.{changed[0]} than this config; give the model section "
-            f"the values that {described} has (dropout may differ)"
+            f"the values that {described} has (dropout and embedding.pretrained may differ)"
         )
     return origin
 

@@ -24,6 +24,7 @@ from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.experiment import load
+from nmt.extras.streaming.wait_k import WaitKModel
 from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
@@ -172,6 +173,17 @@ def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
     expected = found(model, CPU, SEARCHES.get(kind, BEAM), **restrictions)
     with pretended():
         assert found(there, ON_CUDA, SEARCHES.get(kind, BEAM), **restrictions) == expected
+
+
+@each_side
+def test_wait_k_is_that_of_the_cpu(config: dict[str, Any]) -> None:
+    model, there = pair_of(make(config))
+    begins_V = torch.tensor([False, True, False, True, True, False])
+    expected = found(WaitKModel(model, 2, begins_V, begins_V), CPU, SEARCHES["greedy"])
+    with pretended() as device:
+        waits = WaitKModel(there, 2, begins_V.to(CUDA), begins_V.to(CUDA))
+        assert found(waits, ON_CUDA, SEARCHES["greedy"]) == expected
+    assert len(device.waits) <= 2 * 10 + 3, "\n".join(device.waits)
 
 
 @pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])

@@ -60,6 +60,7 @@ def test_one_corpus_and_a_list_are_alike() -> None:
         ({"train": {"pairs": "a"}, "valid": {"pairs": "a", "weight": 2}}, "Extra inputs"),
         ({"train": {"pairs": "a"}, "subwords": {"kind": "word", "sampling": 0.1}}, "needs kind unigram or bpe"),
         ({"train": {"pairs": "a"}, "subwords": {"kind": "word", "byte_fallback": True}}, "byte_fallback needs kind"),
+        ({"train": {"pairs": "a"}, "subwords": {"min_frequency": 2}}, "min_frequency needs kind word: unigram spells"),
         ({"train": {"pairs": "a"}, "subwords": {"size": 100, "byte_fallback": True}}, "bytes alone take 256"),
         ({"train": {"pairs": "a"}, "filters": {"max_ratio": 0.5}}, "greater than or equal to 1"),
     ],

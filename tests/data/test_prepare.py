@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,23 @@ def test_nothing_is_redone_unless_something_changed(
     assert remade(changed, tmp_path)
     assert not remade(changed.model_copy(update={"workers": 2}), tmp_path)
     assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
+
+
+def test_rare_words_are_told_and_make_another_folder(tmp_path: Path, train: Path) -> None:
+    config = {"kind": "word", "joint": False}
+    whole = prepare(config_of(train, subwords=config), run=tmp_path, seed=1)
+    assert not any("rarer words" in line for line in report_table(whole.report))
+    rare = config_of(train, subwords={**config, "min_frequency": 3})
+    made = prepare(rare, run=tmp_path, seed=1)
+    assert not made.reused
+    assert not remade(rare, tmp_path)
+    lines = train.read_text(encoding="utf-8").splitlines()
+    counts = Counter(word for line in lines for word in line.split("\t")[0].split())
+    unknown = {word for word, count in counts.items() if count < 3}
+    assert made.report.source.rare == len(unknown) > 0
+    assert made.report.source.unknown == sum(counts[word] for word in unknown) / sum(counts.values())
+    (row,) = (line.split() for line in report_table(made.report) if "rarer words" in line)
+    assert row == ["rarer", "words", str(made.report.source.rare), str(made.report.target.rare)]
 
 
 @pytest.mark.parametrize(

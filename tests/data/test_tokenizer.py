@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
+import unicodedata
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -256,3 +259,29 @@ def test_foreign_special_ids_are_refused(pairs: list[tuple[str, str]], tmp_path:
     sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=prefix, vocab_size=80, minloglevel=2)
     with pytest.raises(InputError, match=r"special ids are \(-1, 0, 1, 2\), not \(0, 1, 2, 3\)"):
         Tokenizer.load(tmp_path / "foreign.model")
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_rare_words_are_unknown(joint: bool) -> None:
+    draw = random.Random(1)
+    words = [f"Wort{number}" for number in range(60)]
+    weights = [1 / (number + 1) for number in range(60)]
+    pairs = [
+        (" ".join(draw.choices(words, weights, k=6)), " ".join(draw.choices(words, k=2)) + "。") for _ in range(50)
+    ]
+    pairs.append(("ｗｏｒｔ５　ｗｏｒｔ５ Wort59", "x\u2581y"))  # normalised to spaces and letters of ASCII
+    sides = [[pair[side].replace("\u2581", " ") for pair in pairs] for side in (0, 1)]
+    texts = [sides[0] + sides[1]] * 2 if joint else sides
+    for least in (2, 3, 4):
+        made = train_tokenizers(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=least))
+        for tokenizer, of_side, rare in zip((made.source, made.target), texts, made.rare, strict=True):
+            counts = Counter(word for text in of_side for word in unicodedata.normalize("NFKC", text).split())
+            frequent = {f"\u2581{word}" for word, count in counts.items() if count >= least}
+            assert set(tokenizer.pieces(range(EOS + 1, tokenizer.size))) == frequent
+            assert rare == len(counts) - len(frequent) > 0
+            (unknown,) = tokenizer.encode(min(counts, key=lambda word: counts[word]))
+            assert unknown == UNK
+    assert train_tokenizers(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=2, size=10)).source.size == 10
+    message = learning_fails(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=1000))
+    what = "both sides" if joint else "the source side"
+    assert message == f"data.subwords.min_frequency: no word of {what} occurs 1000 times; lower it"

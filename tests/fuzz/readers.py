@@ -55,6 +55,7 @@ from nmt.extras.word_aligner.aligner import learn_aligner, load_aligner, save_al
 from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
+from nmt.training.more.pretrained import read_vectors
 from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.info import inspect
@@ -224,6 +225,15 @@ def _pharaoh(folder: Path) -> Opened:
         [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"],
         _of_file(folder / "links", lambda path: _spend(map(parse_pharaoh, text_lines(path)))),
     )
+
+
+def _vectors(folder: Path) -> Opened:
+    def read(path: Path) -> None:
+        for _, vector_D in read_vectors(path, {b"Hund", b"und"}, 2):
+            assert vector_D.shape == (2,)
+            assert np.isfinite(vector_D).all()
+
+    return Opened([b"3 2\nHund 0.1 -2e-3\nund 1 2 \nHund 3\t4", b"und 5 6\n"], _of_file(folder / "vectors", read))
 
 
 def _gold(folder: Path) -> Opened:
@@ -701,6 +711,7 @@ READERS = (
     Reader("corpus of pairs", _pairs),
     Reader("pharaoh", _pharaoh),
     Reader("gold", _gold),
+    Reader("word vectors", _vectors),
     Reader("links", _links),
     Reader("links tsv", _tsv),
     Reader("links jsonl", _jsonl),

@@ -1,0 +1,164 @@
+"""Wait-k translation by a model that was trained on whole sentences (Ma et al. 2019, "STACL", test-time wait-k).
+
+Word t of a translation is found greedily from the words before it and the first g(t) = min(k + t - 1, |x|) of the |x|
+words of the source: the prefix is encoded anew, and the decoder reads the translation so far anew. A prefix has
+end-of-sentence where it is the whole source; that of the translation counts as a word.
+
+All subwords of a word are found from the same source words, and so is that the next word begins; which one it is, among
+the subwords with which words begin, is found from one source word more, and its probability is that among them.
+
+Shapes: B sentences, S source positions, N rows, T target positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.core.errors import InputError
+from nmt.core.record import BatchRecord
+from nmt.data.tokenizer import MARK, Tokenizer
+from nmt.data.vocabulary import EOS, PAD
+from nmt.evaluation.latency import WaitScore, average_lagging
+from nmt.models.seq2seq import Step
+from nmt.models.step_model import StepModel
+from nmt.nn.output import top_tokens_in_parts
+from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
+from nmt.translator.translator import Translator
+
+REFUSED = "n_best groups sampling consensus shortlist coverage_penalty replace_unknown markup document"
+"""Settings of a search that do not go with it."""
+
+
+@dataclass(frozen=True)
+class Source(BatchRecord):
+    """Whole source sentences."""
+
+    tokens_BS: Tensor
+    word_BS: Tensor
+    """The word that each token belongs to, from 1; end-of-sentence belongs to the last."""
+
+
+@dataclass(frozen=True)
+class Prefixes(BatchRecord):
+    """The state of the decoder, and the source prefixes that it knows."""
+
+    tokens_NT: Tensor
+    """The tokens read by the decoder."""
+    read_N: Tensor
+    """g(t), where it is not |x| yet."""
+    memory: BatchRecord
+    state: BatchRecord
+
+
+@dataclass
+class WaitKModel:
+    """A model whose steps know a prefix of the source, for a greedy search without prefixes of the translation; see
+    ``StepModel``. The host waits for a GPU at each step."""
+
+    model: StepModel[Any, Any]
+    wait: int
+    """k."""
+    begins_source_V: Tensor
+    """True for tokens with which a word begins; false for end-of-sentence and padding."""
+    begins_target_V: Tensor
+    """The same, but true for end-of-sentence."""
+    pad: int = PAD
+    training: bool = False
+
+    def encode(self, source_BS: Tensor) -> Source:
+        """See ``StepModel``."""
+        begins_BS = self.begins_source_V[source_BS]
+        begins_BS[:, 0] = True
+        return Source(source_BS, begins_BS.cumsum(dim=1))
+
+    def start(self, memory: Source) -> Prefixes:
+        """See ``StepModel``."""
+        read_B = torch.full_like(memory.tokens_BS[:, 0], self.wait)
+        prefix = self._encode(memory, read_B)
+        return Prefixes(memory.tokens_BS[:, :0], read_B, prefix, self.model.start(prefix))
+
+    def step(self, token_N: Tensor, memory: Source, state: Prefixes) -> Step[Prefixes]:
+        """See ``StepModel``."""
+        tokens_NT = torch.cat([state.tokens_NT, token_N[:, None]], dim=1)
+        step = self.model.step(token_N, state.memory, state.state)
+        # the rows that have source words to read, and begin a word after the first one
+        is_next_N = (state.read_N < memory.word_BS[:, -1]) & (tokens_NT.shape[1] > 1)
+        if is_next_N.any():
+            is_next_N = is_next_N & self.begins_target_V[step.top_tokens(1, False).token_NK[:, 0]]
+        if not is_next_N.any():
+            return replace(step, state=replace(state, tokens_NT=tokens_NT, state=step.state))
+        read_N = state.read_N + is_next_N
+        prefix = self._encode(memory, read_N)
+        inner = self.model.start(prefix)
+        for each_N in tokens_NT.unbind(dim=1):
+            step = self.model.step(each_N, prefix, inner)
+            inner = step.state
+        whole, is_ruled_out_NV = step.logits, is_next_N[:, None] & ~self.begins_target_V
+
+        def logits(rows: slice) -> Tensor:
+            return whole(rows).masked_fill(is_ruled_out_NV[rows], -torch.inf)
+
+        top_tokens = partial(top_tokens_in_parts, logits, len(token_N), step.vocabulary)
+        return Step(step.vocabulary, logits, top_tokens, step.weights, Prefixes(tokens_NT, read_N, prefix, inner))
+
+    def first_token(self, rows: int, device: torch.device) -> Tensor:
+        """See ``StepModel``."""
+        return self.model.first_token(rows, device)
+
+    def _encode(self, memory: Source, read_B: Tensor) -> Any:
+        return self.model.encode(memory.tokens_BS.masked_fill(memory.word_BS > read_B[:, None], self.pad))
+
+
+def word_starts(tokenizer: Tokenizer) -> dict[str, bool]:
+    """True for each piece, in the order of ids, with which a word begins: with the mark U+2581 or, in a vocabulary of
+    whole words, which lacks the mark itself, any."""
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    is_any = MARK not in pieces
+    return {piece: is_any or piece.startswith(MARK) for piece in pieces}
+
+
+def waiting(translator: Translator, wait: int) -> Translator:
+    """The translator with greedy wait-k search, to which each text is one sentence. Raises InputError for an engine or
+    for settings that do not go with it."""
+    search, engine, trained = translator.search, translator.engine, translator.trained
+    for key in REFUSED.split():
+        if getattr(search, key) != SearchConfig.model_fields[key].default:
+            raise InputError(f"search.{key}: cannot be had together with --wait; leave it at its default")
+    if not isinstance(engine, OwnEngine) or wait < 1:
+        raise InputError("--wait: needs a number of at least 1, and --engine nmt")
+    source_V, target_V = (
+        torch.tensor(list(word_starts(each).values()), device=trained.compute.device)
+        for each in (trained.tokenizers.source, trained.tokenizers.target)
+    )
+    source_V[[PAD, EOS]], target_V[EOS] = False, True
+    greedy = search.model_copy(update={"beam": 1, "split_longer_than": None})
+    waits = replace(engine, model=WaitKModel(engine.model, wait, source_V, target_V))
+    return replace(translator, search=greedy, engine=waits)
+
+
+def wait_scores(
+    translator: Translator, sources: Sequence[str], bleu: Callable[[Sequence[str]], float], *, waits: Sequence[int]
+) -> list[WaitScore]:
+    """Translates with each k, and scores the texts by ``bleu``. Blank sources do not count in the mean of the average
+    lagging; an empty translation counts as one word."""
+    source, limit = translator.trained.tokenizers.source, translator.search.max_source_tokens
+    begins, begins_target = word_starts(source), word_starts(translator.trained.tokenizers.target)
+    encoded = [source.pieces(source.encode(text)[:limit]) for text in sources]
+    scores = []
+    for wait in waits:
+        translations, laggings = waiting(translator, wait).translate(sources), list[float]()
+        for pieces, translation in zip(encoded, translations, strict=True):
+            if pieces:
+                source_words = 1 + sum(begins[piece] for piece in pieces[1:])
+                words = 1 + sum(begins_target[piece] for piece in translation.tokens[1:])
+                laggings.append(average_lagging([min(wait + t, source_words) for t in range(words)], source_words))
+        mean = sum(laggings) / max(len(laggings), 1)
+        scores.append(WaitScore(wait, mean, bleu([translation.text for translation in translations])))
+    return scores
