@@ -24,14 +24,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 8500,
-    "lines of nmt": 37600,
+    "lines of the core": 8700,
+    "lines of nmt": 39700,
     "longest function": 80,
     "'is no'": 20,
     "oblique docstrings, %": 3,
     "frames to the score in train": 12,
     "frames to the score in translate": 12,
-    "lines loaded by train and translate": 12100,
+    "lines loaded by train and translate": 12300,
 }
 """Largest value of each figure."""
 
