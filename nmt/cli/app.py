@@ -54,6 +54,7 @@ COMMANDS = {
     "report": "nmt.extras.inspect.report.command",
     "align": "nmt.cli.align",
     "aligner": "nmt.extras.word_aligner.command",
+    "filter": "nmt.extras.pair_filter.command",
     "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",

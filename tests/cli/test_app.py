@@ -34,6 +34,7 @@ COMMANDS = (
     "report",
     "align",
     "aligner",
+    "filter",
     "shortlist",
     "export",
     "info",
