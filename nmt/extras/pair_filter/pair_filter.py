@@ -39,9 +39,8 @@ LEARNING_RATE = 3e-3
 
 HELD_OUT = 5000
 """Most pairs that are held out, a twentieth of all, to find thresholds."""
-MIN_PAIRS = 100
 
-_TOO_LITTLE = f"there is too little text to learn from; give {MIN_PAIRS} different pairs at least"
+_TOO_LITTLE = "there is too little text to learn from; give more pairs"
 _FORMAT = "nmt pair filter 1"
 
 
@@ -74,7 +73,7 @@ def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFil
     tokenizer = _learn_tokenizer(pairs)
     held_out = min(HELD_OUT, len(pairs) // 20)
     training = [pair for pair in _encoded(tokenizer, *zip(*pairs[held_out:], strict=True)) if min(map(len, pair)) > 0]
-    if len(training) < MIN_PAIRS:
+    if len(training) < BATCH_PAIRS:
         raise InputError(_TOO_LITTLE)
     torch.manual_seed(seed)
     model = DecomposableAttention(tokenizer.size, SIZE)
@@ -86,9 +85,7 @@ def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFil
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min((update + 1) / 100, 2 * (1 - update / UPDATES), 1.0)
         losses.append(_update(model, optimizer, *wrong_pairs.batch(BATCH_PAIRS)))
-    log.info(
-        f"filter     learnt from {len(training):,} pairs: loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}"
-    )
+    log.info(f"filter     loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}, {len(training):,} pairs")
     learnt = PairFilter(tokenizer, model.eval().requires_grad_(False), np.zeros(0, np.float32))
     scores_N = learnt.scores(*zip(*pairs[:held_out], strict=True))
     return replace(learnt, held_out_N=np.sort(scores_N[np.isfinite(scores_N)]))
