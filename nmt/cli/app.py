@@ -55,6 +55,7 @@ COMMANDS = {
     "align": "nmt.cli.align",
     "states": "nmt.extras.inspect.states.command",
     "aligner": "nmt.extras.word_aligner.command",
+    "filter": "nmt.extras.pair_filter.command",
     "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",

@@ -35,6 +35,7 @@ COMMANDS = (
     "align",
     "states",
     "aligner",
+    "filter",
     "shortlist",
     "export",
     "info",
@@ -132,9 +133,10 @@ def test_help_lists_the_commands_and_their_options() -> None:
     for command in COMMANDS[:-1]:  # doctor has no options
         page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
         for option in ("--set", "--quiet", "--verbose"):
-            has_no_set = command in ("init", "import")
+            has_no_set = command in ("init", "import", "filter")
             assert (option in page) == (option != "--set" or not has_no_set), (command, option)
-        on_a_device = command not in ("import", "prepare", "average", "states", "export", "info", "config")
+        without = ("import", "prepare", "average", "states", "filter", "export", "info", "config")
+        on_a_device = command not in without
         assert ("--device" in page) == on_a_device
         assert ("--precision" in page) == (on_a_device and command != "init")
 

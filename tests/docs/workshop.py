@@ -113,16 +113,18 @@ def _add_mechanisms(folder: Path) -> None:
 
 
 def _add_command(folder: Path) -> None:
-    """An `nmt` whose trainings are short, and whose aligner's layer hardly learns."""
+    """An `nmt` whose trainings are short, and whose aligner's layer and pair filter hardly learn."""
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
+    filter_ = "import nmt.extras.pair_filter.pair_filter as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     hardly = "import nmt.extras.word_aligner.learn as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     command.write_text(
         f"""#!/bin/sh
 case $1 in
   train) set -- "$@" {short} ;;
   aligner) exec "{sys.executable}" -c '{hardly}' "$@" ;;
+  filter) exec "{sys.executable}" -c '{filter_}' "$@" ;;
 esac
 exec "{sys.executable}" -m nmt "$@"
 """,

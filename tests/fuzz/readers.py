@@ -46,6 +46,8 @@ from nmt.experiment import Experiment
 from nmt.extras.accel.shortlist import read_shortlist
 from nmt.extras.convert.import_config import import_config
 from nmt.extras.export.export_model import exported_about
+from nmt.extras.pair_filter.model import DecomposableAttention
+from nmt.extras.pair_filter.pair_filter import PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.ray.manifest import Manifest
 from nmt.extras.ray.records import object_text, with_value
 from nmt.extras.serve.app import create_app
@@ -600,6 +602,21 @@ def _layer(folder: Path) -> Opened:
     return Opened([seed], _of_file(file, lambda path: load_layer(path, model="me", remedy="make it")), _shaped(seed))
 
 
+def _pair_filter(folder: Path) -> Opened:
+    tokenizer = train_tokenizers(SENTENCES, SubwordsConfig(size=40)).source
+    file = folder / "pair.filter"
+    model = DecomposableAttention(tokenizer.size, 4).requires_grad_(False)
+    save_pair_filter(PairFilter(tokenizer, model, np.zeros(2, np.float32)), file)
+    seed = file.read_bytes()
+
+    def read(path: Path) -> None:
+        found = load_pair_filter(path)
+        assert len(found.scores(*zip(*SENTENCES, strict=True))) == len(SENTENCES)
+        found.threshold(0.01)
+
+    return Opened([seed], _of_file(file, read), _shaped(seed))
+
+
 def _about(folder: Path) -> Opened:
     seed = b'{"format": "ctranslate2", "checkpoint": "step-2", "vocabulary": "0a"}\n'
     return Opened([seed], _of_file(folder / "nmt.json", lambda path: exported_about(path.parent, remedy="make it")))
@@ -740,6 +757,7 @@ READERS = (
     Reader("shortlist", _shortlist),
     Reader("aligner", _aligner, cost=5),
     Reader("alignment layer", _layer, cost=2),
+    Reader("pair filter", _pair_filter, cost=3),
     Reader("export manifest", _about),
     Reader("shards manifest", _manifest),
     Reader("records jsonl", _records),

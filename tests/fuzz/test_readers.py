@@ -88,7 +88,7 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         )
     }
     assert found == {
-        "extras/word_aligner/aligner.py", "core/installation.py",
+        "extras/word_aligner/aligner.py", "extras/pair_filter/pair_filter.py", "core/installation.py",
         "alignment/formats.py", "extras/word_aligner/layer.py", "core/files.py", "data/store.py",
         "extras/serve/messages.py", "training/more/averaging.py", "training/checkpoint.py",
         "training/more/distributed.py", "training/folders.py", "training/metrics.py", "extras/export/export_model.py",

@@ -1,0 +1,58 @@
+"""`nmt filter`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nmt.cli.options import Quiet, Verbose, set_verbosity
+from nmt.core.errors import InputError
+from nmt.core.memory import gc_paused
+
+
+def filter(
+    source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")],
+    target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")],
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What --save has written; left out, train on these pairs.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the model; then score only with --output or --format.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+    ] = None,
+    format_: Annotated[
+        Literal["scores", "kept"] | None,
+        typer.Option("--format", help="scores (default): of each pair. kept: the pairs from the threshold on, by TAB."),
+    ] = None,
+    false_alarms: Annotated[
+        float, typer.Option(metavar="X", min=0, max=1, help="Sets the threshold: the share of held-out pairs below it.")
+    ] = 0.01,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Of the training. Default: 1.")] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the pairs of a corpus that are no translations.
+
+    By a model that is trained on the pairs against wrong ones made of them. The score of a pair is the log-odds that it
+    is a translation."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    for option, value in {"--save": save, "--seed": seed}.items():
+        if model is not None and value is not None:
+            raise InputError(f"--model: nothing is trained; leave out {option}, or --model")
+    with gc_paused():
+        from nmt.extras.pair_filter import filter_pairs as workflow
+
+    workflow.filter_pairs(
+        source,
+        target,
+        model=model,
+        save=save,
+        output=output,
+        format="scores" if format_ is None and (save is None or output is not None) else format_,
+        false_alarms=false_alarms,
+        seed=1 if seed is None else seed,
+    )

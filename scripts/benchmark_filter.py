@@ -1,0 +1,137 @@
+"""How many wrong pairs `nmt filter` finds, and how many `nmt align --suspects` finds among the same.
+
+    python scripts/benchmark_filter.py FILTER SOURCE TARGET [--model MODEL [--reverse MODEL]] [--seed 1]
+
+FILTER is a file of ``nmt filter --save``. Of each pair of the corpus it makes one of each sort: a wrong partner (the
+target of another pair at random), a dropped half (of one side half of the words, rounded down, at its beginning or its
+end), the same with the final punctuation kept, the next pair's target behind the target, and a copy of the source.
+A wrong pair is found where its score is worse than those of all but 1 % of the corpus's own pairs. Prints a JSON line
+for the share that is found of each sort by each score, and a table on stderr; of `nmt filter` also by its own
+threshold, and its speed. The scores of --suspects are those of `benchmark_suspects.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from measuring import plainly, print_table, report
+
+import nmt
+from nmt.core.device import compute
+from nmt.data.config import CorpusConfig
+from nmt.data.corpus import read_blocks
+from nmt.extras.inspect.corpus_filter import length, usual_lengths
+from nmt.extras.pair_filter.pair_filter import load_pair_filter
+from nmt.workflows.align_models import pair_nlls
+
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+Scores: TypeAlias = npt.NDArray[np.floating]
+
+FALSE_ALARMS = 0.01
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("filter", type=Path)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--model", help="translates the source to the target; for the scores of --suspects")
+    parser.add_argument("--reverse", metavar="MODEL", help="translates the target to the source")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    machine = compute("cpu", "float32")
+    pair_filter = load_pair_filter(arguments.filter)
+    blocks = read_blocks(CorpusConfig(source=arguments.source, target=arguments.target))
+    whole = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True) if all(pair)]
+    wrong = wrong_pairs(whole, random.Random(arguments.seed))
+
+    def by_filter(pairs: Pairs) -> Mapping[str, Scores]:
+        return {"filter": -pair_filter.scores(*zip(*pairs, strict=True))}
+
+    started = time.process_time()
+    by_filter(whole)
+    report("filter: speed", len(whole) / (time.process_time() - started), "pairs per processor second", machine)
+    own = -pair_filter.threshold(FALSE_ALARMS)
+    report("filter: false alarms by its own threshold", float(np.mean(by_filter(whole)["filter"] > own)), "", machine)
+    for sort, pairs in wrong.items():
+        report(f"filter: {sort} by its own threshold", float(np.mean(by_filter(pairs)["filter"] > own)), "", machine)
+    judges: list[Callable[[Pairs], Mapping[str, Scores]]] = [by_filter]
+    if arguments.model is not None:
+        judges.append(suspects(whole, arguments.model, arguments.reverse))
+    for judge in judges:
+        right = judge(whole)
+        for sort, pairs in wrong.items():
+            for name, scores in judge(pairs).items():
+                report(f"{name}: {sort}", found(right[name], scores), "", machine)
+    print_table()
+
+
+def found(right: Scores, wrong: Scores) -> float:
+    """The share of the wrong pairs that are worse, so of a higher score, than all but 1 % of the right ones."""
+    threshold = np.sort(right)[::-1][int(FALSE_ALARMS * len(right))]
+    return float(np.mean(wrong > threshold))
+
+
+def wrong_pairs(pairs: Pairs, draw: random.Random) -> Mapping[str, Pairs]:
+    """The wrong pairs of each sort; a side of one word has no half."""
+    order = draw.sample(range(len(pairs)), len(pairs))
+    partner = dict(zip(order, order[1:] + order[:1], strict=True))
+    halves = [
+        (pair, side, half(pair[side], draw)) for pair in pairs if len(pair[side := draw.randrange(2)].split()) > 1
+    ]
+    return {
+        "wrong partners": [(source, pairs[partner[row]][1]) for row, (source, _) in enumerate(pairs)],
+        "dropped halves": [replaced(pair, side, part) for pair, side, part in halves],
+        "dropped halves, final punctuation kept": [
+            replaced(pair, side, punctuated(part, pair[side])) for pair, side, part in halves
+        ],
+        "next target behind": [
+            (source, f"{target} {other}")
+            for (source, target), (_, other) in zip(pairs, [*pairs[1:], pairs[0]], strict=True)
+        ],
+        "copied sources": [(source, source) for source, _ in pairs],
+    }
+
+
+def half(text: str, draw: random.Random) -> str:
+    """The text without half of its words, rounded down, at the beginning or at the end."""
+    words = text.split()
+    gone = len(words) // 2
+    return " ".join(words[gone:] if draw.randrange(2) else words[: len(words) - gone])
+
+
+def punctuated(part: str, whole: str) -> str:
+    """A part of a text with the final punctuation of the whole."""
+    return part if whole[-1].isalnum() or part[-1] == whole[-1] else part.rstrip(",;:") + whole[-1]
+
+
+def replaced(pair: tuple[str, str], side: int, text: str) -> tuple[str, str]:
+    """The pair with another text on one side."""
+    return (text, pair[1]) if side == 0 else (pair[0], text)
+
+
+def suspects(whole: Pairs, model: str, reverse: str | None) -> Callable[[Pairs], Mapping[str, Scores]]:
+    """The score of --suspects, and its two parts. The usual lengths are those of the whole pairs."""
+    forward = nmt.load(model, precision="float32")
+    backward = None if reverse is None else nmt.load(reverse, precision="float32")
+    lengths = usual_lengths((length(source), length(target)) for source, target in whole)
+
+    def judge(pairs: Pairs) -> Mapping[str, Scores]:
+        sources, targets = zip(*pairs, strict=True)
+        nll_N = np.array(pair_nlls(forward, backward, sources, targets), dtype=np.float64)
+        z_N = np.array([lengths.z(source, target) for source, target in pairs])
+        return {"suspects": nll_N + z_N**2 / 2, "suspects, nll alone": nll_N, "suspects, |z| alone": np.abs(z_N)}
+
+    return judge
+
+
+if __name__ == "__main__":
+    plainly(main)
