@@ -4,7 +4,7 @@ Show, Attend and Tell (Xu et al. 2015) with digits for words: which digits a str
 A convolution over 11 columns gives each column an annotation a_s, a recurrence over these a key k_s. For each digit y_t
 
     score_ts = f_att(k_s, h_{t-1})                weight_t = softmax(score_t), or one column drawn from it
-    z_t = sum over s of weight_ts a_s             (Xu et al. 2015, equations 4 to 6, 8 and 13)
+    z_t = sum over s of weight_ts a_s             (Xu et al. 2015, equations 4 to 6 and 13)
     h_t = LSTM([y_{t-1}; z_t], h_{t-1})           p(y_t) = softmax(W [h_t; z_t] + b)
 
 ``hard`` draws a column and learns where to look by REINFORCE (Williams 1992; Mnih et al. 2014), ``gumbel`` draws one

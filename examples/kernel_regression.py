@@ -1,6 +1,6 @@
 """Kernel regression is attention: queries and keys are places x, values are what was measured there.
 
-    m(x) = sum over s of K(x - x_s) y_s / sum over s of K(x - x_s)         (Nadaraya 1964; Watson 1964, equation 2.1)
+    m(x) = sum over s of K(x - x_s) y_s / sum over s of K(x - x_s)         (Nadaraya 1964; Watson 1964)
 
 With K(u) = exp(-u^2 / 2 h^2) the weights are softmax(score) of the score ``gaussian``, and m(x) is the context. The
 bandwidth h decides: a wide kernel gives the mean of all y, a narrow one passes through every point, noise included.

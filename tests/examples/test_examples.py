@@ -50,7 +50,7 @@ def percentages(text: str) -> list[float]:
 
 
 def nadaraya_watson(x: float, points: list[tuple[float, float]], bandwidth: float) -> float:
-    """Watson 1964, equation 2.1, with a Gaussian kernel, in plain loops."""
+    """Watson 1964 with a Gaussian kernel, in plain loops."""
     numerator = denominator = 0.0
     nearest = min((x - x_s) ** 2 for x_s, _ in points)  # so that not all kernels underflow
     for x_s, y_s in points:
