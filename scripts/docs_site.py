@@ -46,6 +46,8 @@ GUIDES = {
     "score": "translate",
     "shortlist": "translate",
     "aligner": "align",
+    "filter": "prepare",
+    "states": "report",
 }
 """The page about a command, if it has another name than the command."""
 

@@ -102,7 +102,6 @@ SHORTER = {
     "make demo": f"touch installed && make demo INSTALLED=installed BIN={Path(sys.executable).parent}",
     "python -m pytest": "python -m pytest --collect-only",
     "benchmark_alignment.py": "benchmark_alignment.py --rounds 1",
-    "--minutes 8": "--updates 3 --systems scores/dot,scores/general",
     "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
     "curl ": "curl --fail ",
     "sentence_classifier.py": "sentence_classifier.py --updates 2",

@@ -73,7 +73,7 @@ def test_every_layer_has_its_place(config: dict[str, Any]) -> None:
     optimizer = NamedOptimizer(model, OptimizerConfig(layer_decay=0.5), CPU)
     share = {id(each): group["share"] for group in optimizer._torch.param_groups for each in group["params"]}
     for side in ("encoder", "decoder"):
-        layers = config[side].get("layers", 1)
+        layers = config[side].get("layers", int(config[side].get("kind") != "embeddings"))
         names = [name for name, _ in model.named_parameters() if name.startswith(side)]
         shares = {share[id(each)] for name, each in model.named_parameters() if name.startswith(side)}
         shared = side == "decoder" and config["embedding"]["tie"] == "all"

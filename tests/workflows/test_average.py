@@ -485,7 +485,7 @@ def test_the_moving_average_begins_with_the_weights_that_training_begins_with(ru
             ["training.start_from=run", "model.encoder.size=14"],
             (
                 "training.start_from: run/best: is of another model.encoder.size than this config; give the model "
-                "section the values that HERE/run/config.yaml has (dropout may differ)"
+                "section the values that HERE/run/config.yaml has (dropout and embedding.pretrained may differ)"
             ),
         ),
         (
