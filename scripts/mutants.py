@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "the policy gradient of hard attention has the wrong sign",
         "nmt.models:reinforce_loss",
-        '- stacked("log_prob_BT") * advantage_CBT',
-        '+ stacked("log_prob_BT") * advantage_CBT',
+        'stacked("log_prob_BT") * advantage_CBT',
+        '-stacked("log_prob_BT") * advantage_CBT',
         (REINFORCE,),
     ),
     # models
