@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nmt.config.file_path import expand
 from nmt.config.yaml_source import Document, Place, dotted
 from nmt.core.errors import InputError
-from nmt.config.file_path import expand
 
 SECTIONS = ("train", "valid", "test", "subwords")
 KEYS = ("source", "target", "pairs", "links", "model")
