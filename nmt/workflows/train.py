@@ -23,7 +23,6 @@ from nmt.core.files import naming
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
-from nmt.data.corpus import open_bytes
 from nmt.data.pieces import Lengths
 from nmt.data.prepared import PreparedData
 from nmt.data.vocabulary import BOS, PAD
@@ -106,8 +105,11 @@ def _trainer(
         origin, pretrained = _origin(experiment), experiment.model.embedding.pretrained
         if origin is not None or folders.latest(run) is not None:
             pretrained = None
-        for path in pretrained.files if pretrained is not None else ():
-            open_bytes(path).close()
+        if pretrained is not None:
+            from nmt.data.corpus import open_bytes
+
+            for path in pretrained.files:
+                open_bytes(path).close()
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
     if guided and data.train.linked_pairs == 0:
