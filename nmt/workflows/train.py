@@ -106,9 +106,10 @@ def _trainer(
         if origin is not None or folders.latest(run) is not None:
             pretrained = None
         if pretrained is not None:
-            from nmt.training.more.pretrained import check_readable
+            from nmt.data.corpus import open_bytes
 
-            check_readable(pretrained)
+            for path in pretrained.files:
+                open_bytes(path).close()
         data = prepare(_data(experiment), run=run, seed=experiment.seed)
     guided = experiment.training.guided_attention is not None
     if guided and data.train.linked_pairs == 0:

@@ -21,20 +21,14 @@ import torch
 from torch import Tensor
 
 from nmt.core.errors import InputError
-from nmt.data.corpus import open_bytes, whole_lines
+from nmt.data.corpus import whole_lines
 from nmt.data.prepared import PreparedData
 from nmt.data.tokenizer import MARK
 from nmt.data.vocabulary import EOS, PAD
 from nmt.models.seq2seq import Seq2Seq
-from nmt.nn.config import EmbeddingConfig, PretrainedConfig
+from nmt.nn.config import EmbeddingConfig
 
 _HEADER = re.compile(rb"\d{1,18} (\d{1,9})")
-
-
-def check_readable(config: PretrainedConfig) -> None:
-    """Raises InputError for a file that cannot be opened."""
-    for path in config.files:
-        open_bytes(path).close()
 
 
 def start_from_vectors(model: Seq2Seq[Any, Any], config: EmbeddingConfig, data: PreparedData) -> list[str]:

@@ -42,8 +42,8 @@ BEGINS_V = torch.tensor([token in STARTS for token in range(VOCABULARY)])
 
 DRAW = random.Random(1)
 
-SOURCES = [[*DRAW.choices(range(4, VOCABULARY), k=length), EOS] for length in (8, 3, 5, 9, 7)]
-LIMIT_B = torch.tensor([9, 5, 8, 10, 9])
+SOURCES = [[*DRAW.choices(range(4, VOCABULARY), k=length), EOS] for length in (8, 3, 6)]
+LIMIT_B = torch.tensor([9, 5, 7])
 
 
 def a_model(config: dict[str, Any], seed: int = 3) -> Seq2Seq[Any, Any]:
@@ -102,7 +102,7 @@ def wait_k(model: StepModel[Any, Any], sources: list[list[int]], k: int, limit_B
 @pytest.mark.parametrize("config", [kind for kind in kinds() if kind.values[0]["attention"]["weights"] != "argmax"])
 def test_each_word_is_found_from_its_prefix(config: dict[str, Any]) -> None:
     model = a_model(config)
-    for k in (1, 2, 4):
+    for k in (1, 3):
         found = wait_k(model, SOURCES, k, LIMIT_B)
         for source, limit, tokens in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
             expected = plain_wait_k([model], source, k, limit)
@@ -120,7 +120,7 @@ def test_an_ensemble_waits_as_one_model_does() -> None:
 def test_words_that_have_not_been_read_change_nothing() -> None:
     draw, differ = random.Random(1), 0
     for name, k in itertools.product(MODELS, (1, 2, 3)):
-        for seed in range(8):
+        for seed in range(5):
             words = [[draw.choice(STARTS), *draw.choices([5, 7, 9], k=draw.randint(0, 2))] for _ in range(7)]
             t = draw.randint(1, 6 - k)
             others = words[: k + t - 1] + [[draw.choice(STARTS), 11, 13] for _ in range(draw.randint(1, 5))]
@@ -129,7 +129,7 @@ def test_words_that_have_not_been_read_change_nothing() -> None:
             first, second = (words_of([*tokens, EOS]) for tokens in found)
             assert first[:t] == second[:t]
             differ += first != second
-    assert differ > 10
+    assert differ > 6
 
 
 @pytest.mark.parametrize("name", list(MODELS))
