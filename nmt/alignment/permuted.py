@@ -26,7 +26,7 @@ from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Seq2Seq
 
 PERMUTATIONS = 20
-"""Of each step; Jain & Wallace take 100."""
+"""Permutations of the weights of each step; Jain & Wallace take 100."""
 
 
 def permuted_distances(

@@ -80,7 +80,7 @@ class RNNDecoderConfig(Structure):
     query: Literal["previous", "current"] = "current"
     """Which state asks: the one before this step, whose context enters the cell (Bahdanau), or this step's (Luong)."""
     query_embedding: bool = False
-    """Whether the query is [s; y'], with the embedding y' of the last word, instead of the state s alone."""
+    """Takes [s; y'] as the query, with the embedding y' of the last word, instead of the state s alone."""
     input_feeding: bool = True
     """Whether the last step's readout is part of the cell's input (Luong et al. 2015, section 3.3)."""
     readout_size: Size | None = None
@@ -121,7 +121,7 @@ class ContextConfig(Structure):
 
     kind: Literal["every_step", "first_step", "initial_state", "projected_initial_state"] = "projected_initial_state"
     summary: Literal["last", "mean"] = "last"
-    """As decoder.summary."""
+    """See decoder.summary."""
 
     def apply(self, decoder: RNNDecoderConfig) -> RNNDecoderConfig:
         """The decoder with the keys that this stands for; ValueError where one of them is set to something else."""
