@@ -27,7 +27,7 @@ class Rewarded(Structure):
     """The options of a choice that learns from a reward; see ``Sampled``."""
 
     discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """How much a later word's log-probability counts: 0 rewards a choice for its own word alone, 1 for all that follow.
+    """Weight of a later word's log-probability: 0 rewards a choice for its own word alone, 1 for all that follow.
     A choice reaches later words by way of the decoder's state alone; where it does not, they are noise."""
     expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
     """Probability that a training step looks through the expectation instead of a draw."""

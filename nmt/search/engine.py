@@ -98,8 +98,10 @@ class OwnEngine:
             processors = LogitsProcessors(
                 max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
-            search = search_of(config, scored=scored)
-            if phrases is not None and self.constrained_search is not None:
+            if phrases is None:
+                search = search_of(config, scored=scored)
+            else:
+                assert self.constrained_search is not None, "constraints need a search for them"
                 search = self.constrained_search(config, phrases)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)

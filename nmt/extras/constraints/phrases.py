@@ -117,9 +117,14 @@ class PhraseAutomaton:
         self._transitions: Transitions | None = None
 
     @property
+    def computed(self) -> int:
+        """Number of states whose transitions are computed."""
+        return len(self._after)
+
+    @property
     def is_complete(self) -> bool:
-        """True where no state is left whose transitions are not computed."""
-        return len(self._after) == len(self.states)
+        """True where those of all states are."""
+        return self.computed == len(self.states)
 
     def transitions(self, device: torch.device, reached: Sequence[int]) -> Transitions:
         """The transitions of all states that are computed; those of the states ``reached`` are."""
@@ -135,11 +140,12 @@ class PhraseAutomaton:
         return self._transitions
 
     def _explore(self, start: Progress) -> int:
-        """Compute up to ``MAX_STATES`` states that follow a first one, whose number is returned."""
+        """Compute the transitions of up to ``MAX_STATES`` states from a first one, whose number is returned."""
         first = len(self.states)
         number = self._number(start)
-        while not self.is_complete and len(self.states) < first + MAX_STATES:
-            self._compute(range(first, len(self.states)))
+        for following in range(first, first + MAX_STATES):
+            if following < len(self.states):
+                self._compute([following])
         return number
 
     def _compute(self, numbers: Sequence[int]) -> None:

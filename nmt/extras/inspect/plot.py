@@ -249,8 +249,8 @@ def _draw_legend(axes: Axes, samples: list[Artist], *, below: float, columns: in
 
 
 def plain_text() -> dict[str, Any]:
-    """How matplotlib sets a text as it is: without ``parse_math=False`` and ``usetex=False`` a word such as $x_1$ would
-    be set as a formula, or fail as one."""
+    """Arguments with which matplotlib sets a text as it is: without ``parse_math=False`` and ``usetex=False`` a word
+    such as $x_1$ would be set as a formula, or fail as one."""
     from matplotlib.font_manager import fontManager
 
     installed = set(fontManager.get_font_names())

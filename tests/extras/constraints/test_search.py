@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nmt.extras.constraints import phrases as phrases_module
-from nmt.extras.constraints.phrases import MAX_MATCHES, Progress
+from nmt.extras.constraints.phrases import MAX_MATCHES, PhraseAutomaton, Progress
 from nmt.extras.constraints.search import ConstrainedBeamSearch, allocated
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
@@ -217,6 +217,14 @@ def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_m
     assert banks(6, [2] * 9 + [1] * 9 + [0]) == [0, 1, 1, 1, 2, 2]  # and what that cannot use to the one before it
     assert banks(6, [2] * 9 + [0]) == [0, 2, 2, 2, 2, 2]
     assert banks(6, [1, 0]) == [0, 1]
+
+
+@pytest.mark.parametrize(("count", "computed", "is_complete"), [(6, 256, True), (7, 256, False), (40, 256, False)])
+def test_a_bounded_number_of_states_is_computed_before_a_search(count: int, computed: int, is_complete: bool) -> None:
+    """n phrases of two tokens have n 2^(n - 1) + 2^n states: those met, and one that may be begun."""
+    automaton = PhraseAutomaton([[(2 * index, 2 * index + 1) for index in range(count)]])
+    assert automaton.is_complete == is_complete
+    assert automaton.computed == computed
 
 
 def test_states_beyond_the_limit_are_computed_when_beams_reach_them(monkeypatch: pytest.MonkeyPatch) -> None:
