@@ -7,6 +7,10 @@ Each system is the base configuration with a few keys changed, trained by ``nmt 
 CPU time. Results are kept in OUTPUT: after Ctrl-C the same command goes on from there, and with more systems or seeds
 it does what is missing. OUTPUT/comparison.md has the tables, comparison.json their figures. For curves, models and
 attention of the runs: ``nmt report OUTPUT/*/*/seed-1/run``.
+
+Other systems are read from a YAML file, ``--file FILE``, with a list of KEY=VALUE for each name:
+
+    dropout/high: [model.dropout.embedding=0.4, model.dropout.layers=0.4]
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from measuring import plainly
 
 from nmt import experiment as experiments
 from nmt.attention.registry import SCORES, WEIGHTS
-from nmt.config.structure import differences
+from nmt.config.structure import differences, load_document
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
@@ -57,8 +61,17 @@ class System:
         return bool(differences(base, own))
 
 
+def read_systems(path: Path) -> tuple[System, ...]:
+    """Reads systems from a YAML file. Raises InputError."""
+    tree = load_document(path).tree
+    for name, overrides in tree.items():
+        if not isinstance(overrides, list) or not all(isinstance(each, str) and "=" in each for each in overrides):
+            raise InputError(f"{path}: {name}: expected a list of KEY=VALUE")
+    return (System("baseline"), *(System(name, tuple(overrides)) for name, overrides in tree.items()))
+
+
 def systems() -> tuple[System, ...]:
-    """All systems, the baseline first; a new score or normalizer takes part by itself."""
+    """The systems of attention, the baseline first; a new score or normalizer takes part by itself."""
     starts = {
         "every_step": ("zeros", "every_step"),
         "first_step": ("zeros", "first_step"),
@@ -134,6 +147,8 @@ class Base:
     overrides: tuple[str, ...]
     budget: Budget
     output: Path
+    validations: int = 1
+    """Of a training. The checkpoint that was best in one of them is measured."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +186,7 @@ class Case:
         if record["budget"] != str(self.base.budget):
             raise InputError(f"{self.folder}: was trained for {record['budget']}; delete it or give another --output")
         if not (self.folder / "run" / "checkpoints" / f"step-{record['updates']:08d}").exists():
-            record["starts"].append(self._train(record["updates"], self.folder / "run"))
+            record["starts"].append(self._train(record["updates"], self.folder / "run", self.base.validations))
             _write_json(self.folder / "training.json", record)
             log.info(f"{self.folder}: trained for {record['updates']:,} updates")
         if not (self.folder / split / "figures.json").exists():
@@ -186,7 +201,7 @@ class Case:
         seconds = []
         for updates in (SHORT, LONG):
             with tempfile.TemporaryDirectory(dir=self.folder) as run:
-                seconds.append(self._train(updates, Path(run) / "run"))
+                seconds.append(self._train(updates, Path(run) / "run", 1))
         update = max((seconds[1] - seconds[0]) / (LONG - SHORT), 1e-4)
         fixed = max(seconds[0] - SHORT * update, 0.0)
         updates = math.floor((60 * self.base.budget.minutes - fixed) / update)
@@ -194,13 +209,15 @@ class Case:
             raise InputError(f"{self.folder}: {self.base.budget} pay for {max(updates, 0)} updates; give more")
         return updates, update
 
-    def _train(self, updates: int, run: Path) -> float:
-        """CPU seconds of a training with one validation, at its end."""
-        horizons = ("training.stopping.updates", "training.validation.every", *self.system.horizons)
+    def _train(self, updates: int, run: Path, validations: int) -> float:
+        """CPU seconds of a training with its validations, the last one at its end."""
+        own_data = any(each.startswith("data.") for each in self.system.overrides)
+        prepared = self.folder / "prepared" if own_data else self.base.output / f"prepared-{self.seed}"
         changes = [*self.base.overrides, *self.system.overrides, f"run={run}", f"seed={self.seed}"]
         changes += [
-            f"data.prepared={self.base.output / f'prepared-{self.seed}'}",
-            *(f"{key}={updates}" for key in horizons),
+            f"data.prepared={prepared}",
+            f"training.validation.every={math.ceil(updates / validations)}",
+            *(f"{key}={updates}" for key in ("training.stopping.updates", *self.system.horizons)),
         ]
         return self._run(
             "-m", "nmt", "train", self.base.config, "--device", "cpu", *(f"--set={each}" for each in changes)
@@ -227,6 +244,8 @@ class Case:
 
 def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
     """Writes translations and figures of a trained system; in a process of its own, on one thread."""
+    import sacrebleu
+
     import nmt
     from nmt.alignment.error_rate import score
     from nmt.alignment.extract import Grow
@@ -234,7 +253,7 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
     from nmt.alignment.views import View
     from nmt.evaluation.feeds import FEEDS
 
-    translator = nmt.load(run / "latest", device="cpu", overrides=[f"search.beam={BEAM}"])
+    translator = nmt.load(run / "best", device="cpu", overrides=[f"search.beam={BEAM}"])
     trained = translator.trained
     sources, references = corpus(trained.experiment, split)
     state = json.loads((trained.checkpoint / "state.json").read_text(encoding="utf-8"))
@@ -243,6 +262,7 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
         "tokens": state["position"]["tokens"],
         "parameters": sum(each.numel() for each in trained.model.parameters()),
         "precision": trained.compute.precision,
+        "chrF": sacrebleu.corpus_chrf(translations, [references]).score,
         "perplexity": {
             feed: translator.predict(sources, references, FEEDS[feed]).perplexity
             for feed in ("teacher_forcing", "free_running")
@@ -331,6 +351,7 @@ def tables(results: Sequence[Result], sources: Sequence[str], edges: Sequence[in
         paired = None if baseline in (None, each) else compare(each.bleu, baseline.bleu)
         bleu, lengths = interval(each.bleu), [interval(each.bleu.select(rows_N)) for _, rows_N in shown]
         figures = {
+            "chrF": each.mean("chrF"),
             "perplexity": each.mean("perplexity", "teacher_forcing"),
             "own words": each.mean("perplexity", "free_running"),
             "AER attention": each.mean("aer", "attention"),
@@ -357,6 +378,7 @@ def tables(results: Sequence[Result], sources: Sequence[str], edges: Sequence[in
                 "overrides": each.system.overrides,
                 "BLEU": vars(bleu),
                 "BLEU of seeds": each.seeds,
+                "chrF of seeds": [of_seed.get("chrF") for of_seed in each.figures],
                 "to baseline": None if paired is None else vars(paired),
                 **figures,
                 "by length": {name: vars(score) for (name, _), score in zip(shown, lengths, strict=True)},
@@ -390,8 +412,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     options = _parser().parse_args(arguments)
     names = options.systems.split(",") if options.systems else None
-    chosen = [each for each in systems() if names is None or {each.name, each.name.partition("/")[0]} & {*names}]
-    known = {name for each in systems() for name in (each.name, each.name.partition("/")[0])}
+    offered = systems() if options.file is None else read_systems(options.file)
+    chosen = [each for each in offered if names is None or {each.name, each.name.partition("/")[0]} & {*names}]
+    known = {name for each in offered for name in (each.name, each.name.partition("/")[0])}
     if unknown := [name for name in names or () if name not in known]:
         raise InputError(f"--systems {unknown[0]}: is neither a system nor a group of them; --list shows all")
     if options.list:
@@ -400,7 +423,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     experiment = experiments.load(options.config, options.overrides)
     chosen = [each for each in chosen if each.name == "baseline" or each.differs(options.config, options.overrides)]
     budget = Budget(None if options.updates else options.minutes, options.updates)
-    base = Base(options.config, tuple(options.overrides), budget, options.output or experiment.folder)
+    base = Base(
+        options.config, tuple(options.overrides), budget, options.output or experiment.folder, options.validations
+    )
     sources, references = corpus(experiment, options.split)
     cases = [Case(base, system, seed) for seed in options.seeds for system in chosen]
     failures: dict[Case, str] = {}
@@ -442,10 +467,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="change the base; repeatable")
     add("--output", type=Path, metavar="FOLDER", help="folder of all results; default: the base configuration's run")
     add("--systems", metavar="A,B", help="systems or groups; default: all")
+    add("--file", type=Path, help="YAML file of other systems")
     add("--list", action="store_true", help="show the systems and their keys, and do nothing")
     add("--minutes", type=float, default=8.0, help="CPU minutes of a training")
     add("--updates", type=int, help="updates of a training, instead of minutes")
     add("--seeds", type=_numbers, default=(1,), metavar="1,2", help="each system is trained with each of them")
+    add("--validations", type=int, default=1, help="validations of a training, whose best checkpoint is measured")
     add("--jobs", type=int, default=1, help="trainings at a time, each on one thread")
     add("--split", choices=("valid", "test"), default="valid", help="choose on valid; test is for the last word")
     add("--gold", nargs=3, type=Path, metavar=("SOURCE", "TARGET", "LINKS"), help="pairs with gold links")

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import compare_attention  # noqa: E402
-from compare_attention import Base, Budget, Case, System, systems  # noqa: E402
+from compare_attention import Base, Budget, Case, System, read_systems, systems  # noqa: E402
 
 CONFIG = ROOT / "configs" / "comparison-de-en.yaml"
 
@@ -58,12 +58,15 @@ def test_the_budget_is_spent_on_updates(tmp_path: Path, monkeypatch: pytest.Monk
         return 4.0 + 0.5 * updates
 
     monkeypatch.setattr(Case, "_run", run)
-    case = Case(Base(CONFIG, (), Budget(2.0, None), tmp_path), System("x", (), ("training.feed.schedule.updates",)), 7)
+    base = Base(CONFIG, (), Budget(2.0, None), tmp_path, validations=4)
+    case = Case(base, System("x", ("data.subwords.size=90",), ("training.feed.schedule.updates",)), 7)
     for _ in range(2):  # what is done is not done again
         case.work("valid", ())
     assert [each.get("training.stopping.updates") for each in commands] == ["5", "35", "232", None]
     assert commands[2]["training.feed.schedule.updates"] == "232"
     assert commands[2]["seed"] == "7"
+    assert [each["training.validation.every"] for each in commands[:3]] == ["5", "35", "58"]
+    assert {each["data.prepared"] for each in commands[:3]} == {f"{case.folder}/prepared"}  # its own subwords
     assert case.record["starts"] == [120.0]  # 4 + 232 / 2: the whole budget
     other = Case(Base(CONFIG, (), Budget(3.0, None), tmp_path), case.system, 7)
     with pytest.raises(InputError, match=r"seed-7: was trained for 2 CPU minutes; delete it or give another --output$"):
@@ -115,9 +118,20 @@ def test_a_comparison_from_end_to_end(
         rows = [*range(40)]
         assert each["BLEU"]["value"] == bleu(rows)
         assert each["by length"]["0-5"]["value"] == bleu([row for row in rows if len(sources[row].split()) <= 5])
+        chrf = [sacrebleu.corpus_chrf(of_seed, [references]).score for of_seed in translations]
+        assert each["chrF of seeds"][0] == pytest.approx(chrf[0])
         assert each["AER gradient"] > 0
     assert tree["systems"][0]["AER attention"] > 0
     assert tree["systems"][1]["AER attention"] is None
+
+
+def test_systems_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "systems.yaml"
+    path.write_text("dropout/high: [model.dropout.layers=0.4, seed=2]\n")
+    assert read_systems(path) == (System("baseline"), System("dropout/high", ("model.dropout.layers=0.4", "seed=2")))
+    path.write_text("dropout/high: {model.dropout.layers: 0.4}\n")
+    with pytest.raises(InputError, match=r"systems.yaml: dropout/high: expected a list of KEY=VALUE$"):
+        read_systems(path)
 
 
 def test_an_unknown_system_and_a_failed_one_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
