@@ -94,7 +94,6 @@ def write(experiment: Experiment, path: Path, comments: Sequence[str], notes: Ma
     its key ends."""
     lines = dump(experiment).splitlines()
     for end, note in notes.items():
-        place = next(number for number, line in enumerate(lines) if line.endswith(end))
-        lines[place] += f"  # {note}"
+        lines = [f"{line}  # {note}" if line.endswith(end) else line for line in lines]
     with whole_file(path) as partial:
         partial.write_text("".join(f"{line}\n" for line in [*(f"# {each}" for each in comments), *lines]), "utf-8")
