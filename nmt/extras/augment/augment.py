@@ -19,6 +19,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -36,12 +37,11 @@ from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.extras.augment.configurations import Synthetic, augmented, exchanged, real_factor, write
 from nmt.extras.augment.pairs import Kind, Method, with_round_trip, write_pairs
-from nmt.extras.augment.steps import Step, Steps, hash_of
+from nmt.extras.augment.steps import Step, hash_of
 from nmt.extras.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
 from nmt.training.folders import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
-from nmt.workflows import train as training
-from nmt.workflows import translate as translation
+from nmt.workflows import train, translate
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class Augmentation:
             log.info(f"{name}: training {run}")
             nmt.accelerate()
             device, precision = self.options.device, self.options.precision
-            training.train(experiment, device=device, precision=precision, markup=nmt.marked_line)
+            train.train(experiment, device=device, precision=precision, markup=nmt.marked_line)
 
-        self._run(Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make))
+        Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
         return run
 
     @cached_property
@@ -132,9 +132,6 @@ class Augmentation:
             write_lines(("\t".join(row) for row in rows), made)
         return made
 
-    def _run(self, step: Step) -> None:
-        Steps(self.folder).run(step)
-
     # --------------------------------------------------------------------------------------------------------- text
 
     def _text(self, kind: Kind) -> Path:
@@ -162,7 +159,7 @@ class Augmentation:
             if not kept:
                 raise InputError(f"{name} {files[0]}: no line is left; give other text")
 
-        self._run(Step(kind.text, inputs, (folder,), make))
+        Step(kind.text, inputs, (folder,), make).run(self.folder)
         return folder
 
     def _translated(self, name: str, text: Path, model: Path, changes: Sequence[str]) -> Path:
@@ -182,7 +179,7 @@ class Augmentation:
             log.info(f"{name}: translating with {model}")
             _translate(text, folder, model, changes, options)
 
-        self._run(Step(f"translations of {name}", inputs, (folder,), make))
+        Step(f"translations of {name}", inputs, (folder,), make).run(self.folder)
         return folder
 
     # -------------------------------------------------------------------------------------------------------- pairs
@@ -216,23 +213,17 @@ class Augmentation:
             worst = f", {counts.worst:,} of the worst {options.keep_by} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
-        self._run(Step(f"pairs of {kind.name}", inputs, (source, target), make))
+        Step(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
         return Synthetic(kind.name, source, target, sum(1 for _ in read_lines(source, longest=None)))
 
     def _round_trip(self, kind: Kind, translations: Path) -> Path:
         """Translates translations back; returns the folder."""
         name, text = f"{kind.name}.back", self.folder / "text" / f"{kind.name}.translations"
-        self._run(
-            Step(
-                f"text of {name}",
-                {"translations": hash_of([translations])},
-                (text,),
-                lambda: write_shards((row.text for row in read_translations(translations)), text),
-            )
-        )
-        return self._translated(
-            name, text, self.reverse if kind.side == "source" else self.forward, _search(self.options.beam)
-        )
+        inputs = {"translations": hash_of([translations])}
+        lines = (row.text for row in read_translations(translations))
+        Step(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
+        model = self.reverse if kind.side == "source" else self.forward
+        return self._translated(name, text, model, _search(self.options.beam))
 
     # ------------------------------------------------------------------------------------------------ configurations
 
@@ -282,75 +273,61 @@ def _search(beam: int | None, sampling_seed: int | None = None) -> list[str]:
 
 def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], options: Options) -> None:
     """Translates each file of a folder to one of the same name in another, unless it is there."""
+    device, precision = options.device, options.precision
     if options.ray is not None:
         from nmt.extras.ray.translate_shards import translate_shards
 
         translate_shards(
-            str(model),
-            changes,
-            input=text,
-            output=folder,
-            field=None,
-            ensemble=(),
-            format="jsonl",
-            alignment=False,
-            engine="nmt",
-            device=options.device,
-            precision=options.precision,
-            ray=options.ray,
-        )
+            str(model), changes, input=text, output=folder, field=None, ensemble=(), format="jsonl", alignment=False,
+            engine="nmt", device=device, precision=precision, ray=options.ray,
+        )  # fmt: skip
         return
     for shard in sorted(text.iterdir()):
         if not (folder / shard.name).exists():
-            translation.translate(
-                str(model),
-                changes,
-                input=shard,
-                output=folder / shard.name,
-                prefix=None,
-                constraints=None,
-                ensemble=(),
-                format="jsonl",
-                alignment=False,
-                engine="nmt",
-                workers=None,
-                device=options.device,
-                precision=options.precision,
-                load=nmt.load_translator,
-            )
+            translate.translate(
+                str(model), changes, input=shard, output=folder / shard.name, prefix=None, constraints=None,
+                ensemble=(), format="jsonl", alignment=False, engine="nmt", workers=None, device=device,
+                precision=precision, load=nmt.load_translator,
+            )  # fmt: skip
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Puts the option before what is wrong with its value."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{option} {error}") from None
 
 
 def augment(
-    config: Path, overrides: Sequence[str], options: Options, *, output: Path | None, train: bool, compare: bool
+    config: Path, experiment: Experiment, options: Options, *, output: Path | None, trains: bool, compares: bool
 ) -> None:
-    """Makes the pairs, and writes a configuration that learns from them too; with ``train`` trains it and, to compare,
-    the configuration itself, with ``compare`` also one model for each kind of pairs, and writes a table of their
-    scores on the validation corpus. Raises InputError."""
-    experiment = experiments.load(config, overrides, with_corpora=True)
-    if (train or compare) and experiment.data.valid is None:
+    """Makes the pairs, and writes a configuration that learns from them too. With ``trains`` it trains both and prints
+    their scores on the validation corpus; with ``compares`` also a model for each kind of pairs. Raises InputError."""
+    if (trains or compares) and experiment.data.valid is None:
         raise InputError("--train: its table is of the validation corpus, and there is no data.valid; leave it out")
     for option, paths in (("--target-text", options.target_text), ("--source-text", options.source_text)):
         for path in paths:
-            try:
+            with _naming(option):
                 open_bytes(path).close()
-            except InputError as error:
-                raise InputError(f"{option} {error}") from None
     if options.reverse is not None and not Path(options.reverse).expanduser().is_file():
-        find_checkpoint(options.reverse)
+        with _naming("--reverse"):
+            find_checkpoint(options.reverse)
     folder = Path(f"{experiment.run}-augmented" if output is None else output).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--output {folder}: cannot be made: {error.strerror}; name another folder") from None
-    if folder.samefile(experiment.folder) if experiment.folder.exists() else False:
+    if experiment.folder.exists() and folder.samefile(experiment.folder):
         raise InputError(f"--output {folder}: is the run of {config}; name another folder")
     with locked(folder.absolute()):
         work = Augmentation(config, experiment, folder, options)
         corpora = [work.pairs(kind) for kind in options.kinds]
         path = work.write_config(corpora, folder, folder / "augmented.yaml")
         log.info(f"wrote {path}")
-        if train or compare:
-            _train(work, corpora, path, each=compare)
+        if trains or compares:
+            _train(work, corpora, path, each=compares)
         else:
             log.info(f"next: nmt train {shlex.quote(str(path))}")
 
@@ -360,9 +337,8 @@ def _train(work: Augmentation, corpora: Sequence[Synthetic], path: Path, *, each
     runs = {str(work.config): run_of(work.forward)}
     if each and len(corpora) > 1:
         for corpus in corpora:
-            own = work.write_config(
-                [corpus], work.folder / "compare" / corpus.name, work.folder / f"{corpus.name}.yaml"
-            )
+            run = work.folder / "compare" / corpus.name
+            own = work.write_config([corpus], run, work.folder / f"{corpus.name}.yaml")
             runs[f"+ {corpus.name}"] = work.train(experiments.load(own), f"with {corpus.name}")
     name = f"+ {corpora[0].name}" if len(corpora) == 1 else f"+ all {len(corpora)}"
     runs[name] = work.train(experiments.load(path), "augmented model")

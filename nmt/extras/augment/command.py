@@ -96,7 +96,7 @@ def augment(
         raise InputError("--beam: --back-translation sampling draws and has no beam; leave one out")
     from nmt import experiment
 
-    experiment.load(config, overrides or [], with_corpora=True)
+    settings = experiment.load(config, overrides or [], with_corpora=True)
     if ray is not None:
         from nmt.extras.ray.cluster import check_installed
 
@@ -106,7 +106,7 @@ def augment(
 
     workflow.augment(
         config,
-        overrides or [],
+        settings,
         workflow.Options(
             source_text=source_text or (),
             target_text=target_text or (),
@@ -123,6 +123,6 @@ def augment(
             ray=ray,
         ),
         output=output,
-        train=train,
-        compare=compare,
+        trains=train,
+        compares=compare,
     )
