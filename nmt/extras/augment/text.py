@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.core.errors import InputError
 from nmt.core.files import naming, whole_file
 from nmt.data.filters import CONTROL, pair_hash
 
@@ -98,11 +99,16 @@ class Translated:
 
 
 def read_translations(folder: Path) -> Iterator[Translated]:
-    """What ``nmt translate --format jsonl`` has written into a folder, in order."""
-    for row in map(json.loads, read_shards(folder)):
-        best = row["translations"][0]
-        # a line that has a TAB or a line end in it would be two in a corpus
-        yield Translated(row["source"], " ".join(best["text"].split()), best["log_prob"] / (len(best["tokens"]) + 1))
+    """What ``nmt translate --format jsonl`` has written into a folder, in order. Raises InputError where it is
+    damaged."""
+    try:
+        for line in read_shards(folder):
+            row = json.loads(line)
+            best = row["translations"][0]
+            text = " ".join(str.split(best["text"]))  # a line end in it would make two lines of a corpus
+            yield Translated(str.strip(row["source"]), text, best["log_prob"] / (len(best["tokens"]) + 1))
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
+        raise InputError(f"{folder}: is damaged; delete it to have it made again") from None
 
 
 def read_copies(folder: Path) -> Iterator[Translated]:
