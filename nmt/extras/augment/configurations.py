@@ -66,8 +66,8 @@ class Synthetic:
 
 
 def real_factor(experiment: Experiment, corpora: Sequence[Synthetic], share: float) -> float:
-    """By how much to multiply the weights of the real corpora, so that real pairs are at least this share of an epoch;
-    never below 1: nothing real is left out."""
+    """The factor of the weights of the real corpora by which real pairs are at least this share of an epoch; never
+    below 1: no real pair is left out."""
     data = experiment.data
     real = sum(
         corpus.weight * sum(len(block.sources) for block in read_blocks(corpus)) for corpus in data.train_corpora
@@ -80,7 +80,7 @@ def real_factor(experiment: Experiment, corpora: Sequence[Synthetic], share: flo
 def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], factor: float) -> Experiment:
     """The experiment with more training corpora, and the weights of its own ones multiplied by ``factor``."""
     data = experiment.data
-    real = [_with(corpus, weight=round(corpus.weight * factor, 4)) for corpus in data.train_corpora]
+    real = [_with(corpus, weight=float(f"{corpus.weight * factor:.5g}")) for corpus in data.train_corpora]
     made = [TrainingCorpusConfig(source=corpus.source, target=corpus.target) for corpus in corpora]
     filters = data.filters
     if any(corpus.name == "copies" for corpus in corpora):
@@ -90,8 +90,7 @@ def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], f
 
 
 def write(experiment: Experiment, path: Path, comments: Sequence[str], notes: Mapping[str, str]) -> None:
-    """Writes a complete configuration, ``comments`` above it, and each of ``notes`` at the end of the first line that
-    its key ends."""
+    """Writes a complete configuration, with ``comments`` above it, and ``notes`` after the lines that their keys end."""
     lines = dump(experiment).splitlines()
     for end, note in notes.items():
         lines = [f"{line}  # {note}" if line.endswith(end) else line for line in lines]
