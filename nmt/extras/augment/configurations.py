@@ -90,7 +90,7 @@ def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], f
 
 
 def write(experiment: Experiment, path: Path, comments: Sequence[str], notes: Mapping[str, str]) -> None:
-    """Writes a complete configuration, with ``comments`` above it, and ``notes`` after the lines that their keys end."""
+    """Writes a complete configuration: ``comments`` above it, and ``notes`` after the lines that their keys end."""
     lines = dump(experiment).splitlines()
     for end, note in notes.items():
         lines = [f"{line}  # {note}" if line.endswith(end) else line for line in lines]
