@@ -89,14 +89,14 @@ def _other_count(corpus: CorpusConfig, links: Path) -> InputError:
     )
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, *, longest: int | None = LONGEST) -> Iterator[str]:
     """Stream the lines of a plain, gzip or xz file, without their ends.
 
-    Raises InputError as `read_blocks` does, and for a line of more than `LONGEST` characters.
+    Raises InputError as `read_blocks` does, and for a line of more than `longest` characters.
     """
     for number, line in enumerate(chain.from_iterable(_line_groups(path)), 1):
-        if len(line) > LONGEST:
-            raise InputError(f"{path}:{number}: {len(line):,} characters are more than {LONGEST:,}; split the line")
+        if longest is not None and len(line) > longest:
+            raise InputError(f"{path}:{number}: {len(line):,} characters are more than {longest:,}; split the line")
         yield line
 
 

@@ -36,6 +36,7 @@ COMMANDS = (
     "states",
     "aligner",
     "filter",
+    "augment",
     "shortlist",
     "export",
     "info",

@@ -80,7 +80,13 @@ def _add_corpora(folder: Path) -> None:
     for kind in ("de", "en", "align"):
         for name, of in (("x", "test"), ("dev", "valid")):
             _cut(corpus / f"{of}.{kind}", 20, folder / f"{name}.{kind}")
-    for name, of in (("source.de", "x.de"), ("reference.en", "x.en"), ("hypothesis.en", "dev.en")):
+    for name, of in (
+        ("source.de", "x.de"),
+        ("reference.en", "x.en"),
+        ("hypothesis.en", "dev.en"),
+        ("more.de", "x.de"),
+        ("more.en", "x.en"),
+    ):
         shutil.copy(folder / of, folder / name)
     for name in ("fwd", "rev", "links"):
         shutil.copy(folder / "x.align", folder / name)
@@ -122,7 +128,7 @@ def _add_command(folder: Path) -> None:
     command.write_text(
         f"""#!/bin/sh
 case $1 in
-  train) set -- "$@" {short} ;;
+  train|augment) set -- "$@" {short} ;;
   aligner) exec "{sys.executable}" -c '{hardly}' "$@" ;;
   filter) exec "{sys.executable}" -c '{filter_}' "$@" ;;
 esac

@@ -44,6 +44,8 @@ from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
 from nmt.extras.accel.shortlist import read_shortlist
+from nmt.extras.augment.steps import Step
+from nmt.extras.augment.text import read_translations
 from nmt.extras.convert.import_config import import_config
 from nmt.extras.export.export_model import exported_about
 from nmt.extras.pair_filter.model import DecomposableAttention
@@ -617,6 +619,24 @@ def _pair_filter(folder: Path) -> Opened:
     return Opened([seed], _of_file(file, read), _shaped(seed))
 
 
+def _augment_record(folder: Path) -> Opened:
+    def run(folder: Path) -> None:
+        Step("a", {"seed": 1, "data": {"train": ["b"]}}, (folder / "augment.json",), lambda: None).run(folder)
+
+    run(folder)
+    seed = (folder / "augment.json").read_bytes()
+    return Opened([seed], _of_file(folder / "augment.json", lambda path: run(path.parent)))
+
+
+def _augment_translations(folder: Path) -> Opened:
+    seed = b'{"source": "a b", "translations": [{"text": "c", "score": -1.5, "log_prob": -3.0, "tokens": ["c"]}]}\n'
+
+    def read(path: Path) -> None:
+        assert all(isinstance(row.line + row.text, str) for row in read_translations(path.parent))
+
+    return Opened([seed], _of_file(folder / "00000.txt", read))
+
+
 def _about(folder: Path) -> Opened:
     seed = b'{"format": "ctranslate2", "checkpoint": "step-2", "vocabulary": "0a"}\n'
     return Opened([seed], _of_file(folder / "nmt.json", lambda path: exported_about(path.parent, remedy="make it")))
@@ -760,6 +780,8 @@ READERS = (
     Reader("pair filter", _pair_filter, cost=3),
     Reader("export manifest", _about),
     Reader("shards manifest", _manifest),
+    Reader("augment record", _augment_record),
+    Reader("augment translations", _augment_translations),
     Reader("records jsonl", _records),
     Reader("HTTP", _http, cost=3),
 )

@@ -1,0 +1,1 @@
+"""More training pairs: from text of one language, and from the pairs that are there."""

@@ -1,0 +1,128 @@
+"""`nmt augment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Ray, Verbose, set_verbosity
+from nmt.core.errors import InputError
+from nmt.core.memory import gc_paused
+
+
+def augment(
+    config: Config,
+    target_text: Annotated[
+        list[Path] | None,
+        typer.Option("--target-text", metavar="FILE", help="Text of the target language, plain, gz or xz; repeatable."),
+    ] = None,
+    source_text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--source-text", metavar="FILE", help="Text of the source language, for self-training; repeatable."
+        ),
+    ] = None,
+    back_translation: Annotated[
+        Literal["tagged", "beam", "noised", "sampling", "none"],
+        typer.Option(
+            help="Of the target text. tagged: by beam search, with <BT> before the source. beam: without. noised: "
+            "words dropped, blanked and shuffled. sampling: drawn at random."
+        ),
+    ] = "tagged",
+    copies: Annotated[bool, typer.Option("--copies", help="The target text as its own source, too.")] = False,
+    diversify: Annotated[
+        bool, typer.Option("--diversify", help="Both sides of the training pairs with translations of them, too.")
+    ] = False,
+    keep: Annotated[
+        float, typer.Option(metavar="X", min=0.01, max=1, help="The share of translations to keep, the best.")
+    ] = 1.0,
+    keep_by: Annotated[
+        Literal["score", "round-trip"] | None,
+        typer.Option(
+            help="What is best. score (default): log-probability of a token. round-trip: chrF of the translation back."
+        ),
+    ] = None,
+    real_share: Annotated[
+        float,
+        typer.Option(
+            metavar="X", min=0, max=0.99, help="Repeat the real pairs until they are this share of an epoch; 0: never."
+        ),
+    ] = 0.5,
+    reverse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Run or configuration of the other direction; left out, CONFIG exchanged is trained."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Default: the run of CONFIG with -augmented."),
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train CONFIG and the new configuration, and compare them on data.valid.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="The same, with a model for each kind of pairs by itself as well.")
+    ] = False,
+    beam: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Of the translations. Default: the configuration's.")
+    ] = None,
+    ray: Ray = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    overrides: Overrides = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Make more training pairs: of text of one language, and of the pairs that are there.
+
+    Models of both directions, which are trained where there are none, translate the text. The pairs, and a
+    configuration that learns from them too, go to one folder. Ctrl-C stops; the same command goes on from there."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    for option, is_given, needs, is_there in (
+        ("--back-translation", back_translation != "tagged", "--target-text", bool(target_text)),
+        ("--copies", copies, "--target-text", bool(target_text)),
+        ("--keep-by", keep_by is not None, "--keep, the share to keep", keep < 1),
+    ):
+        if is_given and not is_there:
+            raise InputError(f"{option}: needs {needs}")
+    if back_translation == "none" and not (copies or source_text or diversify):
+        raise InputError("--back-translation none: leaves nothing to make; add --copies, --source-text or --diversify")
+    if not (target_text or source_text or diversify):
+        raise InputError("there is nothing to make pairs of; give --target-text, --source-text or --diversify")
+    if back_translation == "sampling" and beam is not None and not (source_text or diversify):
+        raise InputError("--beam: --back-translation sampling draws and has no beam; leave one out")
+    from nmt import experiment
+
+    settings = experiment.load(config, overrides or [], with_corpora=True)
+    if ray is not None:
+        from nmt.extras.ray.cluster import check_installed
+
+        check_installed()
+    with gc_paused():
+        from nmt.extras.augment import augment as workflow
+
+    workflow.augment(
+        config,
+        settings,
+        workflow.Options(
+            source_text=source_text or (),
+            target_text=target_text or (),
+            back_translation=back_translation,
+            copies=copies,
+            diversify=diversify,
+            keep=keep,
+            keep_by=keep_by or "score",
+            real_share=real_share,
+            reverse=reverse,
+            beam=beam,
+            device=device,
+            precision=precision,
+            ray=ray,
+        ),
+        output=output,
+        trains=train,
+        compares=compare,
+    )

@@ -1,0 +1,98 @@
+"""Configurations made of the user's: with source and target exchanged, and with more training corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.config.structure import AnyStructure, dump
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+from nmt.data.config import CorpusConfig, TrainingCorpusConfig
+from nmt.data.corpus import read_blocks
+from nmt.experiment import Experiment
+
+MAX_WEIGHT = 1000.0
+
+
+def _with(structure: AnyStructure, **changes: object) -> AnyStructure:
+    return structure.model_copy(update=changes)
+
+
+def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]) -> Experiment:
+    """The experiment of the other direction. ``rewrite`` gives the file of a file of pairs with its sides exchanged.
+
+    What is of this direction only is left out: weights to start from, and links, with the attention that they guide.
+    Raises InputError for given subwords that are not the same for both sides.
+    """
+    data, training, embedding = experiment.data, experiment.training, experiment.model.embedding
+    if data.subwords.model is not None and not data.subwords.joint:
+        raise InputError(
+            "data.subwords.model: has a vocabulary for each side of this direction; give a model of the other one with "
+            "--reverse"
+        )
+
+    def turned(corpus: CorpusConfig) -> CorpusConfig:
+        if corpus.pairs is not None:
+            return _with(corpus, pairs=rewrite(corpus.pairs))
+        return _with(corpus, source=corpus.target, target=corpus.source)
+
+    if (vectors := embedding.pretrained) is not None:
+        vectors = _with(vectors, source=vectors.target, target=vectors.source)
+    return _with(
+        experiment,
+        run=str(run),
+        data=_with(
+            data,
+            prepared=None,
+            train=tuple(_with(turned(corpus), links=None) for corpus in data.train_corpora),
+            valid=None if data.valid is None else turned(data.valid),
+            test=tuple(map(turned, data.test_corpora)),
+        ),
+        model=_with(experiment.model, embedding=_with(embedding, pretrained=vectors)),
+        training=_with(training, start_from=None, guided_attention=None),
+    )
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A corpus that was made: its name, its two files, and its number of pairs."""
+
+    name: str
+    source: Path
+    target: Path
+    pairs: int
+
+
+def real_factor(experiment: Experiment, corpora: Sequence[Synthetic], share: float) -> float:
+    """The factor of the weights of the real corpora by which real pairs are at least this share of an epoch; never
+    below 1: no real pair is left out."""
+    data = experiment.data
+    real = sum(
+        corpus.weight * sum(len(block.sources) for block in read_blocks(corpus)) for corpus in data.train_corpora
+    )
+    made = sum(corpus.pairs for corpus in corpora)
+    highest = max(corpus.weight for corpus in data.train_corpora)
+    return max(1.0, min(share / (1 - share) * made / real, MAX_WEIGHT / highest))
+
+
+def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], factor: float) -> Experiment:
+    """The experiment with more training corpora, and the weights of its own ones multiplied by ``factor``."""
+    data = experiment.data
+    real = [_with(corpus, weight=float(f"{corpus.weight * factor:.5g}")) for corpus in data.train_corpora]
+    made = [TrainingCorpusConfig(source=corpus.source, target=corpus.target) for corpus in corpora]
+    filters = data.filters
+    if any(corpus.name == "copies" for corpus in corpora):
+        filters = _with(filters, identical=False)
+    changed = _with(data, prepared=None, train=(*real, *made), filters=filters)
+    return _with(experiment, run=str(run), data=changed)
+
+
+def write(experiment: Experiment, path: Path, comments: Sequence[str], notes: Mapping[str, str]) -> None:
+    """Writes a complete configuration: ``comments`` above it, and ``notes`` after the lines that their keys end."""
+    lines = dump(experiment).splitlines()
+    for end, note in notes.items():
+        lines = [f"{line}  # {note}" if line.endswith(end) else line for line in lines]
+    with whole_file(path) as partial:
+        partial.write_text("".join(f"{line}\n" for line in [*(f"# {each}" for each in comments), *lines]), "utf-8")

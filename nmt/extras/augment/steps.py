@@ -1,0 +1,93 @@
+"""Steps of a pipeline in a folder, each made once: the same pipeline goes on where it was interrupted.
+
+``augment.json`` of the folder records them: ``{"target text": {"inputs": {…}, "done": true}, …}``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import content_hash, read_json, whole_file
+
+FILE = "augment.json"
+_HASH = "sha256:"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the pipeline.
+
+    Attributes:
+        inputs: All that the output is a function of: settings by name, nested or not, and hashes of files.
+        outputs: Files and folders that are there after the step.
+        make: Makes the outputs. Called again after an interruption, it may go on with what is there.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    outputs: tuple[Path, ...]
+    make: Callable[[], None]
+
+    def run(self, folder: Path) -> None:
+        """Runs the step, unless its outputs are there. Raises InputError where it was begun with other inputs, or the
+        record is damaged."""
+        inputs = dict(_leaves(json.loads(json.dumps(self.inputs))))  # as they are read again
+        try:
+            record = read_json(folder / FILE) if (folder / FILE).exists() else {}
+            before = record.get(self.name, {"inputs": inputs, "done": False})
+            begun, done = before["inputs"], before["done"]
+            changed = [key for key in {**inputs, **begun} if begun.get(key) != inputs.get(key)]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(f"{folder / FILE}: is damaged; delete {folder}, or name another --output") from None
+        if changed:
+            was, now = begun.get(changed[0]), inputs.get(changed[0])
+            other = f"{changed[0]} {was}, not {now}" if _is_short(was) and _is_short(now) else f"another {changed[0]}"
+            raise InputError(
+                f"{folder}: {self.name} was begun with {other}; go on as it was begun, or name another --output (and "
+                f"spare a training: --reverse {folder / 'reverse'})"
+            )
+        if done and all(output.exists() for output in self.outputs):
+            log.detail(f"{self.name}: there already")
+            return
+        save(folder, record | {self.name: {"inputs": inputs, "done": False}})
+        self.make()
+        save(folder, record | {self.name: {"inputs": inputs, "done": True}})
+
+
+def save(folder: Path, record: Mapping[str, Any]) -> None:
+    """Writes the record of the steps."""
+    with whole_file(folder / FILE) as partial:
+        partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys with their values."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _is_short(value: Any) -> bool:
+    return not isinstance(value, list) and not str(value).startswith(_HASH)
+
+
+def hash_of(paths: Iterable[Path]) -> str:
+    """A hash of the content of files, in order, and of those in folders but for hidden ones. Raises InputError for one
+    that cannot be read."""
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.glob("[!.]*")) if path.is_dir() else [path]:
+            try:
+                digest.update(content_hash(file))
+            except OSError as error:
+                raise InputError(f"{file}: cannot be read: {error.strerror}") from None
+    return _HASH + digest.hexdigest()
