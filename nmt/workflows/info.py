@@ -216,7 +216,7 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
         valid = int(report["valid"]["pairs"]) if report.get("valid") else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
         pass  # it may have been deleted once the model was trained
-    return Corpus(tuple(each.name for each in corpora), corpora[0].languages, pairs, kept, valid)
+    return Corpus(tuple(each.name for each in corpora), corpora[0].language_names, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:

@@ -67,7 +67,7 @@ class TranslatorEngine:
     @property
     def languages(self) -> tuple[str, str] | None:
         """Those of the first training corpus."""
-        return self._translator.trained.experiment.data.train_corpora[0].languages
+        return self._translator.trained.experiment.data.train_corpora[0].language_names
 
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for

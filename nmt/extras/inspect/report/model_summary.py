@@ -32,7 +32,7 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
     """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
-    if (languages := data.train_corpora[0].languages) is not None:
+    if (languages := data.train_corpora[0].language_names) is not None:
         facts["languages"] = " → ".join(languages)
     facts["model"] = model_in_words(experiment.model)
     counts = [part.parameters for part in parts if part.parameters is not None]
