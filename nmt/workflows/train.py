@@ -320,7 +320,8 @@ def _outcome(trainer: Trainer) -> list[str]:
 
 def _next_steps(experiment: Experiment) -> list[str]:
     run = shlex.quote(experiment.run)
-    rows = [("translate", f"nmt translate {run} --input FILE --output TRANSLATION")]
+    to = " --to LANGUAGE" if len(experiment.data.target_languages) > 1 else ""
+    rows = [("translate", f"nmt translate {run}{to} --input FILE --output TRANSLATION")]
     if experiment.data.test_corpora:
         rows.append(("measure", f"nmt evaluate {run}"))
     rows.append(("more", f"nmt info {run}"))

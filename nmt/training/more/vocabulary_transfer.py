@@ -11,9 +11,7 @@ from typing import Any
 
 import torch
 
-from nmt.core.errors import InputError
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
-from nmt.data.vocabulary import EOS
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training.folders import MODEL
@@ -21,13 +19,10 @@ from nmt.training.folders import MODEL
 
 def load_weights_by_piece(checkpoint: Path, model: Seq2Seq[Any, Any], old: TokenizerPair, new: TokenizerPair) -> str:
     """Fills a new model with a checkpoint's weights; returns the number of rows that came along, in words. Raises
-    InputError for a checkpoint of other shapes than rows of vocabularies explain, and for one without common pieces."""
+    InputError for a checkpoint of other shapes than rows of vocabularies explain."""
     path = checkpoint / MODEL
     weights = checkpoints.read_tensors(path)
     rows_of = {"source": _common_rows(old.source, new.source), "target": _common_rows(old.target, new.target)}
-    for side, rows in rows_of.items():
-        if not any(row > EOS for row in rows):
-            raise InputError(f"training.start_from: {checkpoint}: has no {side} piece of the new vocabulary")
     sizes = {"source": old.source.size, "target": old.target.size}
     for name, parameter in checkpoints.named_weights(model).items():
         if name.startswith(("encoder.embedding.", "decoder.embedding.", "output.")) and name in weights:
