@@ -60,14 +60,12 @@ def diversify(config: Path, overrides: Sequence[str], out: Path) -> list[tuple[P
             for block in read_blocks(corpus):
                 sources.writelines(f"{line}\n" for line in block.sources)
                 targets.writelines(f"{line}\n" for line in block.targets)
-    held_out = {} if data.valid is None else {"data.valid": [data.valid]}
-    held_out["data.test"] = list(data.test_corpora)
+    held_out = {"data.valid": data.valid_corpora, "data.test": data.test_corpora}
     exchanged = {key: [_exchanged(corpus) for corpus in corpora] for key, corpora in held_out.items()}
     settings = [
         [f"data.train={_shown(source, target)}"],
         [f"data.train={_shown(target, source)}"]
-        + [f"data.valid={each}" for each in exchanged.get("data.valid", [])]
-        + [f"data.test=[{', '.join(exchanged['data.test'])}]"],
+        + [f"{key}=[{', '.join(corpora)}]" for key, corpora in exchanged.items()],
     ]
     runs = out / "forward", out / "backward"
     common = [part for override in overrides for part in ("--set", override)]

@@ -56,13 +56,8 @@ def test_one_model_copies_and_reverses_by_its_token(tmp_path: Path) -> None:
         found = [each.text for each in translator.to(to).translate(sources)]
         assert np.mean([one == other for one, other in zip(found, targets, strict=True)]) >= 0.95
         alignments = translator.to(to).align(sources, targets)
-        expected = [
-            [
-                (place, place) if name == "in" else (len(line.split()) - 1 - place, place)
-                for place in range(len(line.split()))
-            ]
-            for line in sources
-        ]
+        places = [range(len(line.split())) for line in sources]
+        expected = [[(place if name == "in" else len(of) - 1 - place, place) for place in of] for of in places]
         right = [link in each.links for each, links in zip(alignments, expected, strict=True) for link in links]
         assert np.mean(right) >= 0.95
     last = [line for line in metrics.read(run) if line["kind"] == "valid"][-1]
