@@ -33,8 +33,8 @@ training:
   batching: {{batch_tokens: 800}}
   optimizer: {{learning_rate: 5.0e-3}}
   schedule: {{kind: linear, warmup: 30, hold: 0.3, final: 0.02}}
-  stopping: {{updates: 1200}}
-  validation: {{every: 600}}
+  stopping: {{updates: 900}}
+  validation: {{every: 900}}
 search: {{beam: 1}}
 alignment: argmax
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from nmt.alignment.directions import join
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
+from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
@@ -25,6 +27,9 @@ from nmt.extras.export.export_model import _sample
 from nmt.extras.serve.engine import RequestOptions
 from nmt.extras.serve.translation_engine import TranslatorEngine
 from nmt.extras.streaming.wait_k import waiting
+from nmt.extras.word_aligner.layer import AlignmentLayer
+from nmt.extras.word_aligner.learn import _linked_pairs, _training_text, learn_word_aligner
+from nmt.extras.word_aligner.model_aligner import ModelAligner
 from nmt.training import folders
 from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections
@@ -222,7 +227,31 @@ def test_the_token_is_read_before_the_first_word(translator: Translator) -> None
     starts = [piece.startswith("\u2581") for piece in tokenizer.pieces(ids[1:-1])]
     words = np.cumsum(starts)
     assert memory.word_BS[0].tolist() == [1, *words.tolist(), words[-1]]
-    assert own.translate("Hund").text == own.translate("Hund").text
+    texts = ["Hund und Katze.", "eins zwei drei"]
+    greedy = translator.to("en").translate(texts, beam=1)
+    assert [each.text for each in waiting(translator.to("en"), 50).translate(texts)] == [each.text for each in greedy]
+
+
+def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, translator: Translator) -> None:
+    trained = translator.trained
+    data = opened(trained.experiment.data, run=Path("run"))
+    sources, targets, prefixes = _training_text(replace(trained, checkpoint=here / "run/best"), here / "run")
+    assert prefixes == [data.train.prefix(row) for row in range(len(data.train))]
+    aligner = learn_word_aligner(sources, targets)
+    pairs = _linked_pairs(trained, aligner, sources, targets, prefixes)
+    assert len(pairs) == 120
+    for row, pair in enumerate(pairs):
+        assert list(pair.source) == [*data.train.prefix(row), *data.train.source(row)]
+        assert pair.link_TS.shape == (len(pair.target), len(pair.source))
+        assert not pair.link_TS[:, 0].any()
+        assert pair.link_TS.any()
+    layer = AlignmentLayer(trained.model.encoder.size, trained.model.decoder.readout_size).eval()
+    alignments = ModelAligner(trained.to("en"), aligner, layer).align(
+        *([tokenizer.encode_words(text)] for tokenizer, text in (
+            (trained.tokenizers.source, "Hund und Katze."), (trained.tokenizers.target, "dog and cat."),
+        )), {}, share=0.5, first_line=1,
+    )  # fmt: skip
+    assert [each.weights_TS.shape for each in alignments] == [(3, 3)]
 
 
 def test_validation_measures_each_direction(here: Path) -> None:
