@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
 
-Language = Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+Language = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
 """A short name such as ``de``, ``pt-BR`` or ``zh_Hans``."""
 
 
