@@ -60,13 +60,15 @@ def load_translator(
     ensemble: Sequence[str | Path] = (),
     engine: EngineName = "nmt",
     wait: int | None = None,
+    to: str | None = None,
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. Raises InputError;
+    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``to`` is the target
+    language of a model of several; ``translator.to`` chooses another. Raises InputError;
     ``nmt.load`` is the same, with errors in words of Python.
     """
     import torch
@@ -74,6 +76,8 @@ def load_translator(
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, own_engine
 
+    if to is not None:
+        overrides = [*overrides, f"search.to={to}"]
     accelerate()
     threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
     if engine == "ctranslate2" and ensemble:

@@ -66,7 +66,7 @@ class Experiment(Structure):
                 "model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true"
             )
         stopping, schedule = self.training.stopping, self.training.schedule
-        if self.data.valid is None:
+        if not self.data.valid_corpora:
             if stopping.updates is None and stopping.epochs is None and stopping.minutes is None:
                 raise ValueError("without data.valid, training.stopping needs updates, epochs or minutes")
             if schedule.kind == "plateau":
@@ -83,8 +83,10 @@ class Experiment(Structure):
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
             )
         self._check_guidance()
-        if self.training.snapshots and (self.data.valid is None or not self.model.head_names):
-            lacking = "there is no data.valid" if self.data.valid is None else "model.attention.score: none has none"
+        if self.training.snapshots and not (self.data.valid_corpora and self.model.head_names):
+            lacking = (
+                "there is no data.valid" if not self.data.valid_corpora else "model.attention.score: none has none"
+            )
             raise ValueError(
                 f"training.snapshots notes attention to pairs of the valid corpus, and {lacking}; leave it out"
             )

@@ -285,7 +285,7 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
 def corpus(experiment: Experiment, split: str) -> tuple[list[str], list[str]]:
     """Sources and references; of several test corpora, one after the other. Raises InputError where there are none."""
     data = experiment.data
-    corpora = data.test_corpora if split == "test" else [data.valid] if data.valid else []
+    corpora = data.test_corpora if split == "test" else data.valid_corpora
     if not corpora:
         raise InputError(f"--split {split}: the configuration has no data.{split}")
     blocks = [block for each in corpora for block in read_blocks(each)]

@@ -77,14 +77,17 @@ def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: Al
     changes = options.changes
     if options.heads is not None:
         changes.append(f"alignment.heads={dumps(options.heads)}")
-    check_model(options.model, changes)
+    check_model(options.model, changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import align_models as workflow
 
     reverse = None
     if options.reverse is not None:
-        reverse = workflow.Reverse(options.reverse, _join(options))
-        check_model(options.reverse, changes)
+        reverse = workflow.Reverse(options.reverse, _join(options), options.reverse_to)
+        try:
+            check_model(options.reverse, reverse.changes(changes), needs_language=True)
+        except InputError as error:
+            raise InputError(*(message.replace("--to", "--reverse-to") for message in error.messages)) from None
     models = workflow.AlignmentModels(
         options.model,
         changes,

@@ -79,6 +79,10 @@ class AlignOptions(ModelOptions):
             help="A model that translates the target to the source: the alignments of both are joined.",
         ),
     ] = None
+    reverse_to: Annotated[
+        str | None,
+        _models("--reverse-to", metavar="LANGUAGE", help="Target language of --reverse, for a model of several."),
+    ] = None
     aligner: Annotated[
         Path | None,
         _learnt("--aligner", metavar="FILE", help="Align by what nmt aligner --output has written, without a model."),
@@ -332,6 +336,7 @@ CONFLICTS = (
         "free_running",
         "--reverse aligns given pairs, and --free-running the model's own translations; leave one out",
     ),
+    Needs("reverse_to", "reverse", "--reverse-to is the target language of --reverse; give --reverse as well"),
     Needs("reverse", "target", "--reverse aligns given pairs; give --target as well"),
     Excludes("reverse", "compare", "--compare is of the methods of one model; leave out --reverse, or --compare"),
     Excludes(

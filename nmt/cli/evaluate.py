@@ -168,7 +168,7 @@ def evaluate(options: EvaluateOptions) -> None:
 
         edges = EDGES if options.length_edges is None else parse_edges(options.length_edges)
     if options.hypothesis is None:
-        check_model(options.model, options.changes)
+        check_model(options.model, options.changes, needs_language=options.source is not None)
     plot = None
     if options.plot is not None:
         from nmt.extras.inspect.score_plot import check_plot, plot_by_length

@@ -79,6 +79,13 @@ MaxLengthRatio: TypeAlias = Annotated[
     ),
 ]
 
+To: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="LANGUAGE", help="Target language of a model of several, as its configuration names it."
+    ),
+]
+
 BatchTokens: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -110,6 +117,7 @@ class ModelOptions:
     """The options of a command that searches with a model. Those of a command itself come before them in its help."""
 
     model: Model = None
+    to: To = None
     beam: Beam = None
     length_penalty: LengthPenalty = None
     max_length_ratio: MaxLengthRatio = None
@@ -123,7 +131,9 @@ class ModelOptions:
     @property
     def changes(self) -> list[str]:
         """Changes of the configuration."""
-        return with_search(self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens)
+        return with_search(
+            self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens, self.to
+        )
 
 
 Options = TypeVar("Options", bound=ModelOptions)
@@ -171,6 +181,7 @@ def with_search(
     length_penalty: float | None,
     max_length_ratio: float | None,
     batch_tokens: int | None,
+    to: str | None = None,
 ) -> list[str]:
     """Joins the user's overrides and the search options as such: ``--beam 3`` is ``--set search.beam=3``."""
     options = {
@@ -178,6 +189,7 @@ def with_search(
         "length_penalty": length_penalty,
         "max_length_ratio": max_length_ratio,
         "batch_tokens": batch_tokens,
+        "to": to,
     }
     return [*(overrides or []), *(search_change(name, value) for name, value in options.items() if value is not None)]
 
@@ -189,10 +201,10 @@ def search_change(key: str, value: object) -> Override:
     return Override(f"search.{key}={typed}", option if typed in ("true", "{}") else f"{option} {typed}")
 
 
-def check_model(model: str | None, overrides: Sequence[str]) -> None:
+def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:
     """Finds a missing model, or a fault in its configuration, before PyTorch is imported, which takes a second or two.
-    The workflow then loads the model."""
+    The workflow then loads the model. ``needs_language``: a model of several target languages needs one of them."""
     with gc_paused():
         from nmt.translator.find_run import check
 
-    check(model, overrides)
+    check(model, overrides, needs_language=needs_language)

@@ -15,6 +15,7 @@ from nmt.cli.options import (
     Model,
     Overrides,
     Quiet,
+    To,
     UsePrecision,
     Verbose,
     check_model,
@@ -38,6 +39,7 @@ def score(
             help="text: the score. tsv: score, log-probability, number of subwords. jsonl: those of each subword too.",
         ),
     ] = "text",
+    to: To = None,
     length_penalty: LengthPenalty = None,
     batch_tokens: BatchTokens = None,
     device: Device = "auto",
@@ -51,8 +53,8 @@ def score(
     One line for each pair of lines. The score is the log-probability over the length penalty, as search ranks
     translations."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    changes = with_search(overrides, None, length_penalty, None, batch_tokens)
-    check_model(model, changes)
+    changes = with_search(overrides, None, length_penalty, None, batch_tokens, to)
+    check_model(model, changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import score as workflow
 

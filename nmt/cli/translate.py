@@ -178,7 +178,7 @@ def translate(options: TranslateOptions) -> None:
     files on many machines: text, JSONL and Parquet, each to a file of the same name in a folder."""
     changes, ensemble = options.changes, options.ensemble or []
     try:
-        check_model(options.model, changes)
+        check_model(options.model, changes, needs_language=True)
     except InputError:
         if options.model is not None:
             from nmt.cli.mistakes import refuse_text

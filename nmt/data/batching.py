@@ -110,14 +110,25 @@ def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int
 def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
     """Pad the pairs of a batch. Sampled segmentations are a little longer than those that batches are measured by."""
     if sampling is None:
-        sources: Sequence[npt.ArrayLike] = [store.source(index) for index in pairs_B.tolist()]
+        sources: list[npt.ArrayLike] = [store.source(index) for index in pairs_B.tolist()]
         targets: Sequence[npt.ArrayLike] = [store.target(index) for index in pairs_B.tolist()]
     else:
         drawn = [sampling.draw(store, index) for index in pairs_B.tolist()]
         sources, targets = [source for source, _ in drawn], [target for _, target in drawn]
+    sources = prefixed(sources, store, pairs_B)
     source_BS, source_length_B = pad(sources)
     target_BT, target_length_B = pad(targets)
     return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B)
+
+
+def prefixed(sources: list[npt.ArrayLike], store: Store, pairs_B: Indices) -> list[npt.ArrayLike]:
+    """The sources of pairs, or other numbers of their tokens, with the prefix of each pair before them."""
+    if not any(corpus.prefix for corpus in store.corpora):
+        return sources
+    prefixes = map(store.prefix, pairs_B.tolist())
+    return [
+        np.concatenate([np.array(prefix, np.int64), source]) for prefix, source in zip(prefixes, sources, strict=True)
+    ]
 
 
 def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -10,6 +10,9 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
 
+Language = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+"""A short name such as ``de``, ``pt-BR`` or ``zh_Hans``."""
+
 
 class CorpusConfig(Structure):
     """Parallel text: two files that correspond line by line, or one of tab-separated pairs. Plain, gzip or xz."""
@@ -17,6 +20,9 @@ class CorpusConfig(Structure):
     source: FilePath | None = Field(None, description="file of source sentences, one per line")
     target: FilePath | None = Field(None, description="file of target sentences, one per line")
     pairs: FilePath | None = Field(None, description="instead of both: file of lines 'source TAB target'")
+    languages: tuple[Language, Language] | None = Field(
+        None, description="of source and target, such as [de, en]: for a model of several languages, in every corpus"
+    )
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -26,6 +32,8 @@ class CorpusConfig(Structure):
             given = "source" if self.source is not None else "target" if self.target is not None else "neither"
             lacks = {"source": "target is missing", "target": "source is missing", "neither": "both are missing"}[given]
             raise ValueError(f"a corpus needs source and target, or pairs; {lacks}")
+        if self.languages is not None and self.languages[0] == self.languages[1]:
+            raise ValueError(f"languages: source and target are both {self.languages[0]}; name two languages")
         return self
 
     @property
@@ -43,10 +51,16 @@ class CorpusConfig(Structure):
         return " + ".join(str(file) for file in self.files)
 
     @property
-    def languages(self) -> tuple[str, str] | None:
-        """Languages by the names of two files, such as `train.de.gz` and `train.en.gz`; None where these name none."""
-        if len(self.files) == 1:
-            return None
+    def target_language(self) -> str | None:
+        """The language that the corpus is into, where it has languages."""
+        return None if self.languages is None else self.languages[1]
+
+    @property
+    def language_names(self) -> tuple[str, str] | None:
+        """The languages, without `languages` by the names of two files, such as `train.de.gz` and `train.en.gz`; None
+        where these name none."""
+        if self.languages is not None or len(self.files) == 1:
+            return self.languages
         ends = [[part for part in file.suffixes if part not in (".gz", ".xz", ".txt")][-1:] for file in self.files]
         source, target = ("".join(end).removeprefix(".") for end in ends)
         return (source, target) if source and target and source != target else None
@@ -148,7 +162,12 @@ class DataConfig(Structure):
         None, description="folder of the prepared corpus, which several runs may share; default: prepared in the run"
     )
     train: TrainingCorpora = Field(description="corpus or list of corpora")
-    valid: CorpusConfig | None = Field(None, description="corpus to validate on; used whole, as it is")
+    temperature: float = Field(
+        1.0, gt=0, le=100,
+        description="T: of n pairs, a direction of languages has a share of an epoch in proportion to n^(1/T); "
+        "1: corpora as they are, more: small ones come more often",
+    )  # fmt: skip
+    valid: Corpora | None = Field(None, description="corpus or list of corpora to validate on; used whole, as they are")
     test: Corpora = Field((), description="corpora kept out of training, and what evaluate scores by default")
     subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is cut into tokens")
     filters: FiltersConfig = Field(FiltersConfig(), description="which training pairs are left out")
@@ -160,10 +179,39 @@ class DataConfig(Structure):
             raise ValueError("train is an empty list; name a corpus")
         return self
 
+    @model_validator(mode="after")
+    def _languages_agree(self) -> Self:
+        held_out = (*self.valid_corpora, *self.test_corpora)
+        corpora = (*self.train_corpora, *held_out)
+        without = [corpus for corpus in corpora if corpus.languages is None]
+        if len(without) == len(corpora):
+            if self.temperature != 1:
+                raise ValueError("temperature weighs languages, and no corpus has languages; leave temperature out")
+        elif without:
+            raise ValueError(
+                f"{without[0].name} has no languages, and other corpora have; give it languages: [source, target]"
+            )
+        for corpus in held_out:
+            if corpus.languages is not None and corpus.languages[1] not in self.target_languages:
+                raise ValueError(
+                    f"{corpus.name} is into {corpus.languages[1]}, and no corpus of train is; add one, or leave it out"
+                )
+        return self
+
     @property
     def train_corpora(self) -> tuple[TrainingCorpusConfig, ...]:
         """The training corpora, one or more."""
         return self.train if isinstance(self.train, tuple) else (self.train,)
+
+    @property
+    def valid_corpora(self) -> tuple[CorpusConfig, ...]:
+        """The validation corpora, any number."""
+        return self.valid if isinstance(self.valid, tuple) else () if self.valid is None else (self.valid,)
+
+    @property
+    def target_languages(self) -> tuple[str, ...]:
+        """The languages that training translates into, sorted; none where the corpora have no languages."""
+        return tuple(sorted({corpus.languages[1] for corpus in self.train_corpora if corpus.languages is not None}))
 
     @property
     def test_corpora(self) -> tuple[CorpusConfig, ...]:

@@ -96,17 +96,22 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     """Hashes all that the prepared folder depends on: format, config, seed, and the bytes of every file. The path of a
     subword model does not count."""
     tree = config.model_dump(mode="json", exclude={"prepared": True, "workers": True, "subwords": {"model"}})
-    for corpus in tree["train"] if isinstance(tree["train"], list) else [tree["train"]]:
-        if corpus["links"] is None:  # what is made without links is what was made before there were any
-            del corpus["links"]
+    for section in ("train", "valid", "test"):
+        corpora = tree[section] if isinstance(tree[section], list) else [tree[section]]
+        for corpus in filter(None, corpora):  # what is made without these keys is what was made before there were any
+            for key in ("links", "languages"):
+                if corpus.get(key, ()) is None:
+                    del corpus[key]
+    if config.temperature == 1:
+        del tree["temperature"]
     if config.subwords.min_frequency == 1:
         del tree["subwords"]["min_frequency"]
     made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:
-        digest.update(load_tokenizers(config.subwords.model, config.subwords).fingerprint.encode())
-    valid = [] if config.valid is None else [config.valid]
-    for corpus in [*config.train_corpora, *valid, *config.test_corpora]:
+        given = load_tokenizers(config.subwords.model, config.subwords)
+        digest.update(given.with_languages(config.target_languages).fingerprint.encode())
+    for corpus in [*config.train_corpora, *config.valid_corpora, *config.test_corpora]:
         for path in corpus.files:
             digest.update(_content_hash(path))
     for linked in config.train_corpora:

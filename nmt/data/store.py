@@ -60,10 +60,12 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredCorpus:
-    """A corpus that a store holds pairs of: its name in messages, and how often each pair is seen per epoch."""
+    """A corpus that a store holds pairs of: its name in messages, how often each pair is seen per epoch, and the tokens
+    that a model reads before each source."""
 
     name: str
     weight: float
+    prefix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,10 @@ class Store:
         """For every pair the index of its corpus in `corpora`; pairs of a corpus stand together, in its order."""
         return self._columns["corpus"]
 
+    def prefix(self, index: int) -> tuple[int, ...]:
+        """The tokens that a model reads before the source of a pair, such as that of the target language."""
+        return self.corpora[int(self.corpus[index])].prefix
+
     def line(self, index: int) -> Line:
         """The corpus and line that a pair came from."""
         self._check(index)
@@ -199,6 +205,7 @@ class Store:
             and _most(columns["source"]) < source_tokens
             and _most(columns["target"]) < target_tokens
             and _most(columns["corpus"]) < len(self.corpora)
+            and all(token < source_tokens for corpus in self.corpora for token in corpus.prefix)
             and (not self.has_links or not bool((columns["links.offsets"] % 2).any()))
         )
         if not sound:
@@ -232,11 +239,11 @@ def _damaged(folder: Path) -> InputError:
     return InputError(f"{folder}: damaged; delete it and run `nmt prepare` again")
 
 
-def _corpus(name: str, weight: float) -> StoredCorpus:
-    """Raises ValueError or TypeError for an invalid name or weight."""
+def _corpus(name: str, weight: float, prefix: Sequence[int] = ()) -> StoredCorpus:
+    """Raises ValueError or TypeError for an invalid name, weight or prefix."""
     if not isinstance(name, str) or isinstance(weight, bool) or not 0 < weight <= 1000:
         raise ValueError("corpora")
-    return StoredCorpus(name, float(weight))
+    return StoredCorpus(name, float(weight), tuple(map(_count, prefix)))
 
 
 def _count(value: object) -> int:

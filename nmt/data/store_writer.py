@@ -94,15 +94,18 @@ class StoreWriter:
                 self._columns[f"{name}.words"].append(of_each)
         self._pairs += len(lines)
 
-    def finish(self) -> None:
-        """Bring everything to disk; `store.json` comes last."""
+    def finish(self, corpora: Sequence[StoredCorpus] | None = None) -> None:
+        """Bring everything to disk; `store.json` comes last. `corpora`: with other weights than before."""
         for column in self._columns.values():
             column.file.flush()
         self.close()
         description = {
             "format": FORMAT,
             "pairs": self._pairs,
-            "corpora": [{"name": corpus.name, "weight": corpus.weight} for corpus in self._corpora],
+            "corpora": [
+                {"name": corpus.name, "weight": corpus.weight} | ({"prefix": corpus.prefix} if corpus.prefix else {})
+                for corpus in corpora or self._corpora
+            ],
             "columns": {name: [column.dtype.str, column.count] for name, column in self._columns.items()},
         }
         (self._folder / "store.json").write_text(json.dumps(description, indent=1) + "\n")

@@ -7,7 +7,7 @@ which pieces are user-defined; the generated classes need the protobuf package, 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -71,6 +71,20 @@ def read_model(model: bytes) -> SubwordModel:
         return _read(model)
     except (IndexError, KeyError, struct.error):
         raise ValueError("cut short, or a field without its value") from None
+
+
+def with_control_pieces(model: bytes, texts: Sequence[str]) -> bytes:
+    """A serialised model with more control pieces at the end of its vocabulary, which no text is segmented into and
+    which stand for no text. To append a repeated field to a message is to append its bytes."""
+    for text in texts:
+        piece = _bytes_field(_TEXT, text.encode()) + bytes([_TYPE << 3, PieceType.CONTROL])
+        model += _bytes_field(_PIECES, piece)
+    return model
+
+
+def _bytes_field(number: int, value: bytes) -> bytes:
+    assert len(value) < 128, "a length of one byte"
+    return bytes([number << 3 | 2, len(value)]) + value
 
 
 def _read(model: bytes) -> SubwordModel:

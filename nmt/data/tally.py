@@ -17,7 +17,7 @@ class CorpusTally:
     """Counts the verdicts on one corpus, in the order of its lines."""
 
     def __init__(self, name: str, weight: float) -> None:
-        self._name, self._weight = name, weight
+        self._name, self.weight = name, weight
         self._counts = dict.fromkeys(Verdict, 0)
         self._first: dict[Verdict, list[int]] = {verdict: [] for verdict in DROPPED}
 
@@ -30,10 +30,15 @@ class CorpusTally:
                 room = FIRST_LINES - len(self._first[verdict])
                 self._first[verdict] += [first_line + int(row) for row in here[:room]]
 
+    @property
+    def kept(self) -> int:
+        """Pairs kept so far."""
+        return self._counts[Verdict.KEPT]
+
     def report(self) -> CorpusReport:
         """The counts so far."""
         return CorpusReport(
-            name=self._name, weight=self._weight, pairs=sum(self._counts.values()), kept=self._counts[Verdict.KEPT],
+            name=self._name, weight=self.weight, pairs=sum(self._counts.values()), kept=self.kept,
             dropped={
                 verdict.label: LineCount(pairs=self._counts[verdict], first_lines=tuple(self._first[verdict]))
                 for verdict in DROPPED

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batching import Batch, Indices, pad
+from nmt.data.batching import Batch, Indices, pad, prefixed
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import Ragged, Store
+
+_NO_WORD = -1
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,13 @@ def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling 
         sources.append(source)
         targets.append(target)
         words.append(of_each)
-    source_BS, source_length_B = pad(sources)
+    source_BS, source_length_B = pad(prefixed(sources, store, pairs_B))
     target_BT, target_length_B = pad(targets)
-    found = token_links(links, [source for source, _ in words], [target for _, target in words])
+    words_of_source: list[npt.ArrayLike] = [
+        np.concatenate([np.full(len(store.prefix(index)), _NO_WORD), np.asarray(of_source, np.int64)])
+        for index, (of_source, _) in zip(pairs_B.tolist(), words, strict=True)
+    ]
+    found = token_links(links, words_of_source, [target for _, target in words])
     return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B, found)
 
 

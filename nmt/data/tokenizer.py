@@ -10,7 +10,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
@@ -23,6 +23,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import naming, read_whole, sync_entry
 from nmt.data.config import SubwordsConfig
 from nmt.data.pieces import Span
+from nmt.data.subword_model import read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
 if TYPE_CHECKING:
@@ -261,6 +262,24 @@ class Tokenizer:
     def _pieces(self) -> list[str]:
         return self._processor.id_to_piece(list(range(self.size)))
 
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """The ids of the tokens for target languages, such as ``<2en>``, by language (Johnson et al. 2017, "Google's
+        Multilingual Neural Machine Translation System", section 3)."""
+        return {
+            piece[2:-1]: number
+            for number, piece in enumerate(self._pieces)
+            if piece.startswith("<2") and piece.endswith(">") and self._processor.is_control(number)
+        }
+
+    def with_languages(self, languages: Sequence[str]) -> Tokenizer:
+        """A tokenizer that has tokens for these target languages too, at the end of its vocabulary. Raises InputError
+        where such a token is a piece of text."""
+        tokens = [f"<2{language}>" for language in languages if language not in self.languages]
+        if clash := [token for token in tokens if token in self._pieces]:
+            raise InputError(f"{self.name}: has {clash[0]} as a piece of text; take such marks out of the corpora")
+        return Tokenizer(with_control_pieces(self.model, tokens), name=self.name) if tokens else self
+
     @property
     def samples(self) -> bool:
         """True where a text has more than one segmentation, so that `sample` draws."""
@@ -270,7 +289,6 @@ class Tokenizer:
     def _sampler(self) -> SegmentationSampler | None:
         try:
             from nmt.data.sampling import make_sampler
-            from nmt.data.subword_model import read_model
 
             return make_sampler(read_model(self.model))
         except ValueError as error:
@@ -310,6 +328,11 @@ class TokenizerPair:
         """Changes when either vocabulary does, or whether they are joint."""
         parts = [self.source.fingerprint] if self.joint else [self.source.fingerprint, self.target.fingerprint]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+    def with_languages(self, languages: Sequence[str]) -> TokenizerPair:
+        """A pair whose source has tokens for these target languages too; see `Tokenizer.with_languages`."""
+        source = self.source.with_languages(languages)
+        return replace(self, source=source, target=source if self.joint else self.target)
 
     def save(self, folder: Path) -> None:
         """Write `subwords.model`, or `subwords.source.model` and `subwords.target.model`, and remove the other form."""

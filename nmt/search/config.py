@@ -35,6 +35,8 @@ class ConsensusConfig(Structure):
 class SearchConfig(Structure):
     """How translations are looked for."""
 
+    to: str | None = None
+    """Target language of a model of several, one of ``data.train``'s ``languages``; null: the only one."""
     beam: Annotated[int, Field(gt=0, le=1000)] = 5
     """Hypotheses kept at each step; 1 is greedy search."""
     n_best: Annotated[int, Field(gt=0, le=1000)] = 1

@@ -120,7 +120,7 @@ class TrainingConfig(Structure):
 
     start_from: FilePath | None = None
     """Fine-tuning: a run directory, checkpoint folder or config whose weights a new run begins with; null: random ones.
-    The optimizer begins afresh."""
+    The optimizer begins afresh. Of another vocabulary, pieces that are spelt alike keep their rows."""
     batching: BatchingConfig = BatchingConfig()
     """The batches that pairs form."""
     accumulate: Count = 1

@@ -158,9 +158,11 @@ class Aligner:
     def matrices(
         self, views: Sequence[View], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> dict[View, list[NDArray[np.float32]]]:
-        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids."""
+        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids. The weights of the
+        model's source prefix are left out, and relative rows are rescaled to sum to 1."""
         from nmt.alignment.forced import forced_weights
 
+        sources = self.trained.prefixed(sources)
         model, compute = self.trained.model, self.trained.compute
         batch_tokens = self.trained.experiment.search.batch_tokens
         matrices: dict[View, list[NDArray[np.float32]]] = {}
@@ -181,6 +183,11 @@ class Aligner:
 
             pairs = gradient_weights(model, sources, targets, compute, views=by_gradient, batch_tokens=batch_tokens)
             matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
+        if prefix := len(self.trained.source_prefix):
+            matrices = {
+                view: [without_prefix(weights_TS, prefix, view.magnitude) for weights_TS in of_view]
+                for view, of_view in matrices.items()
+            }
         return matrices
 
     @cached_property
@@ -235,6 +242,18 @@ class Aligner:
             target_tokens=target_tokens,
             scores=tuple(float(words_IJ[column, row]) for row, column in links),
         )
+
+
+def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magnitude) -> NDArray[np.float32]:
+    """The weights without the first ``prefix`` columns; relative rows sum to 1, and a row with all its weight there is
+    uniform."""
+    weights_TS = weights_TS[:, prefix:]
+    if magnitude != "relative":
+        return weights_TS
+    total_T1 = weights_TS.sum(axis=1, keepdims=True)
+    uniform_TS = np.full_like(weights_TS, 1 / weights_TS.shape[1])
+    rescaled_TS: NDArray[np.float32] = np.divide(weights_TS, total_T1, out=uniform_TS, where=total_T1 > 0)
+    return rescaled_TS
 
 
 def word_weights(

@@ -26,7 +26,7 @@ from nmt.translator.translator import Translator
 @dataclass(frozen=True)
 class BothDirections:
     """Aligns sentence pairs with a model that translates source to target and one that translates target to source.
-    Raises InputError where both are of one run, which translates in one direction only."""
+    Raises InputError where both are of one run and translate into the same language."""
 
     forward: Translator
     backward: Translator
@@ -34,7 +34,8 @@ class BothDirections:
 
     def __post_init__(self) -> None:
         forward, backward = self.forward.trained.checkpoint, self.backward.trained.checkpoint
-        if run_of(forward) == run_of(backward):
+        into = [model.trained.source_prefix for model in (self.forward, self.backward)]
+        if run_of(forward) == run_of(backward) and into[0] == into[1]:
             raise InputError(
                 f"{backward}: is of the same run as the forward model; "
                 "name one that translates the target to the source"

@@ -9,6 +9,7 @@ from pathlib import Path
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.core.files import naming
+from nmt.experiment import Experiment
 from nmt.training import folders
 
 RUNS = Path("runs")
@@ -128,7 +129,24 @@ def _of_run(run: Path) -> Path:
     return newest
 
 
-def check(model: str | Path | None, overrides: Sequence[str] = ()) -> None:
-    """Raises InputError for a model that is not there and for faults in its run's config, before torch is imported."""
-    run = run_of(find_checkpoint(model, overrides))
-    experiments.load(run / experiments.FILE, overrides)
+def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
+    """Raises InputError for a model that is not there, for faults in its run's config and for a target language that it
+    does not have or, with ``needs_language``, that is not chosen; before torch is imported."""
+    checkpoint = find_checkpoint(model, overrides)
+    experiment = experiments.load(run_of(checkpoint) / experiments.FILE, overrides)
+    if needs_language or experiment.search.to is not None:
+        target_language(experiment, checkpoint)
+
+
+def target_language(experiment: Experiment, checkpoint: Path) -> str | None:
+    """The language that a model translates into: ``search.to``, or its only one; None for a model whose corpora have
+    no languages. Raises InputError where there is no such language, or a choice."""
+    to, languages = experiment.search.to, experiment.data.target_languages
+    run = checkpoint.parent if checkpoint.name in ("best", "latest", "averaged") else run_of(checkpoint)
+    if not languages and to is not None:
+        raise InputError(f"--to {to}: {run} was trained on corpora without languages; leave it out")
+    if to is None and len(languages) > 1:
+        raise InputError(f"{run} translates into {', '.join(languages)}: choose one with --to")
+    if to is not None and to not in languages:
+        raise InputError(f"--to {to}: {run} translates into {', '.join(languages)}")
+    return to or next(iter(languages), None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops import Operation
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
-from nmt.translator.find_run import find_checkpoint, run_of
+from nmt.translator.find_run import find_checkpoint, run_of, target_language
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,32 @@ class TrainedModel:
     compute: Compute
     lengths: Lengths
     """Lengths of the sentences that it was trained on."""
+
+    @cached_property
+    def source_prefix(self) -> tuple[int, ...]:
+        """The tokens that the model reads before those of every source: that of the target language, where it has
+        languages. Raises InputError where it has several and none is chosen."""
+        language = target_language(self.experiment, self.checkpoint)
+        if language is None:
+            return ()
+        if (token := self.tokenizers.source.languages.get(language)) is None:
+            raise InputError(
+                f"{run_of(self.checkpoint)}: its vocabulary has no token <2{language}>; restore its config"
+            )
+        return (token,)
+
+    def prefixed(self, sources: Iterable[Sequence[int]]) -> list[list[int]]:
+        """The tokens that the model reads of each source."""
+        return [[*self.source_prefix, *source] for source in sources]
+
+    def to(self, language: str | None) -> TrainedModel:
+        """The same model with another target language; None: this one. Raises InputError where it does not have it."""
+        if language is None:
+            return self
+        search = self.experiment.search.model_copy(update={"to": language})
+        turned = replace(self, experiment=self.experiment.model_copy(update={"search": search}))
+        _ = turned.source_prefix
+        return turned
 
     def encode_pairs(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool = False
@@ -98,7 +125,10 @@ def load_trained(
     most = experiment.data.filters.max_length  # older runs have no record of their lengths
     lengths = folders.read_lengths(run) or Lengths(usual=most, longest=most)
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
-    return TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
+    trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
+    if experiment.search.to is not None:
+        _ = trained.source_prefix  # refuses what it does not have
+    return trained
 
 
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:

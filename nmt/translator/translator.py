@@ -90,6 +90,14 @@ class Translator:
             extraction = extraction.model_copy(update={"heads": self.heads})
         return Aligner(self.trained, extraction, self.learnt)
 
+    def to(self, language: str | None) -> Translator:
+        """The same model, with the same weights, that translates into another of its languages; None: as it is. Raises
+        InputError where it does not have the language."""
+        if language is None:
+            return self
+        trained = self.trained.to(language)
+        return replace(self, trained=trained, search=self.search.model_copy(update={"to": language}))
+
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """The same translator, whose search calls a function with the number of sentences of each batch."""
         if not isinstance(self.engine, OwnEngine):
@@ -175,7 +183,7 @@ class Translator:
             prefix_ids = [self.trained.tokenizers.target.encode(prefix_of[row]) for row in rows]
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
         hypotheses = self.engine.translate_ids(
-            [subwords[sentences[row]][:limit] for row in rows],
+            self.trained.prefixed(subwords[sentences[row]][:limit] for row in rows),
             self.search,
             prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],

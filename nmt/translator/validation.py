@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Validation:
-    """Loss, perplexity and accuracy, and BLEU and chrF where configured, as ``nmt evaluate`` measures them.
+    """Loss, perplexity and accuracy, and BLEU and chrF where configured, as ``nmt evaluate`` measures them. Of several
+    directions between languages, BLEU and chrF are the mean over directions, each of which is there as well.
 
     What translates and aligns is loaded by the first validation, not by the start of training.
     """
@@ -53,52 +55,80 @@ class Validation:
         trained = TrainedModel(
             self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths
         )
-        config = self.experiment.training.validation
         texts = [self.valid.text(index) for index in range(len(self.valid))]
         sources, references = [text.source for text in texts], [text.target for text in texts]
         prediction = predict(
             used,
-            [self.tokenizers.source.encode(text) for text in sources],
+            [[*self.valid.prefix(index), *self.tokenizers.source.encode(text)] for index, text in enumerate(sources)],
             [self.tokenizers.target.encode(text) for text in references],
             TeacherForcing(),
             self.compute,
             batch_tokens=self.experiment.search.batch_tokens,
         )
         figures = {"loss": prediction.loss, "perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
-        if config.bleu:
-            from nmt.evaluation.translation import scores
-            from nmt.search.config import SearchConfig
-            from nmt.search.engine import OwnEngine
-            from nmt.translator.translator import Translator
-
-            one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
-            search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
-            translator = Translator(trained, search, OwnEngine(used, self.compute), self.markup)
-            hypotheses = [translation.text for translation in translator.translate(sources)]
-            bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
-            figures |= {"bleu": bleu.value, "chrf": chrf.value}
-            if self.table is not None:
-                from nmt.training.more.table import Example
-
-                middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
-                self.table.example = Example(sources[middle], references[middle], hypotheses[middle])
+        if self.experiment.training.validation.bleu:
+            figures |= self._translated(trained, sources, references)
         if snapshot is not None and self.experiment.training.snapshots:
             self._write_snapshot(trained, snapshot)
         return figures
 
+    def _translated(
+        self, trained: TrainedModel, sources: Sequence[str], references: Sequence[str]
+    ) -> Mapping[str, float]:
+        """BLEU and chrF of the model's translations; the table gets an example."""
+        from nmt.evaluation.translation import scores
+        from nmt.search.config import SearchConfig
+        from nmt.search.engine import OwnEngine
+        from nmt.translator.translator import Translator
+
+        config = self.experiment.training.validation
+        one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
+        search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
+        translator = Translator(trained, search, OwnEngine(trained.model, self.compute), self.markup)
+        hypotheses = [""] * len(sources)
+        by_direction: dict[str, dict[str, float]] = {}
+        for languages, rows in self._rows_of_directions(range(len(sources))).items():
+            own = translator.to(None if languages is None else languages[1])
+            for row, translation in zip(rows, own.translate([sources[row] for row in rows]), strict=True):
+                hypotheses[row] = translation.text
+            pairs = [hypotheses[row] for row in rows], [references[row] for row in rows]
+            bleu, chrf = scores(*pairs, metrics=("bleu", "chrf"))
+            by_direction["-".join(languages or ())] = {"bleu": bleu.value, "chrf": chrf.value}
+        if self.table is not None:
+            from nmt.training.more.table import Example
+
+            middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
+            self.table.example = Example(sources[middle], references[middle], hypotheses[middle])
+        figures = {name: mean(each[name] for each in by_direction.values()) for name in ("bleu", "chrf")}
+        if len(by_direction) > 1:
+            for direction, each in by_direction.items():
+                figures |= {f"{name} {direction}": value for name, value in each.items()}
+        return figures
+
+    def _rows_of_directions(self, rows: Iterable[int]) -> dict[tuple[str, str] | None, list[int]]:
+        """Some pairs by the languages of their corpus."""
+        corpora = self.experiment.data.valid_corpora
+        found: dict[tuple[str, str] | None, list[int]] = {}
+        for row in rows:
+            found.setdefault(corpora[int(self.valid.corpus[row])].languages, []).append(row)
+        return found
+
     def _write_snapshot(self, trained: TrainedModel, path: Path) -> None:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
-        from nmt.alignment.formats import jsonl_line
+        from nmt.alignment.formats import Alignment, jsonl_line
         from nmt.alignment.views import View
         from nmt.translator.aligner import Aligner
 
         experiment, valid = self.experiment, self.valid
         longest = np.maximum(valid.source_lengths, valid.target_lengths)
         rows = np.flatnonzero(longest <= experiment.search.max_source_tokens)[: experiment.training.snapshots]
-        texts = [valid.text(row) for row in rows.tolist()]
-        sources, targets = [text.source for text in texts], [text.target for text in texts]
-        aligner = Aligner(trained, experiment.alignment)
-        alignments = aligner.align([View("attention")], sources, targets, level="subword")[View("attention")]
+        attention, alignments = View("attention"), dict[int, Alignment]()
+        for languages, own in self._rows_of_directions(rows.tolist()).items():
+            aligner = Aligner(trained.to(None if languages is None else languages[1]), experiment.alignment)
+            texts = [valid.text(row) for row in own]
+            sources, targets = [text.source for text in texts], [text.target for text in texts]
+            aligned = aligner.align([attention], sources, targets, level="subword")[attention]
+            alignments |= zip(own, aligned, strict=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(f"{jsonl_line(alignment)}\n" for alignment in alignments)
+            stream.writelines(f"{jsonl_line(alignments[row])}\n" for row in sorted(alignments))

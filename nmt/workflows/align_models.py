@@ -61,6 +61,13 @@ class Reverse:
 
     model: str
     join: Join
+    to: str | None = None
+    """Its target language, where it has several."""
+
+    def changes(self, overrides: Sequence[str]) -> list[str]:
+        """The changes of its configuration, of those of the forward model's."""
+        shared = [change for change in overrides if not change.startswith("search.to=")]
+        return shared if self.to is None else [*shared, f"search.to={self.to}"]
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,8 @@ def _loaded(models: AlignmentModels, load: Loader) -> dict[Side, Translator]:
     forward = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     if models.reverse is None:
         return {"forward": forward}
-    backward = load(models.reverse.model, device=models.device, precision=models.precision, overrides=models.overrides)
+    changes = models.reverse.changes(models.overrides)
+    backward = load(models.reverse.model, device=models.device, precision=models.precision, overrides=changes)
     both = BothDirections(forward, backward, models.reverse.join)  # refuses two of one run
     return {"forward": both.forward, "backward": both.backward}
 
@@ -369,7 +377,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
             if distances is not None:
                 distances += permuted_distances(
                     translator.trained.model,
-                    [source.ids for source, target in pairs if source.ids and target.ids],
+                    translator.trained.prefixed(source.ids for source, target in pairs if source.ids and target.ids),
                     [target.ids for source, target in pairs if source.ids and target.ids],
                     translator.trained.compute,
                     batch_tokens=translator.trained.experiment.search.batch_tokens,

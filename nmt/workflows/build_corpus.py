@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
 from nmt.data.tally import CorpusTally, SideTally
+from nmt.data.temperature import tempered_weights
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
 
@@ -99,13 +101,14 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
         else:
             log.info(f"taking the subwords of {config.subwords.model}")
             tokenizers = load_tokenizers(config.subwords.model, config.subwords)
+        tokenizers = tokenizers.with_languages(config.target_languages)
         del sample
         if config.filters.duplicates:
             mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
         tokenizers.save(partial)
         encode = _Encoder(tokenizers, tokenise)
         tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
-        valid = None if config.valid is None else _store_valid(config, config.valid, encode, partial / "valid")
+        valid = _store_valid(config, encode, partial / "valid") if config.valid_corpora else None
     report = Report(
         corpora=tuple(tally.report() for tally in tallies),
         valid=valid,
@@ -126,12 +129,14 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
     sample = PairSample(config.subwords.training_sentences if config.subwords.model is None else 0)
     with (scratch / "verdicts.bin").open("wb") as verdict_file, (scratch / "hashes.bin").open("wb") as hash_file:
         for corpus in config.train_corpora:
+            mark = "" if corpus.languages is None else f"\n{'-'.join(corpus.languages)}"  # the same text in two is two
             for block in _progress(corpus, "reading"):
                 _links(corpus, block, range(len(block.sources)))  # all, so that a fault is known before the work
                 sources = [source.strip() for source in block.sources]
                 targets = [target.strip() for target in block.targets]
                 verdicts = bytes(map(text_filter, sources, targets))
-                hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), sources, targets))
+                marked = [f"{target}{mark}" for target in targets] if mark else targets
+                hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), sources, marked))
                 verdict_file.write(verdicts)
                 hash_file.write(hashes)
                 counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
@@ -145,10 +150,13 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
 
 
 def _held_out(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Reads the pairs of valid and test."""
-    for corpus in ([config.valid] if config.valid else []) + list(config.test_corpora):
+    """Reads the pairs of valid and test; of a model of several languages, which may learn the other direction, each
+    turned as well."""
+    for corpus in (*config.valid_corpora, *config.test_corpora):
         for block in read_blocks(corpus):
             yield from zip(block.sources, block.targets, strict=True)
+            if corpus.languages is not None:
+                yield from zip(block.targets, block.sources, strict=True)
 
 
 class _Encoded(NamedTuple):
@@ -297,7 +305,7 @@ def _store_train(
     tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
     sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
     sides = (SideTally(sizes[0]), SideTally(sizes[1]))
-    stored = [StoredCorpus(corpus.name, corpus.weight) for corpus in corpora]
+    stored = [_stored(corpus, corpus.weight, encode.tokenizers) for corpus in corpora]
     with (
         StoreWriter(
             folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text, keep_links=keep_links
@@ -335,27 +343,41 @@ def _store_train(
                 sides[1].add(targets, int(encoded.target_words[kept].sum()))
         if verdict_file.read(1):
             raise InputError(f"{corpora[-1].name}: changed while it was read; run `nmt prepare` again")
-        writer.finish()
+        weights = tempered_weights(corpora, [tally.kept for tally in tallies], config.temperature)
+        for tally, weight in zip(tallies, weights, strict=True):
+            tally.weight = weight
+        writer.finish([replace(corpus, weight=weight) for corpus, weight in zip(stored, weights, strict=True)])
     return tallies, sides
 
 
-def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, folder: Path) -> ValidReport:
-    """Writes every pair, so that scores are over the whole set."""
+def _stored(corpus: CorpusConfig, weight: float, tokenizers: TokenizerPair) -> StoredCorpus:
+    prefix = () if corpus.languages is None else (tokenizers.source.languages[corpus.languages[1]],)
+    return StoredCorpus(corpus.name, weight, prefix)
+
+
+def _store_valid(config: DataConfig, encode: _Encoder, folder: Path) -> ValidReport:
+    """Writes every pair of every corpus, so that scores are over the whole set."""
+    corpora = config.valid_corpora
     sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
     sides = (SideTally(sizes[0]), SideTally(sizes[1]))
     blank: list[int] = []
     too_long: list[int] = []
     pairs = 0
-    stored = [StoredCorpus(corpus.name, 1.0)]
+    stored = [_stored(corpus, 1.0, encode.tokenizers) for corpus in corpora]
     with StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True) as writer:
-        blocks = (
-            _Rows(block.first_line, np.zeros(len(block.sources), np.uint8), block.sources, block.targets)
-            for block in read_blocks(corpus)
-        )
-        for block, encoded in encode(blocks):
+        numbered = ((number, block) for number, corpus in enumerate(corpora) for block in read_blocks(corpus))
+        numbers: deque[int] = deque()
+
+        def blocks() -> Iterator[_Rows]:
+            for number, block in numbered:
+                numbers.append(number)
+                yield _Rows(block.first_line, np.zeros(len(block.sources), np.uint8), block.sources, block.targets)
+
+        for block, encoded in encode(blocks()):
             lines = block.first_line + np.arange(len(block.sources))
             texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
-            writer.append(corpus=0, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
+            number = numbers.popleft()
+            writer.append(corpus=number, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
             sides[0].add(encoded.sources, int(encoded.source_words.sum()))
             sides[1].add(encoded.targets, int(encoded.target_words.sum()))
             shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
@@ -365,7 +387,8 @@ def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, fol
             pairs += len(lines)
         writer.finish()
     return ValidReport(
-        name=corpus.name, pairs=pairs, blank=_line_count(blank), too_long=_line_count(too_long),
+        name=", ".join(corpus.name for corpus in corpora), pairs=pairs,
+        blank=_line_count(blank), too_long=_line_count(too_long),
         unknown=(sides[0].unknown, sides[1].unknown),
     )  # fmt: skip
 

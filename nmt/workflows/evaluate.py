@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
@@ -79,8 +78,10 @@ def evaluate(
             if not lines[0]:
                 raise InputError(f"{source}: holds no line to translate")
         translator = load(model, device=device, precision=precision, overrides=overrides)
-        corpora = {"": lines} if lines is not None else _test_corpora(translator.trained.experiment.data)
-        evaluations = {name: _of_model(translator, *lines, scoring) for name, lines in corpora.items()}
+        if lines is not None:
+            evaluations = {"": _of_model(translator, *lines, scoring)}
+        else:
+            evaluations = _of_test_corpora(translator, scoring)
     if json:
         trees = {name: evaluation.tree() for name, evaluation in evaluations.items()}
         print(json_format.dumps(trees.get("", trees), indent=1, ensure_ascii=False))
@@ -122,15 +123,23 @@ def _of_model(
     return Evaluation(scoring.scores(hypotheses, references), predictions, lengths, waits)
 
 
-def _test_corpora(data: DataConfig) -> dict[str, tuple[list[str], list[str]]]:
-    if not data.test_corpora:
+def _of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:
+    """Scores of each of ``data.test``, translated into its own language; with ``search.to`` of those into that one."""
+    experiment = translator.trained.experiment
+    corpora = experiment.data.test_corpora
+    if not corpora:
         raise InputError("--source and --reference are missing, and the config has no data.test; give one or the other")
-    corpora = {}
-    for corpus in data.test_corpora:
+    to = experiment.search.to
+    if to is not None and not (corpora := tuple(corpus for corpus in corpora if corpus.target_language == to)):
+        raise InputError(f"--to {to}: no corpus of data.test is into it; give --source and --reference")
+    lines = {}
+    for corpus in corpora:  # all are read before minutes of translation
         blocks = list(read_blocks(corpus))
+        direction = "" if corpus.languages is None else f"{'-'.join(corpus.languages)} "
         sources = [line for block in blocks for line in block.sources]
-        corpora[corpus.name] = (sources, [line for block in blocks for line in block.targets])
-    return corpora
+        targets = [line for block in blocks for line in block.targets]
+        lines[f"{direction}{corpus.name}"] = (translator.to(corpus.target_language), sources, targets)
+    return {name: _of_model(*of_corpus, scoring) for name, of_corpus in lines.items()}
 
 
 def _read_together(a: Path, b: Path) -> tuple[list[str], list[str]]:

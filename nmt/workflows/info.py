@@ -63,7 +63,9 @@ class Corpus:
 
     files: tuple[str, ...]
     languages: tuple[str, str] | None
-    """The endings of the files' names; None where these are no languages."""
+    """Of the first corpus: its ``languages``, or the endings of the files' names; None where these are no languages."""
+    directions: tuple[tuple[str, str], ...]
+    """The source and target languages of a model of several."""
     pairs: int | None
     kept: int | None
     valid: int | None
@@ -216,7 +218,8 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
         valid = int(report["valid"]["pairs"]) if report.get("valid") else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
         pass  # it may have been deleted once the model was trained
-    return Corpus(tuple(each.name for each in corpora), corpora[0].languages, pairs, kept, valid)
+    directions = tuple(dict.fromkeys(each.languages for each in corpora if each.languages is not None))
+    return Corpus(tuple(each.name for each in corpora), corpora[0].language_names, directions, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:
@@ -298,7 +301,8 @@ def text(info: Info) -> str:
 
 
 def _head_lines(info: Info) -> list[str]:
-    languages = f", {' to '.join(info.corpus.languages)}" if info.corpus.languages else ""
+    directions = info.corpus.directions or [info.corpus.languages or ()]
+    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
     named = info.checkpoint.rpartition("/")[2]
     own = "" if named == info.name else f" ({named})"
     return [f"{info.run}{languages}: checkpoint {info.name}{own}"]
@@ -372,10 +376,12 @@ def _file_lines(info: Info) -> list[str]:
 def _command_lines(info: Info) -> list[str]:
     model = shlex.quote(info.run if info.name in _used(info) else info.checkpoint)
     run = shlex.quote(info.run)
-    align = f"nmt align {model} --source FILE --target FILE"
+    targets = {target for _, target in info.corpus.directions}
+    to = " --to LANGUAGE" if len(targets) > 1 else ""
+    align = f"nmt align {model}{to} --source FILE --target FILE"
     rows = [
-        ("translate", f"nmt translate {model} < FILE"),
-        ("measure", f"nmt evaluate {model} --source FILE --reference FILE"),
+        ("translate", f"nmt translate {model}{to} < FILE"),
+        ("measure", f"nmt evaluate {model}{to} --source FILE --reference FILE"),
         ("align", f"{align} --method trained" if LAYER in info.files and ALIGNER in info.files else align),
         ("train on", f"nmt train {shlex.quote(f'{info.run}/config.yaml')}"),
         ("explain", f"nmt config {run} --explain KEY"),

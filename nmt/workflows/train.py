@@ -25,6 +25,7 @@ from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
 from nmt.data.pieces import Lengths
 from nmt.data.prepared import PreparedData
+from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
@@ -265,14 +266,18 @@ def _origin(experiment: Experiment) -> Path | None:
 
 
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
-    """Gives a new model the weights of a checkpoint, whose vocabulary must be its own."""
-    if folders.read_state(origin).get("vocabulary") != data.tokenizers.fingerprint:
-        raise InputError(
-            f"training.start_from: {origin}: was trained with another vocabulary than data.subwords makes of this "
-            f"corpus; take its own with data.subwords: {{model: {run_of(origin)}}}"
-        )
-    checkpoints.load_weights(origin, model)
-    log.info(f"starting from {origin}")
+    """Gives a new model the weights of a checkpoint; of another vocabulary, those of the pieces that both have."""
+    vocabulary = folders.read_state(origin).get("vocabulary")
+    if vocabulary == data.tokenizers.fingerprint:
+        checkpoints.load_weights(origin, model)
+        log.info(f"starting from {origin}")
+        return
+    from nmt.training.more.vocabulary_transfer import load_weights_by_piece
+
+    old = TokenizerPair.load(run_of(origin))
+    if vocabulary != old.fingerprint:
+        raise InputError(f"training.start_from: {origin}: was trained with another vocabulary than its run has")
+    log.info(f"starting from {origin} {load_weights_by_piece(origin, model, old, data.tokenizers)}")
 
 
 def _summary(
@@ -315,7 +320,8 @@ def _outcome(trainer: Trainer) -> list[str]:
 
 def _next_steps(experiment: Experiment) -> list[str]:
     run = shlex.quote(experiment.run)
-    rows = [("translate", f"nmt translate {run} --input FILE --output TRANSLATION")]
+    to = " --to LANGUAGE" if len(experiment.data.target_languages) > 1 else ""
+    rows = [("translate", f"nmt translate {run}{to} --input FILE --output TRANSLATION")]
     if experiment.data.test_corpora:
         rows.append(("measure", f"nmt evaluate {run}"))
     rows.append(("more", f"nmt info {run}"))

@@ -90,7 +90,7 @@ def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return backwards
 
     monkeypatch.setattr(package, "load", once)
-    monkeypatch.setattr(find_run, "check", lambda model, overrides: None)
+    monkeypatch.setattr(find_run, "check", lambda model, overrides, **_: None)
 
 
 class Files:

@@ -489,18 +489,11 @@ def test_the_moving_average_begins_with_the_weights_that_training_begins_with(ru
             ),
         ),
         (
-            ["training.start_from=run", "data.subwords.size=50"],
-            (
-                "training.start_from: run/best: was trained with another vocabulary than data.subwords makes of this "
-                "corpus; take its own with data.subwords: {model: HERE/run}"
-            ),
-        ),
-        (
             ["training.start_from=run", "data.subwords={model: run, joint: false}"],
             "data.subwords.model: run: has one vocabulary; set data.subwords.joint: true",
         ),
     ],
-    ids=["nowhere", "model", "vocabulary", "joint"],
+    ids=["nowhere", "model", "joint"],
 )
 def test_what_a_run_cannot_start_from(settings: list[str], message: str, run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:

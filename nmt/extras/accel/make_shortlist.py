@@ -42,7 +42,8 @@ def shortlist(
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
     learned = learn_shortlist(data.train, trained, size=size, frequent=frequent)
     if data.valid is not None:
-        _compare(trained, learned, [data.valid.source(row).tolist() for row in range(min(len(data.valid), COMPARED))])
+        rows = range(min(len(data.valid), COMPARED))
+        _compare(trained, learned, [[*data.valid.prefix(row), *data.valid.source(row).tolist()] for row in rows])
     path = run / SHORTLIST
     tensors = {"always": learned.always_A, "offsets": learned.offsets_X1, "targets": learned.targets_T}
     with whole_file(path) as partial:

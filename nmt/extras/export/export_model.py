@@ -83,6 +83,7 @@ def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     return {
         "subwords": {"source": source, "target": target},
         "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "languages": trained.tokenizers.source.languages,
         "heads": trained.model.decoder.head_names,
         **asdict(graphs),
     }
@@ -212,15 +213,18 @@ def _compare(
 
 
 def _sample(trained: TrainedModel) -> list[list[int]]:
-    """Sentences of the validation corpus or, where that is gone, random subwords."""
-    valid, source = trained.experiment.data.valid, trained.tokenizers.source
+    """Sentences of the first validation corpus or, where that is gone, random subwords."""
+    data, source = trained.experiment.data, trained.tokenizers.source
     texts: Sequence[str] = ()
-    if valid is not None:
+    languages = [corpus.target_language for corpus in data.valid_corpora] or [*data.target_languages, None]
+    trained = trained.to(languages[0])
+    if data.valid_corpora:
         try:
-            texts = next((block.sources for block in read_blocks(valid, SAMPLE)), ())
+            texts = next((block.sources for block in read_blocks(data.valid_corpora[0], SAMPLE)), ())
         except InputError as error:
             log.info(f"compared on random subwords: {error}")
     if encoded := [tokens for tokens in map(source.encode, texts) if tokens]:
-        return encoded
+        return trained.prefixed(encoded)
     random = np.random.default_rng(1)
-    return [random.integers(EOS + 1, source.size, length).tolist() for length in random.integers(1, 30, SAMPLE)]
+    lengths = random.integers(1, 30, SAMPLE)
+    return trained.prefixed(random.integers(EOS + 1, source.size, length).tolist() for length in lengths)

@@ -121,8 +121,11 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics)
     )
     async def health() -> JSONResponse:
         engine = batcher.engine
-        name, aligns, languages = (None,) * 3 if engine is None else (engine.name, engine.aligns, engine.languages)
-        answer = {"status": batcher.state, "model": name, "alignment": aligns, "languages": languages}
+        answer: dict[str, object] = dict.fromkeys(HealthAnswer.model_fields)
+        if engine is not None:
+            answer |= {"model": engine.name, "alignment": engine.aligns}
+            answer |= {"languages": engine.languages, "targets": engine.targets}
+        answer["status"] = batcher.state
         return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
 
     @app.get(

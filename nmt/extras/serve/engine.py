@@ -17,6 +17,8 @@ class RequestOptions:
     """Beam size; None: the configuration's."""
     alignment: bool = False
     """Each translation comes with its alignment."""
+    to: str | None = None
+    """Target language; None: the model's only one, or the server's."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,10 @@ class Engine(Protocol):
     @property
     def languages(self) -> tuple[str, str] | None:
         """Source and target language, where they are known."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Target languages that a request may choose from, the server's own first; none for a model without."""
 
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""

@@ -65,6 +65,8 @@ class TranslateRequest(_Message):
     """Beam size, at most the server's; null: the server's."""
     alignment: bool = False
     """Each translation comes with its links and soft matrix."""
+    to: str | None = None
+    """Target language, one of `targets` in `GET /health`; null: the server's, or the model's only one."""
 
     @field_validator("text", mode="before")
     @classmethod
@@ -84,7 +86,7 @@ class TranslateRequest(_Message):
     @property
     def options(self) -> RequestOptions:
         """The options for each text."""
-        return RequestOptions(self.n_best, self.beam, self.alignment)
+        return RequestOptions(self.n_best, self.beam, self.alignment, self.to)
 
 
 class AlignmentAnswer(_Message):
@@ -144,6 +146,8 @@ class HealthAnswer(_Message):
     """True if the model can align translations; known once it is loaded."""
     languages: tuple[str, str] | None
     """The source and the target language, as its configuration or the names of its corpus files say."""
+    targets: list[str] | None
+    """The target languages that a request may choose from; empty for a model without."""
 
 
 class ErrorAnswer(_Message):

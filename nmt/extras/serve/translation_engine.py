@@ -40,7 +40,8 @@ def serve(
         engine = TranslatorEngine(
             nmt.load_translator(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
-        engine.answer(["."], RequestOptions())  # the first translation of a process takes longer than any after it
+        to = next(iter(engine.targets), None)
+        engine.answer(["."], RequestOptions(to=to))  # the first translation of a process takes longer than any after it
         return engine
 
     server.run(listening, loaded, batching, limits, grace_s=grace_s)
@@ -52,6 +53,7 @@ class TranslatorEngine:
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
         checkpoint = translator.trained.checkpoint
+        self._data = translator.trained.experiment.data
         self._name = f"{run_of(checkpoint).name}/{checkpoint.name}"
 
     @property
@@ -66,8 +68,14 @@ class TranslatorEngine:
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """Those of the first training corpus."""
-        return self._translator.trained.experiment.data.train_corpora[0].languages
+        """Those of the first training corpus; None for a model of several target languages."""
+        return None if len(self.targets) > 1 else self._data.train_corpora[0].language_names
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """See ``Engine``."""
+        own = self._translator.search.to
+        return tuple(sorted(self._data.target_languages, key=lambda language: language != own))
 
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
@@ -78,13 +86,19 @@ class TranslatorEngine:
             if (value := getattr(options, key)) is not None and value > limit:
                 raise InputError(f"{key}: {value} is more than this server allows, {limit}")
         self._search(options)
+        choice = f"choose one of {', '.join(self.targets)}"
+        if options.to is None and len(self.targets) > 1 and search.to is None:
+            raise InputError(f"to: is missing; {choice}")
+        if options.to is not None and options.to not in self.targets:
+            remedy = choice if self.targets else "this model has no languages; leave it out"
+            raise InputError(f"to: {options.to!r} is no language of this model; {remedy}")
         if options.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")
 
     def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         """See ``Engine``."""
         malloc_trim()
-        translator = replace(self._translator, search=self._search(options))
+        translator = replace(self._translator, search=self._search(options)).to(options.to)
         found = translator.candidates(texts)
         alignments = aligned(translator, found) if options.alignment else [None] * len(texts)
         return [

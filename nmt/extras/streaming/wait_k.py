@@ -69,14 +69,19 @@ class WaitKModel:
     """True for tokens with which a word begins; false for end-of-sentence and padding."""
     begins_target_V: Tensor
     """The same, but true for end-of-sentence."""
+    is_language_V: Tensor | None = None
+    """True for tokens of target languages, which stand before a source; None: there are none."""
     pad: int = PAD
     training: bool = False
 
     def encode(self, source_BS: Tensor) -> Source:
         """See ``StepModel``."""
         begins_BS = self.begins_source_V[source_BS]
-        begins_BS[:, 0] = True
-        return Source(source_BS, begins_BS.cumsum(dim=1))
+        if self.is_language_V is None:
+            begins_BS[:, 0] = True
+        else:  # such a token is read with the first word
+            begins_BS.scatter_(1, self.is_language_V[source_BS].sum(dim=1, keepdim=True), True)
+        return Source(source_BS, begins_BS.cumsum(dim=1).clamp(min=1))
 
     def start(self, memory: Source) -> Prefixes:
         """See ``StepModel``."""
@@ -137,9 +142,11 @@ def waiting(translator: Translator, wait: int) -> Translator:
         torch.tensor(list(word_starts(each).values()), device=trained.compute.device)
         for each in (trained.tokenizers.source, trained.tokenizers.target)
     )
-    source_V[[PAD, EOS]], target_V[EOS] = False, True
+    is_language_V = torch.zeros_like(source_V)
+    is_language_V[list(trained.tokenizers.source.languages.values())] = True
+    source_V[[PAD, EOS]], source_V[is_language_V], target_V[EOS] = False, False, True
     greedy = search.model_copy(update={"beam": 1, "split_longer_than": None})
-    waits = replace(engine, model=WaitKModel(engine.model, wait, source_V, target_V))
+    waits = replace(engine, model=WaitKModel(engine.model, wait, source_V, target_V, is_language_V))
     return replace(translator, search=greedy, engine=waits)
 
 

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Model, Overrides, Quiet, UsePrecision, Verbose, check_model, set_verbosity
+from nmt.cli.options import (
+    Device,
+    Model,
+    Overrides,
+    Quiet,
+    To,
+    UsePrecision,
+    Verbose,
+    check_model,
+    set_verbosity,
+    with_search,
+)
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -34,6 +45,7 @@ def aligner(
         int | None,
         typer.Option("--seed", metavar="N", min=0, help="Of the alignment layer. Default: 1.", show_default=False),
     ] = None,
+    to: To = None,
     device: Device = "auto",
     precision: UsePrecision = "auto",
     overrides: Overrides = None,
@@ -51,7 +63,7 @@ def aligner(
     if output is not None:
         if source is None or target is None:
             raise InputError("--output needs text to learn from; give --source and --target as well")
-        given = {"MODEL": model, "--seed": seed, "--set": overrides or None}
+        given = {"MODEL": model, "--to": to, "--seed": seed, "--set": overrides or None}
         given |= {"--device": None if device == "auto" else device}
         given |= {"--precision": None if precision == "auto" else precision}
         for option, value in given.items():
@@ -61,7 +73,8 @@ def aligner(
 
         learn_from_text(source, target, output)
         return
-    check_model(model, overrides or [])
+    changes = with_search(overrides, None, None, None, None, to)
+    check_model(model, changes, needs_language=source is not None)
     with gc_paused():
         import nmt
         from nmt.extras.word_aligner.learn import learn_for_model
@@ -69,7 +82,7 @@ def aligner(
         nmt.accelerate()
     learn_for_model(
         model,
-        overrides or [],
+        changes,
         source=source,
         target=target,
         seed=1 if seed is None else seed,

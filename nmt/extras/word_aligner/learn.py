@@ -63,11 +63,12 @@ def learn_for_model(
     trained = load_trained(model, overrides, device=device, precision=precision)
     run = run_of(trained.checkpoint)
     if source is None or target is None:
-        sources, targets = _training_text(trained, run)
+        sources, targets, prefixes = _training_text(trained, run)
     else:
         sources, targets = lines_of(source, target)
+        prefixes = [trained.source_prefix] * len(sources)
     aligner = learn_word_aligner(sources, targets)
-    layer = learn_layer(trained, aligner, sources, targets, seed=seed)
+    layer = learn_layer(trained, aligner, sources, targets, prefixes, seed=seed)
     try:
         aligner_file, layer_file = save_model_aligner(trained, aligner, layer)
     except OSError as error:
@@ -91,11 +92,18 @@ def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAl
 
 
 def learn_layer(
-    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str], *, seed: int
+    trained: TrainedModel,
+    aligner: WordAligner,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    prefixes: Sequence[tuple[int, ...]],
+    *,
+    seed: int,
 ) -> AlignmentLayer:
-    """Trains a layer with the links that the aligner finds in lines."""
+    """Trains a layer with the links that the aligner finds in lines; the model reads the prefix before each source."""
     rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
-    linked = _linked_pairs(trained, aligner, [sources[row] for row in rows], [targets[row] for row in rows])
+    sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
+    linked = _linked_pairs(trained, aligner, sources, targets, [prefixes[row] for row in rows])
     if not linked:
         raise InputError("there is nothing to learn from: no pair has words on both sides that fit the model")
     torch.manual_seed(seed)
@@ -125,9 +133,13 @@ def learn_layer(
 
 
 def _linked_pairs(
-    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str]
+    trained: TrainedModel,
+    aligner: WordAligner,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    prefixes: Sequence[tuple[int, ...]],
 ) -> list[LinkedPair]:
-    """The pieces of each pair with links between them, those of their words."""
+    """The pieces of each pair with links between them, those of their words; a prefix has none."""
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
@@ -143,11 +155,13 @@ def _linked_pairs(
             continue
         link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= MIN_LINK).astype(np.float32)
         link_TS = link_IJ[np.ix_(target_pieces.word_of_piece, source_pieces.word_of_piece)]
-        linked_pairs.append(LinkedPair(source_pieces.ids, target_pieces.ids, link_TS))
+        prefix = prefixes[row]
+        link_TS = np.pad(link_TS, ((0, 0), (len(prefix), 0)))
+        linked_pairs.append(LinkedPair([*prefix, *source_pieces.ids], target_pieces.ids, link_TS))
     return linked_pairs
 
 
-def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[str]]:
+def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[str], list[tuple[int, ...]]]:
     data = opened(trained.experiment.data, run=run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
@@ -155,6 +169,7 @@ def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[st
     return (
         [trained.tokenizers.source.detokenize(data.train.source(row)) for row in rows],
         [trained.tokenizers.target.detokenize(data.train.target(row)) for row in rows],
+        [data.train.prefix(row) for row in rows],
     )
 
 

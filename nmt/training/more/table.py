@@ -39,7 +39,7 @@ class Table:
 
     def _row(self, validated: Validated) -> str:
         numbers = f"{validated.update:>8,} {validated.epoch:>6} {validated.minutes:>7.1f}"
-        numbers += "".join(f" {figure:>11.2f}" for figure in validated.figures.values())
+        numbers += "".join(f" {figure:>{max(11, len(name))}.2f}" for name, figure in validated.figures.items())
         return f"{self._painted(numbers, BOLD)}  {self._painted('best', GREEN)}" if validated.is_best else numbers
 
     def _sentences(self, example: Example) -> list[str]:

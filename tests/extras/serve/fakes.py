@@ -30,6 +30,7 @@ class Gated:
     name = "fake/best"
     aligns = True
     languages: tuple[str, str] | None = ("de", "en")
+    targets: tuple[str, ...] = ()
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.batches: list[tuple[RequestOptions, list[str]]] = []

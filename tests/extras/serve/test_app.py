@@ -246,7 +246,7 @@ def test_draining_answers_what_is_there_and_refuses_what_comes() -> None:
         health = await client.get("/health")
         assert (health.status_code, health.json()) == (
             503,
-            {"status": "draining", "model": "fake/best", "alignment": True, "languages": ["de", "en"]},
+            {"status": "draining", "model": "fake/best", "alignment": True, "languages": ["de", "en"], "targets": []},
         )
         refused = await client.translate("c")
         assert error_of(refused, 503) == "the server is shutting down; try again"
@@ -273,14 +273,20 @@ def test_health_while_loading_and_when_ready() -> None:
         client = Client(create_app(Batcher(Gated, Batching()), Limits(), Metrics()))
         health = await client.get("/health")
         assert health.status_code == 503
-        assert health.json() == {"status": "loading", "model": None, "alignment": None, "languages": None}
+        assert health.json() == {
+            "status": "loading",
+            "model": None,
+            "alignment": None,
+            "languages": None,
+            "targets": None,
+        }
         assert error_of(await client.translate("a"), 503) == "the server is loading its model; try again"
 
     async def ready(client: Client, batcher: Batcher) -> None:
         health = await client.get("/health")
         assert (health.status_code, health.json()) == (
             200,
-            {"status": "ready", "model": "fake/best", "alignment": True, "languages": ["de", "en"]},
+            {"status": "ready", "model": "fake/best", "alignment": True, "languages": ["de", "en"], "targets": []},
         )
 
     asyncio.run(loading())

@@ -154,6 +154,19 @@ def test_the_page_names_the_languages_and_has_an_example(browser: Browser) -> No
         assert browser.complaints() == []
 
 
+def test_the_page_offers_the_target_languages_of_a_model_of_several(browser: Browser) -> None:
+    several = Looking()
+    several.languages, several.targets = None, ("en", "de")
+    with batching(several) as batcher, serving(batcher) as address:
+        browser.open(address)
+        browser.until("return !document.getElementById('targets').hidden")
+        names = "return [...document.querySelectorAll('#targets option')].map((each) => each.textContent)"
+        assert browser.run(names) == ["English", "German"]
+        browser.type("#source", TEXT)
+        browser.until("return document.getElementById('translation').textContent != ''")
+        assert several.batches[-1][0].to == "en"
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_no_fault(browser: Browser, dark: bool) -> None:
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

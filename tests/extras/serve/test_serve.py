@@ -123,6 +123,7 @@ def test_what_is_cut_is_told(translator: Translator) -> None:
         (RequestOptions(n_best=6), "n_best: 6 is more than this server allows, 5"),
         (RequestOptions(beam=6), "beam: 6 is more than this server allows, 5"),
         (RequestOptions(n_best=3, beam=2), "n_best: 3 translations need as many beams, not 2; set beam to 3"),
+        (RequestOptions(to="en"), "to: 'en' is no language of this model; this model has no languages; leave it out"),
         (RequestOptions(alignment=True), "alignment: this model has no attention to align by; leave it out"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(value),
@@ -131,7 +132,9 @@ def test_what_a_model_cannot_do_is_refused(options: RequestOptions, message: str
     plain = SimpleNamespace(
         search=SearchConfig(),
         aligner=SimpleNamespace(methods=("gradient",)),
-        trained=SimpleNamespace(checkpoint=Path("runs/x/best")),
+        trained=SimpleNamespace(
+            checkpoint=Path("runs/x/best"), experiment=SimpleNamespace(data=SimpleNamespace(target_languages=()))
+        ),
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         TranslatorEngine(cast(Translator, plain)).check(options)

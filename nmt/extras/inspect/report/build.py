@@ -197,8 +197,16 @@ def _run(
     import nmt
 
     store = read.prepared.valid
-    texts = [store.text(index) for index in range(len(store))]
     translator = nmt.load_translator(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
+    languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
+    to = read.experiment.search.to or languages[0]
+    translator = translator.to(to)
+    texts = [store.text(row) for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == to]
+    if not texts:
+        raise InputError(f"--to {to}: no corpus of data.valid is into it; choose another, or add --no-translations")
+    if len(set(languages)) > 1:
+        note = f"its translations are those into {to}; --to chooses another language"
+        run = replace(run, notes=(*run.notes, note))
     sources, references = [text.source for text in texts], [text.target for text in texts]
     log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
     with log.progress(total=len(texts), description="translate", unit="line") as bar:

@@ -13,6 +13,7 @@ from nmt.cli.options import (
     Device,
     Overrides,
     Quiet,
+    To,
     UsePrecision,
     Verbose,
     set_verbosity,
@@ -54,6 +55,7 @@ def report(
         Path | None,
         typer.Option("--pictures", metavar="DIR", help="Also write each picture into this folder, as SVG and as PNG."),
     ] = None,
+    to: To = None,
     beam: Beam = None,
     batch_tokens: BatchTokens = None,
     device: Device = "auto",
@@ -68,9 +70,9 @@ def report(
     compared by the paired bootstrap.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
-    changes = with_search(overrides, beam, None, None, batch_tokens)
+    changes = with_search(overrides, beam, None, None, batch_tokens, to)
     if not translations:
-        surplus = {"--samples": samples, "--beam": beam, "--batch-tokens": batch_tokens}
+        surplus = {"--samples": samples, "--to": to, "--beam": beam, "--batch-tokens": batch_tokens}
         if named := [name for name, value in surplus.items() if value is not None]:
             raise InputError(f"{', '.join(named)}: nothing is translated with --no-translations; leave one out")
     from nmt.extras.inspect.report import build as workflow

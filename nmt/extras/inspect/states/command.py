@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
+from nmt.cli.options import Model, Overrides, Quiet, To, Verbose, check_model, set_verbosity, with_search
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -38,6 +38,7 @@ def states(
     units: Annotated[
         int, typer.Option("--units", metavar="N", min=1, help="Units to draw, those that vary most.")
     ] = 24,
+    to: To = None,
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -55,7 +56,8 @@ def states(
     ending = output.suffix.lower()
     if ending not in (".svg", ".png", ".html"):
         raise InputError(f"--output {output}: name a file that ends in .svg, .png or .html")
-    check_model(model, overrides or [])
+    changes = with_search(overrides, None, None, None, None, to)
+    check_model(model, changes, needs_language=True)
     with gc_paused():
         from nmt.core import log
         from nmt.core.files import refuse_overwriting
@@ -69,7 +71,7 @@ def states(
     numbered = list(islice(enumerate(pairs(source, target), 1), first - 1, first - 1 + most))
     if not numbered:
         raise InputError(f"{source}: has no line {first}")
-    trained = load_trained(model, overrides or [], device="cpu", precision="float32")
+    trained = load_trained(model, changes, device="cpu", precision="float32")
     if chosen_layer(trained.model, side, layer, direction) is None and not curves:
         raise InputError(f"{trained.checkpoint}: its {side} is a Transformer, which has no gates; add --curves")
     found = {

@@ -87,7 +87,7 @@ def trace(
     pair in errors, which are those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
     model, tokenizers = trained.model, trained.tokenizers
     ((source_words, target_words),) = trained.encode_pairs([source], [target], line)
-    ids = [*source_words.ids, EOS], [*target_words.ids, EOS]
+    ids = [*trained.source_prefix, *source_words.ids, EOS], [*target_words.ids, EOS]
     source_1S, target_1T = (torch.tensor([each], device=trained.compute.device) for each in ids)
     chosen = chosen_layer(model, side, layer, direction)
     if chosen is not None:

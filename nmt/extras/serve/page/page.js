@@ -26,6 +26,7 @@ const notice = document.getElementById("status");
 const attention = document.getElementById("attention");
 const sentences = document.getElementById("sentences");
 const locked = document.getElementById("locked"); // shown where the server wants a key, which stays in this page
+const targets = document.getElementById("targets"); // languages, shown where there are several
 const key = document.getElementById("key");
 
 let aligns = true;
@@ -66,7 +67,7 @@ async function ask() {
     const response = await fetch("translate", {
       method: "POST",
       headers: { "Content-Type": "application/json", ...(key.value && { Authorization: `Bearer ${key.value}` }) },
-      body: JSON.stringify({ text: texts, alignment: aligns }),
+      body: JSON.stringify({ text: texts, alignment: aligns, ...(targets.value && { to: targets.value }) }),
       signal: mine.signal,
     });
     const answer = await response.json();
@@ -209,10 +210,19 @@ function matrix({ source_tokens, target_tokens, weights, links }) {
   );
 }
 
+// The English name of a language.
+function named(code) {
+  try { return new Intl.DisplayNames("en", { type: "language" }).of(code.replace("_", "-")); } catch { return code; } // it may be any text
+}
+
+// Lets the user choose a target language.
+function offer(codes) {
+  targets.replaceChildren(...codes.map((code) => element("option", { value: code }, named(code))));
+  targets.hidden = false;
+}
+
 // Names the languages of the model in English, and offers an example in the source language.
 function nameLanguages([from, to]) {
-  const names = new Intl.DisplayNames("en", { type: "language" });
-  const named = (code) => { try { return names.of(code); } catch { return code; } }; // a code may be any text
   document.querySelector("label[for=source]").textContent = named(from);
   document.getElementById("answer").textContent = named(to);
   example.hidden = !(from in EXAMPLES);
@@ -230,6 +240,7 @@ async function greet() {
     aligns = health.alignment ?? aligns;
     if (response.ok) {
       if (health.languages) nameLanguages(health.languages);
+      if (health.targets?.length > 1) offer(health.targets);
       ask(); // the browser may have kept a text from before
       return;
     }
@@ -240,6 +251,7 @@ async function greet() {
   setTimeout(greet, 1000);
 }
 
+targets.addEventListener("change", ask);
 source.addEventListener("input", () => askIn(PAUSE_MS));
 locked.addEventListener("submit", (event) => (event.preventDefault(), ask()));
 source.addEventListener("keydown", (event) => {

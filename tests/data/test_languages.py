@@ -1,0 +1,247 @@
+"""Corpora of several languages: what a configuration may say, tokens of target languages, shares of directions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config.structure import parse_document, validate
+from nmt.core.errors import InputError
+from nmt.data.batching import BatchingConfig, collate, epoch_batches
+from nmt.data.config import DataConfig
+from nmt.data.prepared import PreparedData
+from nmt.data.sampling import SubwordSampling
+from nmt.data.subword_model import PieceType, read_model
+from nmt.data.token_links import collate_linked
+from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.vocabulary import EOS
+from nmt.workflows.prepare import prepare
+from tests.data.conftest import make_pairs
+
+DE_EN = "{pairs: a, languages: [de, en]}"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (f"train: [{DE_EN}, {{pairs: b}}]", "data: b has no languages, and other corpora have"),
+        (f"train: {DE_EN}\n  valid: {{pairs: b}}", "data: b has no languages, and other corpora have"),
+        (f"train: {{pairs: b}}\n  test: [{DE_EN}]", "data: b has no languages, and other corpora have"),
+        ("train: {pairs: a, languages: [de, de]}", "data.train: languages: source and target are both de"),
+        ("train: {pairs: a, languages: [de, <2en>]}", "data.train.languages.1: "),
+        ("train: {pairs: a, languages: [de, '']}", "data.train.languages.1: "),
+        ("train: {pairs: a, languages: [de]}", "data.train.languages.1: missing"),
+        (
+            f"train: {DE_EN}\n  valid: {{pairs: b, languages: [en, de]}}",
+            "data: b is into de, and no corpus of train is",
+        ),
+        (
+            f"train: {DE_EN}\n  test: [{{pairs: b, languages: [de, cs]}}]",
+            "data: b is into cs, and no corpus of train is",
+        ),
+        ("train: {pairs: a}\n  temperature: 5", "data: temperature weighs languages, and no corpus has languages"),
+        (f"train: {DE_EN}\n  temperature: 0", "data.temperature: "),
+    ],
+)
+def test_mistakes_are_one_line_with_their_place(data: str, says: str) -> None:
+    with pytest.raises(InputError) as error:
+        validate(DataConfig, parse_document(data.replace("\n  ", "\n"), "c.yaml"))
+    (message,) = error.value.messages
+    assert says.removeprefix("data: ").removeprefix("data.") in message
+
+
+def test_language_names_may_have_a_region_or_a_script_and_no_is_norwegian() -> None:
+    text = "train: [{pairs: a, languages: [no, pt-BR]}, {pairs: b, languages: [zh_Hans, sr_Latn-RS]}]\nvalid: []"
+    config = validate(DataConfig, parse_document(text, "c.yaml"))
+    assert config.target_languages == ("pt-BR", "sr_Latn-RS")
+    assert config.train_corpora[0].language_names == ("no", "pt-BR")
+    assert config.valid_corpora == ()
+
+
+def config_of(**data: Any) -> DataConfig:
+    tree = {"subwords": {"kind": "bpe", "size": 100}, **data}
+    return validate(DataConfig, parse_document(json.dumps(tree), "c.yaml"))
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Corpora of 120, 40 and 10 pairs; the same texts in both directions, the first with links."""
+    folder = tmp_path_factory.mktemp("languages")
+    pairs = make_pairs(130)
+    lines = {
+        "de-en": [f"{source}\t{target}\n" for source, target in pairs[:120]],
+        "en-de": [f"{target}\t{source}\n" for source, target in pairs[:40]],
+        "valid": [f"{source}\t{target}\n" for source, target in pairs[120:]],
+    }
+    for name, texts in lines.items():
+        (folder / name).write_text("".join(texts), encoding="utf-8")
+    (folder / "links").write_text("0-0 1-1\n" * 120)
+    files = {name: str(folder / name) for name in lines}
+    return {
+        "de-en": {"pairs": files["de-en"], "languages": ["de", "en"], "links": str(folder / "links")},
+        "en-de": {"pairs": files["en-de"], "languages": ["en", "de"], "weight": 2.0},
+        "valid": {"pairs": files["valid"], "languages": ["de", "en"]},
+    }
+
+
+@pytest.fixture(scope="module")
+def prepared(trees: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    config = config_of(train=[trees["de-en"], trees["en-de"]], valid=trees["valid"])
+    return prepare(config, run=tmp_path_factory.mktemp("prepared"), seed=1)
+
+
+def test_the_vocabulary_has_a_control_piece_for_each_target_language(prepared: PreparedData) -> None:
+    tokenizer = prepared.tokenizers.source
+    assert tokenizer.languages == {"de": tokenizer.size - 2, "en": tokenizer.size - 1}
+    assert [piece.type for piece in read_model(tokenizer.model).pieces[-2:]] == [PieceType.CONTROL] * 2
+    for text in ("<2en>", "der Hund <2de>", "<2en>der"):
+        assert not {*tokenizer.encode(text), *tokenizer.sample(text, alpha=0.5, seed=1)} & {
+            *tokenizer.languages.values()
+        }
+    ids = tokenizer.encode("der Hund")
+    assert tokenizer.detokenize([tokenizer.languages["en"], *ids]) == "der Hund"
+    assert tokenizer.with_languages(["en", "de"]) is tokenizer
+
+
+def test_a_given_vocabulary_gets_the_tokens_that_it_lacks(
+    prepared: PreparedData, trees: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    into_cs = {**trees["en-de"], "languages": ["en", "cs"]}
+    config = config_of(train=[trees["de-en"], into_cs], subwords={"model": str(prepared.folder)})
+    made = prepare(config, run=tmp_path, seed=1)
+    old, new = prepared.tokenizers.source, made.tokenizers.source
+    assert new.model.startswith(old.model)
+    assert new.languages == {**old.languages, "cs": old.size}
+    # a run goes on with its own copy
+    resumed = config_of(train=[trees["de-en"], into_cs], subwords={"model": str(made.folder)})
+    assert prepare(resumed, run=tmp_path, seed=1).reused
+
+
+def test_a_piece_of_text_that_looks_like_a_token_is_refused(prepared: PreparedData) -> None:
+    model = prepared.tokenizers.source.model
+    tokenizer = Tokenizer(model.replace(b"<2en>", b"<2xx>"))
+    assert set(tokenizer.languages) == {"de", "xx"}
+    normal = model[:-2] + bytes([model[-2], PieceType.NORMAL])
+    with pytest.raises(InputError, match="has <2en> as a piece of text"):
+        Tokenizer(normal).with_languages(["en"])
+
+
+def test_separate_vocabularies_have_the_tokens_on_the_source_side(trees: dict[str, Any], tmp_path: Path) -> None:
+    subwords = {"kind": "bpe", "size": 100, "joint": False}
+    made = prepare(config_of(train=[trees["de-en"], trees["en-de"]], subwords=subwords), run=tmp_path, seed=1)
+    pair = TokenizerPair.load(made.folder)
+    assert (set(pair.source.languages), set(pair.target.languages)) == ({"de", "en"}, set())
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_token_stands_once_and_first_in_every_source(
+    prepared: PreparedData, trees: dict[str, dict[str, Any]], tmp_path: Path, sampled: bool
+) -> None:
+    data, sampling = prepared, None
+    if sampled:
+        subwords = {"kind": "bpe", "size": 100, "sampling": 0.3}
+        data = prepare(config_of(train=[trees["de-en"], trees["en-de"]], subwords=subwords), run=tmp_path, seed=1)
+        sampling = SubwordSampling(data.tokenizers, 0.3, seed=1, epoch=0)
+    store, languages = data.train, data.tokenizers.source.languages
+    tokens = list(languages.values())
+    pairs_B = np.arange(len(store))
+    for batch in (collate(store, pairs_B, sampling=sampling), collate_linked(store, pairs_B, sampling=sampling)):
+        for row, source_S in enumerate(batch.source_BS):
+            into = "en" if store.corpora[store.corpus[row]].name.endswith("de-en") else "de"
+            assert source_S[0] == languages[into]
+            assert not np.isin(source_S[1:], tokens).any()
+            length = batch.source_length_B[row]
+            assert source_S[length - 1] == EOS
+            plain = store.source(row) if sampling is None else sampling.draw(store, row)[0]
+            assert source_S[1 : length - 1].tolist() == list(plain)
+        assert not np.isin(batch.target_BT, tokens).any()
+    assert len(store) == 160, "the same texts in the other direction are no duplicates"
+
+
+def test_links_between_words_find_the_tokens_behind_the_prefix(prepared: PreparedData) -> None:
+    store = prepared.train
+    pairs_B = np.array([3, 130, 7])  # the second is of the corpus without links
+    batch = collate_linked(store, pairs_B)
+    assert batch.links is not None
+    found = set(
+        zip(*(getattr(batch.links, name).tolist() for name in ("sentence_E", "target_E", "source_E")), strict=True)
+    )
+    expected = set()
+    for row, index in enumerate(pairs_B.tolist()):
+        source_words, target_words = store.words(index)
+        for source_word, target_word in store.links(index).tolist():
+            expected |= {
+                (row, t, s + 1)
+                for t, word_t in enumerate(target_words)
+                for s, word_s in enumerate(source_words)
+                if (word_s, word_t) == (source_word, target_word)
+            }
+    assert found == expected
+    assert {row for row, *_ in found} == {0, 2}
+
+
+def test_a_temperature_makes_shares_by_the_formula(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    """n_d^(1/T) over their sum, of 120 pairs once and 40 pairs twice: an epoch keeps its 200 pairs."""
+    config = config_of(train=[trees["de-en"], trees["en-de"]], temperature=4.0)
+    made = prepare(config, run=tmp_path, seed=1)
+    power = [120**0.25, 80**0.25]
+    shares = [each / sum(power) for each in power]
+    weights = [200 * shares[0] / 120, 200 * shares[1] / 40]
+    assert [corpus.weight for corpus in made.train.corpora] == pytest.approx(weights)
+    assert [corpus.weight for corpus in made.report.corpora] == pytest.approx(weights)
+    pairs = np.concatenate(list(epoch_batches(made.train, BatchingConfig(), seed=1, epoch=0)))
+    assert np.bincount(made.train.corpus[pairs]).tolist() == pytest.approx([200 * each for each in shares], abs=1)
+
+
+def test_corpora_of_a_direction_share_its_temperature(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    """Which is why two corpora of one direction keep their weights."""
+    parts = [trees["de-en"], {**trees["en-de"], "languages": ["de", "en"]}]
+    made = prepare(config_of(train=parts, temperature=10), run=tmp_path, seed=1)
+    assert [corpus.weight for corpus in made.train.corpora] == pytest.approx([1.0, 2.0])
+
+
+def test_a_temperature_that_repeats_too_often_is_refused(tmp_path: Path) -> None:
+    for name, count in (("large", 5000), ("small", 1)):
+        (tmp_path / name).write_text("".join(f"{name} {number} a\tb {number} c\n" for number in range(count)))
+    train = [
+        {"pairs": str(tmp_path / "large"), "languages": ["de", "en"]},
+        {"pairs": str(tmp_path / "small"), "languages": ["de", "cs"]},
+    ]
+    with pytest.raises(InputError, match=r"temperature: 100 shows each pair of \S*small .* times an epoch"):
+        prepare(config_of(train=train, temperature=100, subwords={"kind": "word"}), run=tmp_path / "run", seed=1)
+
+
+def test_a_held_out_pair_is_held_out_in_the_other_direction_too(trees: dict[str, Any], tmp_path: Path) -> None:
+    test = {"pairs": trees["de-en"]["pairs"], "languages": ["de", "en"]}
+    (tmp_path / "more").write_text("der Hund\tthe dog\nthe cat\tdie Katze\n")
+    more = {"pairs": str(tmp_path / "more"), "languages": ["en", "de"]}
+    made = prepare(config_of(train=[trees["en-de"], more, {**more, "languages": ["de", "en"]}], test=test,
+                             subwords={"kind": "char"}), run=tmp_path / "held", seed=1)  # fmt: skip
+    assert [corpus.kept for corpus in made.report.corpora] == [0, 2, 2]
+
+
+def test_several_validation_corpora_are_one_store_with_their_lines(
+    trees: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    turned = {"pairs": trees["en-de"]["pairs"], "languages": ["en", "de"]}
+    config = config_of(train=[trees["de-en"], trees["en-de"]], valid=[trees["valid"], turned],
+                       filters={"held_out": "none"})  # fmt: skip
+    made = prepare(config, run=tmp_path, seed=1)
+    assert made.valid is not None
+    assert made.valid.corpus.tolist() == [0] * 10 + [1] * 40
+    assert made.valid.line(10) == (trees["en-de"]["pairs"], 1)
+    languages = made.tokenizers.source.languages
+    assert [made.valid.prefix(row) for row in (0, 9, 10)] == [(languages["en"],)] * 2 + [(languages["de"],)]
+    assert made.report.valid is not None
+    assert made.report.valid.pairs == 50
+
+
+def test_without_languages_nothing_is_written_that_was_not(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    made = prepare(config_of(train={"pairs": trees["de-en"]["pairs"]}), run=tmp_path, seed=1)
+    (corpus,) = json.loads((made.folder / "train" / "store.json").read_bytes())["corpora"]
+    assert set(corpus) == {"name", "weight"}
+    assert made.tokenizers.source.languages == {}

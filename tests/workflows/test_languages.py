@@ -1,0 +1,381 @@
+"""Several languages in one model, by the command line and from Python."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nmt as library
+from nmt import InputError
+from nmt import experiment as experiments
+from nmt.alignment import Magnitude
+from nmt.alignment.directions import join
+from nmt.alignment.forced import forced_weights
+from nmt.alignment.gradient import gradient_weights
+from nmt.alignment.views import View
+from nmt.data.prepared import opened
+from nmt.data.tokenizer import TokenizerPair
+from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.translation import scores
+from nmt.extras.export.export_model import _sample
+from nmt.extras.serve.engine import RequestOptions
+from nmt.extras.serve.translation_engine import TranslatorEngine
+from nmt.extras.streaming.wait_k import waiting
+from nmt.extras.word_aligner.layer import AlignmentLayer
+from nmt.extras.word_aligner.learn import _linked_pairs, _training_text, learn_word_aligner
+from nmt.extras.word_aligner.model_aligner import ModelAligner
+from nmt.training import folders
+from nmt.translator.aligner import without_prefix
+from nmt.translator.both_directions import BothDirections
+from nmt.translator.translator import Translator
+from nmt.workflows.align_models import Reverse
+from nmt.workflows.train import train
+from tests.workflows.runs import CONFIG, Command, in_process, write_corpus
+
+CORPORA = """\
+  train:
+    - {source: train.de, target: train.en, languages: [de, en]}
+    - {source: train.en, target: train.de, languages: [en, de]}
+  valid:
+    - {source: valid.de, target: valid.en, languages: [de, en]}
+    - {source: valid.en, target: valid.de, languages: [en, de]}
+  test:
+    - {source: test.de, target: test.en, languages: [de, en]}
+    - {source: test.en, target: test.de, languages: [en, de]}
+"""
+
+
+def config_text(corpora: str = CORPORA, **replaced: str) -> str:
+    head, _, rest = CONFIG.partition("  train:")
+    text = head + corpora + "  subwords:" + rest.partition("  subwords:")[2]
+    text = text.replace("every: 2, metric: loss", "every: 2, first: 1").replace("log_every: 1", "snapshots: 12")
+    for old, new in replaced.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus and a run of two updates in both directions. Read it only."""
+    folder = tmp_path_factory.mktemp("languages")
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(config_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        train(experiments.load(Path("config.yaml")), precision="float32")
+    return folder
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    """Without a language. Weights are scaled up, so that the first token matters."""
+    translator = library.load(folder / "run", device="cpu", precision="float32", overrides=["search.beam=2"])
+    with torch.no_grad():
+        for parameter in translator.trained.model.parameters():
+            parameter.mul_(3.0)
+    return translator
+
+
+@pytest.fixture
+def nmt(here: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(capsys)
+
+
+PAIRS = ["--source", "test.de", "--target", "test.en"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["translate", "run", "--input", "test.de"],
+        ["align", "run", *PAIRS],
+        ["score", "run", *PAIRS],
+        ["evaluate", "run", "--source", "test.de", "--reference", "test.en"],
+        ["states", "run", "--source", "test.de", "--output", "x.svg"],
+        ["aligner", "run", *PAIRS],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_language_must_be_chosen_and_be_one_of_the_model(command: list[str], nmt: Command) -> None:
+    assert nmt(*command).error == "run translates into de, en: choose one with --to"
+    assert nmt(*command, "--to", "fr").error == "--to fr: run translates into de, en"
+
+
+def test_other_commands_refuse_an_unknown_language(nmt: Command, trained: Path) -> None:
+    assert nmt("report", "run", "--to", "fr").error == "--to fr: run translates into de, en"
+    assert nmt("serve", "run", "--to", "fr").error == "--to fr: run translates into de, en"
+    assert nmt("evaluate", "run", "--to", "fr").error == "--to fr: run translates into de, en"
+    run = trained / "run"
+    says = f"--to en: {run} was trained on corpora without languages; leave it out"
+    assert nmt("translate", run, "--to", "en", "--input", "test.de").error == says
+    reverse = ["align", "run", *PAIRS, "--to", "en", "--reverse", "run"]
+    assert nmt(*reverse).error == "run translates into de, en: choose one with --reverse-to"
+    assert nmt(*reverse, "--reverse-to", "fr").error == "--reverse-to fr: run translates into de, en"
+    assert "of the same run as the forward model" in nmt(*reverse, "--reverse-to", "en").error
+
+
+def test_the_command_line_translates_into_the_language(nmt: Command, here: Path) -> None:
+    outputs = {}
+    for to in ("de", "en"):
+        done = nmt("translate", "run", "--to", to, "--input", "test.de", "--format", "tsv")
+        assert done.code == 0, done.stderr
+        outputs[to] = done.stdout
+        loaded = library.load("run", to=to, precision="float32").translate(Path("test.de").read_text().splitlines())
+        assert [line.split("\t")[3] for line in done.stdout.splitlines()] == [each.text for each in loaded]
+    assert outputs["de"] != outputs["en"]
+
+
+def test_python_chooses_a_language_by_to(translator: Translator) -> None:
+    with pytest.raises(InputError, match="translates into de, en: choose one with --to"):
+        translator.translate("der Hund")
+    with pytest.raises(InputError, match="--to fr"):
+        translator.to("fr")
+    with pytest.raises(InputError, match="to='fr': .*translates into de, en"):
+        library.load(translator.trained.checkpoint, to="fr")
+    english = translator.to("en")
+    assert english.trained.model is translator.trained.model
+    assert english.to(None) is english
+
+
+def test_the_model_reads_the_token_first(translator: Translator) -> None:
+    """The search and the scores are those of ids that a caller puts together himself."""
+    texts, targets = ["Hund und Katze.", "eins zwei drei"], ["dog and cat.", "one two three"]
+    tokenizers, trained = translator.trained.tokenizers, translator.trained
+    found = {}
+    for to, token in tokenizers.source.languages.items():
+        own = translator.to(to)
+        sources = [[token, *tokenizers.source.encode(text)] for text in texts]
+        expected = translator.engine.translate_ids(sources, translator.search)
+        found[to] = [(each.text, each.score) for each in own.translate(texts)]
+        assert found[to] == [(tokenizers.target.detokenize(best.tokens), best.score) for best, *_ in expected]
+        references = [tokenizers.target.encode(text) for text in targets]
+        log_probs = token_log_probs(trained.model, sources, references, trained.compute, batch_tokens=1000)
+        assert [each.log_prob for each in own.score(texts, targets)] == [
+            float(np.sum(each, dtype=np.float64)) for each in log_probs
+        ]
+    assert found["de"] != found["en"]
+
+
+@pytest.mark.parametrize(
+    ("method", "magnitude"),
+    [
+        ("attention", "relative"), ("shifted-attention", "relative"), ("gradient", "relative"),
+        ("gradient", "raw"), ("input-x-gradient", "signed"), ("input-x-gradient", "relative"),
+    ],
+)  # fmt: skip
+def test_alignments_have_no_column_for_the_token(method: Any, magnitude: Magnitude, translator: Translator) -> None:
+    own, trained, view = translator.to("en"), translator.trained, View(method, magnitude=magnitude)
+    source, target = "Hund und Katze.", "dog and cat."
+    (alignment,) = own.aligner.align([view], [source], [target], level="subword")[view]
+    ids = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
+    assert alignment.weights_TS.shape == (len(ids[1][0]) + 1, len(ids[0][0]) + 1)
+    assert len(alignment.source_tokens) == alignment.weights_TS.shape[1]
+    with_token = [[trained.tokenizers.source.languages["en"], *ids[0][0]]]
+    if "attention" in method:
+        ((whole_TS,),) = forced_weights(
+            trained.model, with_token, ids[1], trained.compute, batch_tokens=1000, shifted=method != "attention"
+        )
+    else:
+        ((whole_TS,),) = gradient_weights(
+            trained.model, with_token, ids[1], trained.compute, views=[view], batch_tokens=1000
+        )
+    expected_TS = whole_TS[:, 1:].astype(np.float64)
+    if magnitude == "relative":
+        expected_TS /= expected_TS.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(alignment.weights_TS.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(alignment.weights_TS, expected_TS, rtol=1e-5, atol=1e-7)
+    (words,) = own.aligner.align([view], [source], [target])[view]
+    assert words.weights_TS.shape == (3, 3)
+    (pieces,) = own.aligner.piece_weights([source], [target])
+    np.testing.assert_allclose(pieces.weights_TS.sum(axis=1), 1, atol=1e-6)
+    assert pieces.weights_TS.shape == alignment.weights_TS.shape
+
+
+def test_a_row_whose_weight_lies_on_the_token_is_uniform() -> None:
+    weights_TS = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.2, 0.6]], np.float32)
+    np.testing.assert_allclose(without_prefix(weights_TS, 1, "relative"), [[0.5, 0.5], [1, 0], [0.25, 0.75]])
+    np.testing.assert_array_equal(without_prefix(weights_TS, 1, "raw"), weights_TS[:, 1:])
+
+
+def test_one_run_aligns_both_directions(translator: Translator) -> None:
+    both = BothDirections(translator.to("en"), translator.to("de"), join("union"))
+    (pair,) = both.align(["Hund und Katze."], ["dog and cat."])
+    assert pair.weights_TS.shape == (3, 3)
+    assert Reverse("run", both.join, "de").changes(["search.to=en", "seed=2"]) == ["seed=2", "search.to=de"]
+
+
+def test_the_token_is_read_before_the_first_word(translator: Translator) -> None:
+    """The first source words that wait-k reads are those of a model without languages, whatever follows."""
+    own = waiting(translator.to("en"), 2)
+    model: Any = own.engine.model  # type: ignore[attr-defined]
+    tokenizer = translator.trained.tokenizers.source
+    ids = [*own.trained.source_prefix, *tokenizer.encode("Hund und Katze."), 3]
+    memory = model.encode(torch.tensor([ids]))
+    starts = [piece.startswith("\u2581") for piece in tokenizer.pieces(ids[1:-1])]
+    words = np.cumsum(starts)
+    assert memory.word_BS[0].tolist() == [1, *words.tolist(), words[-1]]
+    texts = ["Hund und Katze.", "eins zwei drei"]
+    greedy = translator.to("en").translate(texts, beam=1)
+    assert [each.text for each in waiting(translator.to("en"), 50).translate(texts)] == [each.text for each in greedy]
+
+
+def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, translator: Translator) -> None:
+    trained = translator.trained
+    data = opened(trained.experiment.data, run=Path("run"))
+    sources, targets, prefixes = _training_text(replace(trained, checkpoint=here / "run/best"), here / "run")
+    assert prefixes == [data.train.prefix(row) for row in range(len(data.train))]
+    aligner = learn_word_aligner(sources, targets)
+    pairs = _linked_pairs(trained, aligner, sources, targets, prefixes)
+    assert len(pairs) == 120
+    for row, pair in enumerate(pairs):
+        assert list(pair.source) == [*data.train.prefix(row), *data.train.source(row)]
+        assert pair.link_TS.shape == (len(pair.target), len(pair.source))
+        assert not pair.link_TS[:, 0].any()
+        assert pair.link_TS.any()
+    layer = AlignmentLayer(trained.model.encoder.size, trained.model.decoder.readout_size).eval()
+    alignments = ModelAligner(trained.to("en"), aligner, layer).align(
+        *([tokenizer.encode_words(text)] for tokenizer, text in (
+            (trained.tokenizers.source, "Hund und Katze."), (trained.tokenizers.target, "dog and cat."),
+        )), {}, share=0.5, first_line=1,
+    )  # fmt: skip
+    assert [each.weights_TS.shape for each in alignments] == [(3, 3)]
+
+
+def test_validation_measures_each_direction(here: Path) -> None:
+    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    (*_, last) = [line for line in lines if line["kind"] == "valid"]
+    loaded = library.load("run/latest", precision="float32", overrides=["search.beam=1"])
+    for direction, to in (("de-en", "en"), ("en-de", "de")):
+        sources, references = (Path(f"valid.{side}").read_text().splitlines() for side in direction.split("-"))
+        hypotheses = [each.text for each in loaded.to(to).translate(sources)]
+        for score in scores(hypotheses, references, metrics=("bleu", "chrf")):
+            assert last[f"{score.name[:4].lower()} {direction}"] == pytest.approx(score.value, rel=1e-4)
+    for name in ("bleu", "chrf"):
+        assert last[name] == pytest.approx((last[f"{name} de-en"] + last[f"{name} en-de"]) / 2, rel=1e-4)
+    predictions = [
+        loaded.to(to).predict(
+            Path(f"valid.{source}").read_text().splitlines(), Path(f"valid.{to}").read_text().splitlines()
+        )
+        for source, to in (("de", "en"), ("en", "de"))
+    ]
+    tokens = sum(each.tokens for each in predictions)
+    assert last["loss"] == pytest.approx(sum(each.loss * each.tokens for each in predictions) / tokens, rel=1e-4)
+    (*_, (_, snapshot)) = folders.snapshots(Path("run"))
+    noted = [json.loads(line) for line in snapshot.read_text().splitlines()]
+    assert len(noted) == 12
+    assert not any("<2" in token for line in noted for token in line["source_tokens"])
+
+
+def test_evaluate_scores_each_test_corpus_in_its_own_language(nmt: Command) -> None:
+    tree = json.loads(nmt("evaluate", "run", "--json").stdout)
+    assert list(tree) == ["de-en test.de + test.en", "en-de test.en + test.de"]
+    for to, source, name in zip(("en", "de"), ("de", "en"), tree, strict=True):
+        files = ["--source", f"test.{source}", "--reference", f"test.{to}"]
+        assert json.loads(nmt("evaluate", "run", "--to", to, *files, "--json").stdout) == tree[name]
+    assert list(json.loads(nmt("evaluate", "run", "--to", "de", "--json").stdout)) == ["en-de test.en + test.de"]
+
+
+def test_info_and_report_name_the_languages(nmt: Command, tmp_path: Path) -> None:
+    text = nmt("info", "run").stdout
+    assert text.startswith("run, de to en, en to de: ")
+    assert "nmt translate run --to LANGUAGE < FILE" in text
+    done = nmt("report", "run", "--to", "de", "--output", tmp_path / "report.html")
+    assert "its translations are those into de; --to chooses another language" in done.stderr
+    page = (tmp_path / "report.html").read_text()
+    assert "de → en, en → de" in page
+
+
+def test_a_server_takes_the_language_of_each_request(translator: Translator) -> None:
+    engine = TranslatorEngine(translator)
+    assert (engine.targets, engine.languages) == (("de", "en"), None)
+    assert TranslatorEngine(translator.to("en")).targets == ("en", "de")
+    with pytest.raises(InputError, match="^to: is missing; choose one of de, en$"):
+        engine.check(RequestOptions())
+    with pytest.raises(InputError, match="^to: 'fr' is no language of this model; choose one of de, en$"):
+        engine.check(RequestOptions(to="fr"))
+    TranslatorEngine(translator.to("en")).check(RequestOptions())
+    for to in engine.targets:
+        engine.check(RequestOptions(to=to))
+        (answer,) = engine.answer(["Hund und Katze."], RequestOptions(to=to))
+        assert answer.tree["translations"][0]["text"] == translator.to(to).translate("Hund und Katze.").text
+
+
+def test_an_export_is_compared_on_sources_with_the_token(here: Path, translator: Translator) -> None:
+    sample = _sample(translator.trained)
+    assert len(sample) == 10
+    assert {source[0] for source in sample} == {translator.trained.tokenizers.source.languages["en"]}
+
+
+def test_a_model_of_one_target_language_needs_no_choice(here: Path, tmp_path: Path, nmt: Command) -> None:
+    corpora = "  train: {source: train.de, target: train.en, languages: [de, en]}\n"
+    text = config_text(corpora, **{"run: run": f"run: {tmp_path}/run", "snapshots: 12": "snapshots: 0"})
+    (tmp_path / "config.yaml").write_text(text)
+    train(experiments.load(tmp_path / "config.yaml", with_corpora=True), precision="float32")
+    assert nmt("translate", tmp_path / "run", "--input", "test.de").code == 0
+    assert nmt("translate", tmp_path / "run", "--to", "en", "--input", "test.de").code == 0
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_run_with_another_vocabulary_keeps_the_rows_of_its_pieces(
+    joint: bool, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new direction, whose token and corpus bring pieces that the old model has not."""
+    Path(tmp_path / "train.cs").write_text(
+        "".join(f"{line} ahoj světe\n" for line in Path("train.en").read_text().splitlines())
+    )
+    old = replaced_run(tmp_path, "old", joint, CORPORA)
+    more = CORPORA.replace(
+        "  valid:", f"    - {{source: train.de, target: {tmp_path}/train.cs, languages: [de, cs]}}\n  valid:"
+    )
+    capsys.readouterr()
+    new = replaced_run(tmp_path, "new", joint, more, start_from=old)
+    assert f"starting from {old}/best with the rows of " in capsys.readouterr().err
+    weights, pieces = [], []
+    for run in (old, new):
+        tokenizers = TokenizerPair.load(run)
+        pieces.append([each.pieces(range(each.size)) for each in (tokenizers.source, tokenizers.target)])
+        loaded = library.load(run / "latest", precision="float32", device="cpu")
+        weights.append(dict(loaded.trained.model.named_parameters()))
+    assert "<2cs>" in pieces[1][0]
+    tables = {"encoder.embedding.table.weight": 0, "decoder.embedding.table.weight": 1, "output.weight_VD": 1}
+    tables["output.bias_V"] = 1
+    for name, before in weights[0].items():
+        after = weights[1][name]
+        if name not in tables:
+            torch.testing.assert_close(after, before, atol=1e-5, rtol=0)
+            continue
+        one, other = pieces[0][tables[name]], pieces[1][tables[name]]
+        common = [piece for piece in other if piece in one]
+        assert 8 < len(common) < len(other)
+        torch.testing.assert_close(
+            after[[other.index(piece) for piece in common]], before[[one.index(piece) for piece in common]],
+            atol=1e-5, rtol=0,
+        )  # fmt: skip
+
+
+def replaced_run(folder: Path, name: str, joint: bool, corpora: str, start_from: Path | None = None) -> Path:
+    """Trains a run of one update, which hardly moves."""
+    training = "training:\n  optimizer: {learning_rate: 1.0e-12}\n"
+    replaced = {
+        "run: run": f"run: {folder}/{name}",
+        "joint: true": f"joint: {str(joint).lower()}",
+        "snapshots: 12": "snapshots: 0",
+        "updates: 2": "updates: 1",
+        "training:\n": training if start_from is None else f"{training}  start_from: {start_from}\n",
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(config_text(corpora, **replaced))
+    return train(experiments.load(path, with_corpora=True), precision="float32")
