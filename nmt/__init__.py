@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nmt.api import load, train
     from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
-    from nmt.search.hypothesis import Phrase, Search
+    from nmt.search.hypothesis import Constraint, Search
     from nmt.translator.aligner import LearntAligner
     from nmt.translator.loading import TrainedModel
     from nmt.translator.segmentation import MarkedLine
@@ -110,7 +110,7 @@ def accelerate() -> None:
         register()
 
 
-def constrained_search(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...]) -> Search:
+def constrained_search(config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...]) -> Search:
     """The search of ``nmt.extras`` for translations that contain phrases."""
     from nmt.extras.constraints.search import constrained_search as search
 

@@ -13,7 +13,7 @@ from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
 from nmt.models.step_model import StepModel
 from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.hypothesis import Hypothesis, Phrase, Search
+from nmt.search.hypothesis import Constraint, Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from nmt.search.reduction import VocabularyReducer
 
 
-ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Phrase, ...], ...]], Search]
-"""A search of a configuration whose hypotheses contain the phrases of their source row."""
+ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...]], Search]
+"""A search of a configuration whose hypotheses meet the constraints of their source row."""
 
 
 class Engine(Protocol):
@@ -35,12 +35,12 @@ class Engine(Protocol):
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """Hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or,
         for sampling, in the order of the draws: ``config.n_best`` of each, or ``config.consensus.samples`` to choose
-        from. Hypotheses begin with their source's prefix and contain each phrase of its constraints; neither counts
+        from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
         against the limits of length. Without ``scored``, scores and log-probabilities may be NaN."""
 
 
@@ -69,7 +69,7 @@ class OwnEngine:
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
@@ -87,7 +87,8 @@ class OwnEngine:
                 max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
             phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
             if phrases is not None:
-                max_length_B = max_length_B + torch.tensor([sum(map(len, of_sentence)) for of_sentence in phrases])
+                longest = [sum(max(map(len, constraint)) for constraint in of_sentence) for of_sentence in phrases]
+                max_length_B = max_length_B + torch.tensor(longest)
             searched, reduced = self.model, None
             if self.shortlist is not None:
                 reduced = self.shortlist.reduce(

@@ -13,6 +13,9 @@ from nmt.search.logits_processors import LogitsProcessors
 Phrase: TypeAlias = tuple[int, ...]
 """Tokens that a translation is to contain side by side."""
 
+Constraint: TypeAlias = tuple[Phrase, ...]
+"""Alternative phrases. A translation is to contain one of them."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from nmt.models.step_model import StepModel
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 
 
 class ReducedBatch(Protocol):
@@ -23,7 +23,7 @@ class ReducedBatch(Protocol):
         """The prefixes of the batch in these tokens."""
 
     @property
-    def phrases(self) -> tuple[tuple[Phrase, ...], ...] | None:
+    def phrases(self) -> tuple[tuple[Constraint, ...], ...] | None:
         """The constraints of the batch in these tokens."""
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
@@ -38,7 +38,7 @@ class VocabularyReducer(Protocol):
         model: StepModel[Any, Any],
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]] | None,
-        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        phrases: tuple[tuple[Constraint, ...], ...] | None,
         device: torch.device,
     ) -> ReducedBatch:
         """The batch reduced; prefixes and phrases stay possible."""

@@ -29,7 +29,7 @@ from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 from nmt.translator.results import Results
@@ -279,11 +279,11 @@ class Translator:
             candidates = [replace(candidates[rank], score=utility) for rank, utility in best]
         return tuple(candidates)
 
-    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Phrase]]:
+    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Constraint]]:
         """The subwords of each phrase that is not blank."""
         if (key := constrains(self.search)) is not None:
             raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
-        encoded: list[list[Phrase]] = []
+        encoded: list[list[Constraint]] = []
         for number, phrases in enumerate(constraints, first_line):
             encoded.append([])
             for phrase in phrases:
@@ -291,7 +291,7 @@ class Translator:
                 if UNK in tokens:
                     raise InputError(f"line {number}: {phrase!r} cannot be spelt in the model's subwords; leave it out")
                 if tokens:
-                    encoded[-1].append(tokens)
+                    encoded[-1].append((tokens,))
         return encoded
 
     def _texts(self, sources: Sequence[str], hypotheses: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:

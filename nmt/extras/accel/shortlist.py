@@ -22,7 +22,7 @@ from nmt.core.files import refuse_special
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel.shortlist_model import VocabularySubset, with_shortlist
 from nmt.models.step_model import StepModel
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.find_run import SHORTLIST, run_of
 from nmt.translator.loading import TrainedModel
 
@@ -80,13 +80,13 @@ class Shortlist:
         model: StepModel[Any, Any],
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]] | None,
-        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        phrases: tuple[tuple[Constraint, ...], ...] | None,
         device: torch.device,
     ) -> ShortlistBatch:
         """See ``nmt.search.reduction.VocabularyReducer``."""
         further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
         for tokens, of_sentence in zip(further, phrases or (), strict=False):
-            tokens += chain.from_iterable(of_sentence)
+            tokens += chain.from_iterable(chain.from_iterable(of_sentence))
         subset = self.subset(sources, further, device)
         token_BX = subset.token_BX.tolist()
         # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
@@ -105,7 +105,7 @@ class Shortlist:
             None
             if phrases is None
             else tuple(
-                tuple(tuple(of[token] for token in phrase) for phrase in of_sentence)
+                tuple(tuple(tuple(map(of.__getitem__, phrase)) for phrase in constraint) for constraint in of_sentence)
                 for of, of_sentence in zip(number_of, phrases, strict=True)
             ),
         )
@@ -119,7 +119,7 @@ class ShortlistBatch:
     token_BX: list[list[int]]
     """The token of each number; see ``VocabularySubset.token_BX``."""
     prefixes: Sequence[Sequence[int]] | None
-    phrases: tuple[tuple[Phrase, ...], ...] | None
+    phrases: tuple[tuple[Constraint, ...], ...] | None
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
         """See ``nmt.search.reduction.ReducedBatch``."""

@@ -1,4 +1,5 @@
-"""Phrases that a translation must contain: how far a hypothesis has met them, and the automaton of these states.
+"""Phrases that a translation must contain, each or one of its alternatives: how far a hypothesis has met them, and the
+automaton of these states.
 
 Shapes: M states of the automaton, P next tokens of a state.
 """
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.search.hypothesis import Phrase
+from nmt.search.hypothesis import Constraint, Phrase
 
 MAX_MATCHES = 64
 """Maximum number of matches of a hypothesis; those that miss least are kept. Where phrases overlap, the number of
@@ -28,7 +29,7 @@ class Match(NamedTuple):
     """Assignment of a hypothesis' tokens to the phrases of its sentence."""
 
     unmet: frozenset[int]
-    """Indices of the phrases that are not begun."""
+    """Indices of the constraints of which no phrase is begun."""
     rest: Phrase = ()
     """Missing tokens of the phrase that is begun; empty if all that are begun are complete."""
 
@@ -40,13 +41,13 @@ class Match(NamedTuple):
 @dataclass(frozen=True)
 class Progress:
     """All assignments of a hypothesis' tokens to the phrases of its sentence, without dominated ones: the states of an
-    automaton that accepts translations with each phrase at a position of its own."""
+    automaton that accepts translations with each phrase, or one of its alternatives, at a position of its own."""
 
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[Constraint, ...]
     matches: frozenset[Match]
 
     @classmethod
-    def start(cls, phrases: Sequence[Phrase]) -> Progress:
+    def start(cls, phrases: Sequence[Constraint]) -> Progress:
         """The progress of a hypothesis without tokens."""
         return cls(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]))
 
@@ -59,7 +60,8 @@ class Progress:
     def next_tokens(self) -> tuple[int, ...]:
         """Tokens that continue or begin a phrase in some match."""
         continuing = [match.rest[0] for match in self.matches if match.rest]
-        beginning = [self.phrases[index][0] for match in self.matches if not match.rest for index in match.unmet]
+        unmet = {index for match in self.matches if not match.rest for index in match.unmet}
+        beginning = [phrase[0] for index in unmet for phrase in self.phrases[index]]
         return tuple(sorted({*continuing, *beginning}))
 
     def after(self, token: int) -> Progress:
@@ -75,10 +77,13 @@ class Progress:
                     matches.add(match._replace(rest=match.rest[1:]))
                 continue
             matches.add(match)
-            # of equal phrases the last: it makes no difference which one is met
+            # of equal constraints the last: it makes no difference which one is met
             index_of = {self.phrases[index]: index for index in sorted(match.unmet)}
             matches |= {
-                Match(match.unmet - {index}, phrase[1:]) for phrase, index in index_of.items() if phrase[0] == token
+                Match(match.unmet - {index}, phrase[1:])
+                for alternatives, index in index_of.items()
+                for phrase in alternatives
+                if phrase[0] == token
             }
         best = [match for match in matches if not any(other != match and other.dominates(match) for other in matches)]
         if len(best) > MAX_MATCHES:
@@ -88,7 +93,12 @@ class Progress:
         return Progress(self.phrases, frozenset(best))
 
     def _missing(self, match: Match) -> int:
-        return sum(len(self.phrases[index]) for index in match.unmet) + len(match.rest)
+        return sum(shortest(self.phrases[index]) for index in match.unmet) + len(match.rest)
+
+
+def shortest(constraint: Constraint) -> int:
+    """Length of the shortest alternative."""
+    return min(map(len, constraint))
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ class Transitions:
 class PhraseAutomaton:
     """The states that hypotheses of several sentences may reach, by number."""
 
-    def __init__(self, phrases: Sequence[Sequence[Phrase]]) -> None:
+    def __init__(self, phrases: Sequence[Sequence[Constraint]]) -> None:
         self.states: list[Progress] = []
         self._number_of: dict[Progress, int] = {}
         self._after: dict[int, tuple[dict[int, int], int]] = {}  # after each next token, after any other

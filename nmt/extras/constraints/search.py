@@ -4,7 +4,8 @@ Constrained Decoding with Dynamic Beam Allocation for Neural Machine Translation
 The beams of a sentence are shared out among banks: bank c holds hypotheses that have met c tokens of its phrases. So a
 hypothesis that has begun to meet them need not be as probable as one that has not. A hypothesis ends only when it has
 met all. Differences to the paper: phrases may share first tokens, overlap themselves or contain each other, so all ways
-to meet them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to
+to meet them are followed at once, and the one that misses least counts; a phrase may have alternatives, of which the
+shortest counts until another one misses less; a bank without candidates leaves its beams to
 the banks that have met most; hypotheses that could not meet all phrases before the limit of length are dropped in time,
 so every sentence has a translation.
 
@@ -22,25 +23,25 @@ from torch import Tensor
 
 from nmt.core.device import read_together
 from nmt.data.vocabulary import EOS
-from nmt.extras.constraints.phrases import PhraseAutomaton
+from nmt.extras.constraints.phrases import PhraseAutomaton, shortest
 from nmt.search.beam import Advance, Beams, BeamSearch, first_rows
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ranking_of
-from nmt.search.hypothesis import Phrase
+from nmt.search.hypothesis import Constraint
 
 
 @dataclass(frozen=True)
 class ConstrainedBeamSearch(BeamSearch):
-    """Hypotheses that contain each phrase of their sentence, at positions of its own. The limit of length leaves room
-    for the phrases."""
+    """Hypotheses that contain each phrase of their sentence, or one of its alternatives, at a position of its own. The
+    limit of length leaves room for the phrases."""
 
-    phrases: tuple[tuple[Phrase, ...], ...] = ()
-    """Phrases of each source row; a phrase has at least one token."""
+    phrases: tuple[tuple[Constraint, ...], ...] = ()
+    """Constraints of each source row: alternative phrases of at least one token."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         assert self.groups == 1
-        assert all(all(phrases) for phrases in self.phrases)
+        assert all(constraint and all(constraint) for of_sentence in self.phrases for constraint in of_sentence)
 
     @property
     def needs_all_logits(self) -> bool:
@@ -56,7 +57,7 @@ class ConstrainedBeamSearch(BeamSearch):
         """See ``BeamSearch.advance``."""
         beam, device, automaton = self.beam, log_probs_NV.device, self.automaton
         steps_left = [limit - beams.tokens_NT.shape[1] - 2 for limit in limits]  # without this and end-of-sentence
-        totals = [sum(map(len, self.phrases[row])) for row in source_rows]
+        totals = [sum(map(shortest, self.phrases[row])) for row in source_rows]
         starts = [automaton.starts[row] for row in source_rows]
         start_B, left_B1, total_B1 = (
             torch.tensor(values).to(device, non_blocking=True).view(shape)
@@ -121,6 +122,6 @@ def allocated(missing_BC: Tensor, goes_on_BC: Tensor, total_B1: Tensor, *, banks
     return kept_BK.gather(1, last_BK.argsort(dim=1))
 
 
-def constrained_search(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...]) -> ConstrainedBeamSearch:
+def constrained_search(config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...]) -> ConstrainedBeamSearch:
     """See ``nmt.search.engine.ConstrainedSearch``."""
     return ConstrainedBeamSearch(EOS, ranking_of(config), config.beam, n_best=config.n_best, phrases=phrases)
