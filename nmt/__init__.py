@@ -21,6 +21,7 @@ from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
     from nmt.api import load, train
+    from nmt.extras.glossary.glossary import Glossary
     from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
     from nmt.search.hypothesis import Constraint, Search
@@ -60,14 +61,16 @@ def load_translator(
     ensemble: Sequence[str | Path] = (),
     engine: EngineName = "nmt",
     wait: int | None = None,
+    glossary: Glossary | str | Path | None = None,
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. Raises InputError;
-    ``nmt.load`` is the same, with errors in words of Python.
+    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. Translations have the terms
+    of ``glossary``, an object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with
+    errors in words of Python.
     """
     import torch
 
@@ -95,6 +98,10 @@ def load_translator(
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
         searcher = own_engine(trained, others, shortlist, constrained_search)
     translator = Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
+    if glossary is not None:
+        from nmt.extras.glossary.terminology import with_glossary
+
+        translator = with_glossary(translator, glossary)
     if wait is None:
         return translator
     from nmt.extras.streaming.wait_k import waiting
