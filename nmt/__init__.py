@@ -20,6 +20,8 @@ from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from nmt.api import load, train
     from nmt.extras.glossary.glossary import Glossary
     from nmt.search.config import SearchConfig
@@ -117,11 +119,13 @@ def accelerate() -> None:
         register()
 
 
-def constrained_search(config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...]) -> Search:
+def constrained_search(
+    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_BV: Tensor | None = None
+) -> Search:
     """The search of ``nmt.extras`` for translations that contain phrases."""
     from nmt.extras.constraints.search import constrained_search as search
 
-    return search(config, phrases)
+    return search(config, phrases, follows_word_BV)
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:

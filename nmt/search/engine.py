@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from nmt.search.reduction import VocabularyReducer
 
 
-ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...]], Search]
-"""A search of a configuration whose hypotheses meet the constraints of their source row."""
+ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
+"""A search of a configuration whose hypotheses meet the constraints of their source row. The tensor, (B, V), is true
+for the tokens that may follow a ``WORD_END``."""
 
 
 class Engine(Protocol):
@@ -59,6 +60,8 @@ class OwnEngine:
     """A sentence has only the tokens of its list, its prefix and its constraints."""
     constrained_search: ConstrainedSearch | None = None
     """Needed for constraints; ``nmt.extras.constraints`` has one."""
+    follows_word_V: torch.Tensor | None = None
+    """True for tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     on_batch: Callable[[int], object] | None = None
     """Called with the number of sentences of each batch that is done."""
 
@@ -103,7 +106,10 @@ class OwnEngine:
                 search = search_of(config, scored=scored)
             else:
                 assert self.constrained_search is not None, "constraints need a search for them"
-                search = self.constrained_search(config, phrases)
+                follows_BV = self.follows_word_V
+                if follows_BV is not None:
+                    follows_BV = follows_BV.expand(len(rows), -1) if reduced is None else reduced.of_tokens(follows_BV)
+                search = self.constrained_search(config, phrases, follows_BV)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             if reduced is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from nmt.models.step_model import StepModel
 from nmt.search.hypothesis import Constraint, Hypothesis
@@ -25,6 +26,9 @@ class ReducedBatch(Protocol):
     @property
     def phrases(self) -> tuple[tuple[Constraint, ...], ...] | None:
         """The constraints of the batch in these tokens."""
+
+    def of_tokens(self, values_V: Tensor) -> Tensor:
+        """Values of all tokens as those of the tokens of each row, (B, X)."""
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
         """A hypothesis of a row of the batch, in tokens of the whole vocabulary."""

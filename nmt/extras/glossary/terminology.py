@@ -6,7 +6,8 @@ constraints of a second search: one variant of each, once for each time that it 
 term, gives way to the free one, in which the words that are aligned with the term are replaced by it.
 
 >>> import nmt
->>> from nmt.extras.glossary.glossary import Glossary, Term
+>>> from nmt.extras.constraints.phrases import shortest
+from nmt.extras.glossary.glossary import Glossary, Term
 >>> from nmt.extras.glossary.terminology import with_glossary
 >>> translator = with_glossary(nmt.load("runs/de-en"), Glossary((Term("hund", ("hound", "hounds")),)))
 >>> translator.translate("Der Hund schläft.").text  # such as "The hound is sleeping."
@@ -22,16 +23,19 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from nmt.alignment.views import View
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
 from nmt.evaluation.rescore import token_log_probs
-from nmt.extras.glossary.glossary import Glossary, Occurrence, read_glossary, standing
+from nmt.extras.constraints.phrases import shortest
+from nmt.extras.glossary.glossary import Glossary, Occurrence, Words, read_glossary, standing
 from nmt.extras.glossary.replacement import with_terms
 from nmt.search.engine import OwnEngine, constrains, ranking_of
-from nmt.search.hypothesis import Constraint, Hypothesis
+from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.translator.translator import Candidate, Sentences, Translator
 
 MAX_LOSS = 1.0
@@ -54,7 +58,17 @@ def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, ma
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
     if not isinstance(glossary, Glossary):
         glossary = read_glossary(Path(glossary))
-    return replace(translator, terminology=GlossaryTerminology(glossary, max_loss))
+    target, device = translator.trained.tokenizers.target, translator.trained.compute.device
+    engine = replace(engine, follows_word_V=torch.tensor(follow_words(target), device=device))
+    return replace(translator, engine=engine, terminology=GlossaryTerminology(glossary, max_loss))
+
+
+def follow_words(tokenizer: Tokenizer) -> list[bool]:
+    """True for each token, in the order of ids, that may follow a word: with the mark U+2581, of a vocabulary of whole
+    words, or not of the same word as a letter before it."""
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    is_any = MARK not in pieces
+    return [is_any or piece.startswith(MARK) or Words.of(f"a{piece}").spans[0] == (0, 1) for piece in pieces]
 
 
 @dataclass(frozen=True)
@@ -100,19 +114,19 @@ class GlossaryTerminology:
     ) -> dict[int, list[Candidate]]:
         """Translations with the terms that the vocabulary can spell, and with the constraints of the sentences, by the
         numbers of the sentences; as many as there are beams."""
-        constraints = {row: _constraints(translator, of_row) for row, of_row in occurrences.items()}
         assert isinstance(translator.engine, OwnEngine)
+        own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
+        constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
         quiet = replace(translator, engine=replace(translator.engine, on_batch=None))
         found: dict[int, list[Candidate]] = {row: [] for row in occurrences}
         beams = {row: _beam(of_row, translator.search.beam) for row, of_row in constraints.items() if of_row}
         for beam, group in groupby(sorted(beams, key=lambda row: (beams[row], row)), key=beams.__getitem__):
             rows = list(group)
-            own = [() if sentences.constraints is None else tuple(sentences.constraints[row]) for row in rows]
             part = Sentences(
                 [sentences.texts[row] for row in rows],
                 [sentences.ids[row] for row in rows],
                 None if sentences.prefixes is None else [sentences.prefixes[row] for row in rows],
-                [(*of_row, *constraints[row]) for row, of_row in zip(rows, own, strict=True)],
+                [(*own[row], *constraints[row]) for row in rows],
             )
             search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
             found |= zip(rows, quiet.search_for(part, search, scored=True), strict=True)
@@ -132,17 +146,27 @@ class GlossaryTerminology:
         return list(best.items())
 
 
-def _constraints(translator: Translator, occurrences: Sequence[Occurrence]) -> tuple[Constraint, ...]:
-    """The subwords of the variants of each term that has any in the model's subwords."""
+def _constraints(
+    translator: Translator, occurrences: Sequence[Occurrence], others: Sequence[Constraint]
+) -> tuple[Constraint, ...]:
+    """The subwords of the variants of each term that has any in the model's subwords. The end of a word follows them,
+    unless a phrase, one of ``others`` included, begins within a word for the vocabulary."""
     encode = translator.trained.tokenizers.target.encode
     spelt = [[tuple(encode(text)) for text in occurrence.term.spellings] for occurrence in occurrences]
     known = (tuple(dict.fromkeys(ids for ids in of_term if ids and UNK not in ids)) for of_term in spelt)
-    return tuple(constraint for constraint in known if constraint)
+    constraints = tuple(constraint for constraint in known if constraint)
+    assert isinstance(translator.engine, OwnEngine)
+    follows_word_V = translator.engine.follows_word_V
+    assert follows_word_V is not None
+    begins = [phrase[0] for constraint in (*constraints, *others) for phrase in constraint]
+    if not follows_word_V[begins].all():
+        return constraints
+    return tuple(tuple((*phrase, WORD_END) for phrase in constraint) for constraint in constraints)
 
 
 def _beam(constraints: Sequence[Constraint], beam: int) -> int:
     """The number of beams that has a share for each count of met subwords."""
-    subwords = sum(min(map(len, constraint)) for constraint in constraints)
+    subwords = sum(map(shortest, constraints))
     return max(beam, min(BEAM * (1 + subwords // BEAM), MAX_BEAM))
 
 

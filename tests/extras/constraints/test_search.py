@@ -16,7 +16,7 @@ from nmt.extras.constraints.phrases import MAX_MATCHES, PhraseAutomaton, Progres
 from nmt.extras.constraints.search import ConstrainedBeamSearch, allocated
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
-from nmt.search.hypothesis import Constraint, Phrase
+from nmt.search.hypothesis import WORD_END, Constraint, Phrase
 from nmt.search.logits_processors import LogitsProcessors, MinLength
 from nmt.search.scoring import Ranking
 from tests.models.variants import make
@@ -35,13 +35,25 @@ PHRASES = (single((4, 5), (1,)), (), single((5, 1)))
 ALTERNATIVES: tuple[tuple[Constraint, ...], ...] = ((((4, 5), (1,)), ((1, 5), (4,))), (), (((5, 1, 1), (5, 4)),))
 
 
-def contains(tokens: Tokens, phrases: tuple[Constraint, ...]) -> bool:
+FOLLOWING = (4, 1)
+"""Tokens that may follow the end of a word."""
+FOLLOWS_BV = torch.tensor([[token in FOLLOWING for token in range(6)]])
+
+
+def contains(tokens: Tokens, phrases: tuple[Constraint, ...], used: frozenset[int] = frozenset()) -> bool:
     """Whether one alternative of each phrase stands in the tokens, none over another, in whatever order."""
     if not phrases:
         return True
     alternatives, *others = phrases
-    places = [(at, len(each)) for each in alternatives for at in range(len(tokens)) if tokens[at:][: len(each)] == each]
-    return any(contains((*tokens[:at], -1, *tokens[at + length :]), tuple(others)) for at, length in places)
+    for each in alternatives:
+        phrase = tuple(token for token in each if token != WORD_END)
+        for at in range(len(tokens) - len(phrase) + 1):
+            place = range(at, at + len(phrase))
+            is_end = len(phrase) == len(each) or tokens[place.stop : place.stop + 1] in [(), *((t,) for t in FOLLOWING)]
+            is_free = tokens[at : place.stop] == phrase and is_end and used.isdisjoint(place)
+            if is_free and contains(tokens, tuple(others), used.union(place)):
+                return True
+    return False
 
 
 WORDS = (0, 1, 2, 4, 5)
@@ -51,7 +63,7 @@ WORDS = (0, 1, 2, 4, 5)
 @torch.no_grad()
 def all_log_probs(model: Seq2Seq[Any, Any], source: Sequence[int], limit: int) -> dict[Tokens, float]:
     """Of each sequence of fewer than ``limit`` tokens, by teacher forcing."""
-    found = {}
+    found: dict[Tokens, float] = {}
     for size in range(limit):
         each = list(itertools.product(WORDS, repeat=size))
         target_NT = torch.tensor([(*tokens, EOS) for tokens in each])
@@ -80,6 +92,15 @@ CHOICES: tuple[tuple[Constraint, ...], ...] = (
     (((4, 4, 5), (1, 4)), ((4, 4, 5), (1, 4))),  # two equal ones
     (((4, 5), (1,)), ((5, 4), (4, 4, 4)), ((5,),)),
 )
+END = WORD_END
+AT_ENDS: tuple[tuple[Constraint, ...], ...] = (
+    (((4, 5, END),),),
+    (((4, END),), ((4, 5, END),)),  # what goes on after the first is the second
+    (((4, 4, END),), ((4, END),)),
+    (((4, END), (1, 5, END)), ((4, 5, END),)),
+    (((1, END),), ((4, 5),)),  # one of two asks for the end of a word
+    (((1, END), (1, 5)), ((1, 4, END),)),
+)
 
 
 def orders(phrases_of: Sequence[tuple[Constraint, ...]]) -> Iterator[tuple[Constraint, ...]]:
@@ -89,10 +110,12 @@ def orders(phrases_of: Sequence[tuple[Constraint, ...]]) -> Iterator[tuple[Const
 
 def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand() -> None:
     limit, source = 6, SOURCES[0]
-    rows = [phrases for phrases in orders((*ENTANGLED, *CHOICES)) if least_missing((), phrases) < limit]
+    rows = [phrases for phrases in orders((*ENTANGLED, *CHOICES, *AT_ENDS)) if least_missing((), phrases) < limit]
     model = make(MODELS["rnn"], seed=3)
     log_probs = all_log_probs(model, source, limit)
-    search = ConstrainedBeamSearch(EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows))
+    search = ConstrainedBeamSearch(
+        EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows), follows_word_BV=FOLLOWS_BV.expand(len(rows), -1)
+    )
     found = search(
         model, torch.tensor([source] * len(rows)), LogitsProcessors(torch.full((len(rows),), limit), eos=EOS)
     )
@@ -110,7 +133,7 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
 
 
 @each_model
-@pytest.mark.parametrize("phrases_of", [PHRASES, ALTERNATIVES])
+@pytest.mark.parametrize("phrases_of", [PHRASES, ALTERNATIVES, (AT_ENDS[1], (), AT_ENDS[3])])
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_whatever_the_beam_every_translation_contains_its_phrases(
     name: str, beam: int, phrases_of: tuple[tuple[Constraint, ...], ...]
@@ -118,7 +141,9 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(
     limits = torch.tensor([4, 4, 9])  # the first has room for its three tokens and no more
     for seed in range(2):
         model = make(MODELS[name], seed=seed)
-        search = ConstrainedBeamSearch(EOS, Ranking(1.0), beam, n_best=beam, phrases=phrases_of)
+        search = ConstrainedBeamSearch(
+            EOS, Ranking(1.0), beam, n_best=beam, phrases=phrases_of, follows_word_BV=FOLLOWS_BV.expand(3, -1)
+        )
         found = search(model, SOURCE_BS, LogitsProcessors(limits, eos=EOS, processors=[MinLength(2, eos=EOS)]))
         for source, phrases, limit, hypotheses in zip(SOURCES, phrases_of, limits.tolist(), found, strict=True):
             assert hypotheses
@@ -173,12 +198,16 @@ def test_what_appears_anyway_costs_nothing(name: str) -> None:
 
 
 def progress(phrases: Sequence[Constraint], tokens: Iterable[int]) -> Progress:
-    return functools.reduce(Progress.after, tokens, Progress.start(phrases))
+    def after(state: Progress, token: int) -> Progress:
+        is_other = token not in state.next_tokens and token in FOLLOWING
+        return state.after(WORD_END if is_other else token)
+
+    return functools.reduce(after, tokens, Progress.start(phrases, frozenset(FOLLOWING)))
 
 
 def least_missing(tokens: Tokens, phrases: tuple[Constraint, ...]) -> int:
     """The length of the shortest continuation that completes the phrases, by trying all."""
-    words = sorted({token for alternatives in phrases for phrase in alternatives for token in phrase})
+    words = sorted({token for alternatives in phrases for phrase in alternatives for token in phrase} - {END})
     return next(
         size
         for size in itertools.count()
@@ -190,7 +219,7 @@ def test_progress_counts_the_least_that_is_missing() -> None:
     """And the next tokens are all that bring a hypothesis nearer."""
     random = np.random.default_rng(1)
     longer = [tuple(random.choice([4, 4, 5, 1, 0], size=length).tolist()) for length in (5, 5, 6, 6, 7, 7)]
-    for phrases in (*ENTANGLED, *CHOICES):
+    for phrases in (*ENTANGLED, *CHOICES, *AT_ENDS):
         shorter = [tokens for size in range(4) for tokens in itertools.product([4, 5, 1], repeat=size)]
         for tokens in [*shorter, *longer]:
             found = progress(phrases, tokens)
@@ -212,7 +241,7 @@ def test_progress_of_phrases_that_fit_in_very_many_ways_is_bounded() -> None:
 def test_where_matches_are_dropped_a_hypothesis_can_still_be_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best match of one that is kept leads to the end in as many steps as are missing, whatever came before."""
     monkeypatch.setattr(phrases_module, "MAX_MATCHES", 1)
-    for phrases in (*ENTANGLED, *CHOICES, single((4, 5, 1, 0), (4, 1, 5), (4, 0, 0, 1))):
+    for phrases in (*ENTANGLED, *CHOICES, *AT_ENDS, single((4, 5, 1, 0), (4, 1, 5), (4, 0, 0, 1))):
         for tokens in itertools.product([4, 5, 1], repeat=3):
             found = progress(phrases, tokens)
             for missing in range(found.missing, 0, -1):

@@ -49,7 +49,7 @@ def test_a_file_has_a_term_a_line(tmp_path: Path) -> None:
 )
 def test_a_malformed_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "terms.tsv"
-    path.write_bytes("Hund\tdog\nRotes Kreuz\tRed Cross\n".encode() + line + b"\n")
+    path.write_bytes(b"Hund\tdog\nRotes Kreuz\tRed Cross\n" + line + b"\n")
     with pytest.raises(InputError) as error:
         read_glossary(path)
     assert str(error.value).startswith(f"{path}:3: {message}")

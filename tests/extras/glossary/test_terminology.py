@@ -15,7 +15,6 @@ from nmt.core.errors import InputError
 from nmt.extras.glossary import terminology
 from nmt.extras.glossary.glossary import Glossary, Term, standing
 from nmt.extras.glossary.terminology import with_glossary
-from nmt.translator.translator import Translator
 from tests.translator.test_segmentation import MARKED, loaded
 from tests.workflows.runs import nmt
 from tests.workflows.test_commands import error
@@ -93,11 +92,7 @@ def test_what_the_vocabulary_cannot_spell_is_put_in_by_alignment(folder: Path) -
     assert "⁇" not in found[0].text
 
 
-class Counting:
-    """An engine that counts the sentences with constraints."""
-
-
-def sources_of(monkeypatch: pytest.MonkeyPatch, translator: Translator) -> list[int]:
+def constrained_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of sentences of each constrained search."""
     counts: list[int] = []
     search = terminology.GlossaryTerminology._constrained
@@ -114,9 +109,10 @@ def test_a_translation_that_has_its_terms_is_kept(folder: Path, monkeypatch: pyt
     translator = loaded(folder)
     free = translator.translate(["Hund und Katze"])[0]
     word = next(each for each in free.text.strip(".").split() if each.isalpha())
-    counts = sources_of(monkeypatch, translator)
+    counts = constrained_counts(monkeypatch)
     kept = with_glossary(translator, Glossary((Term("Hund", ("nothing", word)),))).translate(["Hund und Katze"])[0]
-    assert (kept.text, kept.log_prob) == (free.text, pytest.approx(free.log_prob))
+    assert kept.text == free.text
+    assert kept.log_prob == pytest.approx(free.log_prob)
     assert counts == [0]
 
 
@@ -173,7 +169,7 @@ def test_evaluation_counts_the_terms(folder: Path) -> None:
     done = nmt("evaluate", "run", *files, "--json", "--precision", "float32", folder=folder)
     assert json.loads(done.stdout)["terms"] == {"recall": 100.0, "found": 3, "total": 3}
     for arguments, message in (
-        (files[2:] + ["--hypothesis", "hypothesis"], "--glossary finds its terms in the sources; give --source"),
+        ([*files[2:], "--hypothesis", "hypothesis"], "--glossary finds its terms in the sources; give --source"),
         ([*files, "run", "--wait", "1"], "--wait: cannot be had together with --glossary; leave one of them out"),
         ([*files, "run", "--hypothesis", "hypothesis"], "--hypothesis scores a file without a model; leave out MODEL"),
     ):
