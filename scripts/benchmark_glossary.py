@@ -1,6 +1,6 @@
 """Term recall and BLEU of translations with a glossary and without.
 
-    python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET [--max-loss 1.0,0.5] [--beam 5]
+    python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET [--max-loss 1.0,0.5]
 
 The glossary is made of the references: a word of the sources of at least four letters is a term if in the training
 pairs an aligner links it with the same target words time and again, and if each reference of a sentence with it has one

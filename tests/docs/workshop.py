@@ -82,6 +82,7 @@ def _add_corpora(folder: Path) -> None:
             _cut(corpus / f"{of}.{kind}", 20, folder / f"{name}.{kind}")
     for name, of in (("source.de", "x.de"), ("reference.en", "x.en"), ("hypothesis.en", "dev.en")):
         shutil.copy(folder / of, folder / name)
+    (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
     for name in ("fwd", "rev", "links"):
         shutil.copy(folder / "x.align", folder / name)
 

@@ -116,7 +116,8 @@ def _length(phrase: Phrase) -> int:
 
 @dataclass(frozen=True)
 class Transitions:
-    """Those of an automaton as tensors, which a GPU follows without its host."""
+    """Those of an automaton as tensors, which a GPU follows without its host: of all states, or of those of some rows,
+    numbered anew."""
 
     token_MP: Tensor
     """Next tokens of each state; -1 for none."""
@@ -127,7 +128,9 @@ class Transitions:
     word_end_M: Tensor
     """The state after any other token that may follow a word."""
     missing_M: Tensor
-    """See ``Progress.missing``."""
+    """See ``Progress.missing``; of all states."""
+    state_N: Tensor | None = None
+    """The number of each row's state among those of the other tensors; None: all are there."""
 
 
 class PhraseAutomaton:
@@ -140,11 +143,15 @@ class PhraseAutomaton:
         self._after: dict[int, tuple[dict[int, int], int, int]] = {}  # after each next token, after any other
         self.starts = []
         """The first state of each sentence."""
-        follows_word_BV = None if follows_word_BV is None else follows_word_BV.cpu()
+        limit = MAX_STATES
+        if follows_word_BV is not None:
+            # on a CPU the host need not wait: the many states of alternatives are computed when they are reached
+            limit = MAX_STATES if follows_word_BV.device.type != "cpu" else 0
+            follows_word_BV = follows_word_BV.cpu()
         for row, of_sentence in enumerate(phrases):
             tokens = {token for constraint in of_sentence for phrase in constraint for token in phrase} - {WORD_END}
             following = () if follows_word_BV is None else (token for token in tokens if follows_word_BV[row, token])
-            self.starts.append(self._explore(Progress.start(of_sentence, frozenset(following))))
+            self.starts.append(self._explore(Progress.start(of_sentence, frozenset(following)), limit))
         self._transitions: Transitions | None = None
 
     @property
@@ -158,23 +165,30 @@ class PhraseAutomaton:
         return self.computed == len(self.states)
 
     def transitions(self, device: torch.device, reached: Sequence[int]) -> Transitions:
-        """The transitions of all states that are computed; those of the states ``reached`` are."""
-        if self._transitions is None or not self.is_complete:
-            self._compute(reached)
-            after = [self._after.get(number, ({}, number, number)) for number in range(len(self.states))]
-            width = max(len(following) for following, _, _ in after)
-            filled = [[*following.items(), *[(-1, 0)] * (width - len(following))] for following, _, _ in after]
-            pairs_MP2 = torch.tensor(filled, dtype=torch.int64).view(len(after), width, 2)
-            others_M3 = torch.tensor([(*others, self.states[at].missing) for at, (_, *others) in enumerate(after)])
-            columns = (*pairs_MP2.unbind(dim=2), *others_M3.unbind(dim=1))
-            self._transitions = Transitions(*(column.to(device, non_blocking=True) for column in columns))
-        return self._transitions
+        """The transitions of all states, or of those that the rows have ``reached`` where not all are computed."""
+        if self._transitions is not None:
+            return self._transitions
+        self._compute(reached)
+        numbers = list(dict.fromkeys(reached)) or list(range(len(self.states)))
+        after = [self._after[number] for number in numbers]
+        width = max(len(following) for following, _, _ in after)
+        filled = [[*following.items(), *[(-1, 0)] * (width - len(following))] for following, _, _ in after]
+        columns = [*torch.tensor(filled, dtype=torch.int64).view(len(after), width, 2).unbind(dim=2)]
+        columns += torch.tensor([others for _, *others in after]).unbind(dim=1)
+        columns.append(torch.tensor([state.missing for state in self.states]))
+        if reached:
+            index_of = {number: index for index, number in enumerate(numbers)}
+            columns.append(torch.tensor([index_of[number] for number in reached]))
+        transitions = Transitions(*(column.to(device, non_blocking=True) for column in columns))
+        if not reached:
+            self._transitions = transitions
+        return transitions
 
-    def _explore(self, start: Progress) -> int:
-        """Compute the transitions of up to ``MAX_STATES`` states from a first one, whose number is returned."""
+    def _explore(self, start: Progress, limit: int) -> int:
+        """Compute the transitions of up to ``limit`` states from a first one, whose number is returned."""
         first = len(self.states)
         number = self._number(start)
-        for following in range(first, first + MAX_STATES):
+        for following in range(first, first + limit):
             if following < len(self.states):
                 self._compute([following])
         return number

@@ -69,23 +69,24 @@ class ConstrainedBeamSearch(BeamSearch):
         state_N = start_B.repeat_interleave(beam) if beams.constraint_N is None else beams.constraint_N
         reached = [] if automaton.is_complete else read_together([state_N])[0].tolist()
         transitions = automaton.transitions(device, reached)
+        at_N = state_N if transitions.state_N is None else transitions.state_N
 
         # the extensions of each row: by its best tokens, and by those that continue or begin a phrase
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         best_NW = total_NV.topk(min(2 * beam, total_NV.shape[1]), dim=1)
-        phrase_NP, state_N1 = transitions.token_MP[state_N], state_N[:, None]
+        phrase_NP, at_N1 = transitions.token_MP[at_N], at_N[:, None]
         is_repeated_NP = (phrase_NP < 0) | (phrase_NP[:, :, None] == best_NW.indices[:, None]).any(dim=2)
         phrase_log_prob_NP = total_NV.gather(1, phrase_NP.clamp(min=0)).masked_fill(is_repeated_NP, -torch.inf)
         log_prob_NX = torch.cat([best_NW.values, phrase_log_prob_NP], dim=1)
         token_NX = torch.cat([best_NW.indices, phrase_NP.clamp(min=0)], dim=1)
         is_next_NXP = token_NX[:, :, None] == phrase_NP[:, None]
-        next_NX = (is_next_NXP * transitions.next_MP[state_N][:, None]).sum(dim=2)
-        other_NX = transitions.other_M[state_N1]
+        next_NX = (is_next_NXP * transitions.next_MP[at_N][:, None]).sum(dim=2)
+        other_NX = transitions.other_M[at_N1]
         if self.follows_word_BV is not None:
             follows_BC = self.follows_word_BV[rows_B].gather(1, token_NX.view(len(source_rows), -1))
-            other_NX = transitions.word_end_M[state_N1].where(follows_BC.view(token_NX.shape), other_NX)
+            other_NX = transitions.word_end_M[at_N1].where(follows_BC.view(token_NX.shape), other_NX)
         next_NX = next_NX.where(is_next_NXP.any(dim=2), other_NX)
-        next_NX = next_NX.where(token_NX != self.eos, state_N1)
+        next_NX = next_NX.where(token_NX != self.eos, state_N[:, None])
 
         # the candidates of each sentence, best first
         log_prob_BC, token_BC, next_BC = (

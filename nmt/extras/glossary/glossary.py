@@ -27,6 +27,9 @@ from nmt.evaluation.report import TermRecall
 MAX_BYTES = 64 << 20
 """The largest glossary."""
 
+LONGEST = 500
+"""Characters of a term or variant, at most."""
+
 _APOSTROPHES = re.compile("['’]")
 
 
@@ -190,6 +193,8 @@ def _parsed(line: str) -> Term:
         found = "no TAB" if len(cells) == 1 else f"{len(cells) - 1} TABs"
         raise ValueError(f"has {found}; write a source term, one TAB and a target term")
     source, targets = cells[0], [target.strip() for target in cells[1].split("|")]
+    if max(map(len, [source, *targets])) > LONGEST:
+        raise ValueError(f"has a term of more than {LONGEST} characters; leave it out")
     if not _words(source).spans:
         raise ValueError("has no source term; write one before the TAB, or leave the line out")
     if not all(_words(target).spans for target in targets):

@@ -42,6 +42,7 @@ def test_a_file_has_a_term_a_line(tmp_path: Path) -> None:
         (b"Katze\t ", "has no target term; write"),
         (b"Katze\tcat||kitten", "has an empty variant; write"),
         (b"Katze\t|", "has an empty variant; write"),
+        (b"Katze\tcat|" + b"x" * 501, "has a term of more than 500 characters; leave it out"),
         (b"K\xe4tzchen\tkitten", "is not UTF-8; save the file as UTF-8"),
         (b"Hund\thound", "'Hund' has other targets than in line 1; put all in one line, with | between"),
         (b"Rotes  Kreuz\tcross", "'Rotes  Kreuz' has other targets than in line 2"),
