@@ -1,6 +1,6 @@
 """Term recall and BLEU of translations with a glossary and without.
 
-    python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET [--max-loss 1.0,0.5]
+    python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET [--terms 300]
 
 The glossary is made of the references: a word of the sources of at least four letters is a term if in the training
 pairs an aligner links it with the same target words time and again, and if each reference of a sentence with it has one
@@ -11,6 +11,7 @@ have, and BLEU may rise. Prints a JSON line for each figure, and a table on stde
 from __future__ import annotations
 
 import argparse
+import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--max-loss", type=lambda text: [float(part) for part in text.split(",")], default=[MAX_LOSS])
     parser.add_argument("--beam", type=int)
+    parser.add_argument("--terms", type=int, default=300, help="of those found, at random")
     parser.add_argument("--lines", type=int, help="of the test set, the first")
     arguments = parser.parse_args()
     sources, references = (
@@ -52,6 +54,8 @@ def main() -> None:
     )
     train = list(zip(read_lines(arguments.train_source), read_lines(arguments.train_target), strict=True))
     glossary = gold_glossary(sources, references, dict(linked(train)))
+    if len(glossary.terms) > arguments.terms:
+        glossary = Glossary(tuple(random.Random(1).sample(glossary.terms, arguments.terms)))
     if not glossary.terms:
         raise InputError(f"{arguments.source}: has no word that the references translate as the training pairs do")
     changes = [] if arguments.beam is None else [f"search.beam={arguments.beam}"]

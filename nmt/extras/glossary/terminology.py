@@ -80,34 +80,31 @@ class GlossaryTerminology:
 
     def translate(self, translator: Translator, sentences: Sentences, *, scored: bool) -> list[list[Candidate]]:
         """See ``Terminology``. Of several translations of a sentence each has the terms: free ones, constrained ones
-        and, where these are too few, free ones with replaced words."""
+        and free ones with replaced words, the best first."""
         occurrences = [self.glossary.find(text) for text in sentences.texts]
         found = translator.search_for(sentences, translator.search, scored=scored or any(occurrences))
-        lacking = [
-            row
+        lacking = {
+            row: of_sentence
             for row, of_sentence in enumerate(occurrences)
             if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
+        }
+        constrained = self._constrained(translator, sentences, lacking)
+        rejected = [
+            (row, candidate)
+            for row, terms in lacking.items()
+            for candidate in found[row]
+            if not _has_all(candidate[0], terms)
         ]
-        constrained = self._constrained(translator, sentences, {row: occurrences[row] for row in lacking})
-        chosen: dict[int, list[Candidate]] = {}
-        rejected: list[tuple[int, Candidate]] = []  # free translations whose words are to be replaced
-        for row in lacking:
-            chosen[row] = self._best(found[row], constrained[row], occurrences[row])[: translator.search.n_best]
-            free = [candidate for candidate in found[row] if not _has_all(candidate[0], occurrences[row])]
-            rejected += [(row, candidate) for candidate in free[: len(found[row]) - len(chosen[row])]]
-        replaced = _replaced(translator, sentences, rejected, occurrences)
-        for (row, _), candidate in zip(rejected, replaced, strict=True):
-            if candidate is not None and candidate[0] not in [text for text, _ in chosen[row]]:
-                chosen[row].append(candidate)
-                log.detail(f"glossary: words aligned with a term are replaced: {candidate[0]}")
-        for row in lacking:
-            if not chosen[row]:
-                first = max(  # max gives the first of equals
-                    [found[row][0], *constrained[row]], key=lambda candidate: _count(candidate[0], occurrences[row])
-                )
-                chosen[row].append(first)
-                log.detail(f"glossary: the place of a term is not found, or its score is low: {first[0]}")
-        return [chosen.get(row, of_sentence) for row, of_sentence in enumerate(found)]
+        replaced: dict[int, list[Candidate]] = {row: [] for row in lacking}
+        for (row, _), candidate in zip(rejected, _replaced(translator, sentences, rejected, occurrences), strict=True):
+            replaced[row] += [] if candidate is None else [candidate]
+        for row, terms in lacking.items():
+            found[row] = self._best(found[row], constrained[row], replaced[row], terms)[: translator.search.n_best]
+            if found[row][0] in replaced[row]:
+                log.detail(f"glossary: words aligned with a term are replaced: {found[row][0][0]}")
+            elif not _has_all(found[row][0][0], terms):
+                log.detail(f"glossary: a term has no place: {found[row][0][0]}")
+        return found
 
     def _constrained(
         self, translator: Translator, sentences: Sentences, occurrences: Mapping[int, Sequence[Occurrence]]
@@ -133,17 +130,22 @@ class GlossaryTerminology:
         return found
 
     def _best(
-        self, free: Sequence[Candidate], constrained: Sequence[Candidate], occurrences: Sequence[Occurrence]
+        self,
+        free: Sequence[Candidate],
+        constrained: Sequence[Candidate],
+        replaced: Sequence[Candidate],
+        occurrences: Sequence[Occurrence],
     ) -> list[Candidate]:
-        """The translations with all terms that do not cost too much, best first."""
+        """The translations with all terms that do not cost too much, best first; where there are none, the one with
+        most of the terms."""
         least = _per_token(free[0][1]) - self.max_loss
-        candidates = [*free, *(candidate for candidate in constrained if _per_token(candidate[1]) >= least)]
-        candidates.sort(key=lambda candidate: -candidate[1].score)
-        best: dict[str, Hypothesis] = {}
-        for text, hypothesis in candidates:
-            if _has_all(text, occurrences):
-                best.setdefault(text, hypothesis)
-        return list(best.items())
+        affordable = [candidate for candidate in constrained if _per_token(candidate[1]) >= least]
+        best: dict[str, Candidate] = {}
+        for candidate in sorted([*free, *affordable, *replaced], key=lambda candidate: -candidate[1].score):
+            if _has_all(candidate[0], occurrences):
+                best.setdefault(candidate[0], candidate)
+        # max gives the first of equals
+        return list(best.values()) or [max([free[0], *constrained], key=lambda one: _count(one[0], occurrences))]
 
 
 def _constraints(
