@@ -20,10 +20,13 @@ from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from nmt.api import load, train
+    from nmt.extras.glossary.glossary import Glossary
     from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
-    from nmt.search.hypothesis import Phrase, Search
+    from nmt.search.hypothesis import Constraint, Search
     from nmt.translator.aligner import LearntAligner
     from nmt.translator.loading import TrainedModel
     from nmt.translator.segmentation import MarkedLine
@@ -61,6 +64,7 @@ def load_translator(
     engine: EngineName = "nmt",
     wait: int | None = None,
     to: str | None = None,
+    glossary: Glossary | str | Path | None = None,
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
@@ -68,8 +72,9 @@ def load_translator(
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
     whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``to`` is the target
-    language of a model of several; ``translator.to`` chooses another. Raises InputError;
-    ``nmt.load`` is the same, with errors in words of Python.
+    language of a model of several; ``translator.to`` chooses another. Translations have the terms of ``glossary``, an
+    object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with errors in words of
+    Python.
     """
     import torch
 
@@ -99,6 +104,10 @@ def load_translator(
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
         searcher = own_engine(trained, others, shortlist, constrained_search)
     translator = Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
+    if glossary is not None:
+        from nmt.extras.glossary.terminology import with_glossary
+
+        translator = with_glossary(translator, glossary)
     if wait is None:
         return translator
     from nmt.extras.streaming.wait_k import waiting
@@ -114,11 +123,13 @@ def accelerate() -> None:
         register()
 
 
-def constrained_search(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...]) -> Search:
+def constrained_search(
+    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_BV: Tensor | None = None
+) -> Search:
     """The search of ``nmt.extras`` for translations that contain phrases."""
     from nmt.extras.constraints.search import constrained_search as search
 
-    return search(config, phrases)
+    return search(config, phrases, follows_word_BV)
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:

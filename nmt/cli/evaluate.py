@@ -60,6 +60,14 @@ class EvaluateOptions(ModelOptions):
         ),
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossary",
+            metavar="FILE",
+            help="Terms to translate with, and to look for in translations: see nmt translate --glossary.",
+        ),
+    ] = None
     by_length: Annotated[
         bool, typer.Option("--by-length", help="Also score by source length, with bootstrap intervals.")
     ] = False
@@ -96,7 +104,7 @@ CONFLICTS = (
     Needs("alignment_base", "alignment", "--alignment-base is of the links of --alignment; give --alignment as well"),
     Excludes(
         "alignment",
-        "model reference source hypothesis by_length length_edges plot wait lowercase tokenize changes device "
+        "model reference source hypothesis glossary by_length length_edges plot wait lowercase tokenize changes device "
         "precision",
         "--alignment scores links against --gold alone; leave out {others}",
     ),
@@ -118,11 +126,18 @@ CONFLICTS = (
         "--by-length needs the length of each source; give --source beside --hypothesis",
         where="by_length",
     ),
+    Needs(
+        "hypothesis",
+        "source",
+        "--glossary finds its terms in the sources; give --source beside --hypothesis",
+        where="glossary",
+    ),
+    Excludes("glossary", "wait", "--wait: cannot be had together with --glossary; leave one of them out"),
     Excludes(
         "hypothesis",
         "model",
         "--hypothesis scores a file without a model; leave out MODEL, or --hypothesis",
-        where="by_length",
+        where="by_length glossary",
     ),
     Excludes(
         "hypothesis",
@@ -131,7 +146,7 @@ CONFLICTS = (
     ),
     Needs(
         "hypothesis",
-        "by_length",
+        "by_length glossary",
         "--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
         where="source",
     ),
@@ -175,6 +190,12 @@ def evaluate(options: EvaluateOptions) -> None:
 
         check_plot(options.plot)  # before minutes of translation
         plot = partial(plot_by_length, path=options.plot)
+    glossary = term_recall = None
+    if options.glossary is not None:
+        from nmt.extras.glossary import glossary as terms
+
+        glossary = terms.read_glossary(options.glossary)
+        term_recall = partial(terms.term_recall, glossary)
     with gc_paused():
         from nmt.workflows import evaluate as workflow
 
@@ -190,10 +211,10 @@ def evaluate(options: EvaluateOptions) -> None:
         source=options.source,
         reference=options.reference,
         hypothesis=options.hypothesis,
-        scoring=workflow.Scoring(options.lowercase, options.tokenize, edges, wait_scores),
+        scoring=workflow.Scoring(options.lowercase, options.tokenize, edges, wait_scores, term_recall),
         plot=plot,
         json=options.json,
         device=options.device,
         precision=options.precision,
-        load=nmt.load_translator,
+        load=partial(nmt.load_translator, glossary=glossary),
     )

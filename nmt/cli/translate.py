@@ -13,6 +13,7 @@ import nmt
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import ModelOptions, Ray, check_model, search_change, with_options
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_overwriting
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 
 
@@ -83,6 +84,12 @@ class TranslateOptions(ModelOptions):
             "--constraints",
             metavar="FILE",
             help="Words or phrases, with tabs between, that translations contain, a line for each line.",
+        ),
+    ] = None
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossary", metavar="FILE", help="Terms and their translations: source term, TAB, target term a line."
         ),
     ] = None
     wait: Annotated[
@@ -156,15 +163,21 @@ CONFLICTS = (
         "alignment", "format_=jsonl", "--alignment: needs --format jsonl; nmt align writes alignments in other formats"
     ),
     Needs("samples", "consensus", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
-    Excludes("prefix constraints workers", "ray", "{option}: cannot be had together with --ray; leave it out"),
+    Excludes("prefix constraints glossary workers", "ray", "{option}: cannot be had together with --ray; leave it out"),
     Needs("ray", "input_", "--ray: needs --input: shards are read from files and written to a folder"),
     Needs("ray", "output", "--ray: needs --output: shards are read from files and written to a folder"),
     Needs("field", "ray", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
     Excludes(
         "wait",
-        "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints shortlist "
+        "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary shortlist "
         "replace_unknown markup document engine ray",
         "--wait: is greedy search for one sentence in each line; leave out {others}",
+    ),
+    Excludes("glossary", "engine", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
+    Excludes(
+        "glossary",
+        "sample temperature top_k top_p seed consensus samples",
+        "--glossary: terms are searched for, not drawn; leave out {others}",
     ),
     Excludes("workers", "engine", "--workers: --engine {engine} shares out its work by itself; leave it out"),
 )
@@ -187,6 +200,12 @@ def translate(options: TranslateOptions) -> None:
         raise
     for other in ensemble:
         check_model(other, [])
+    glossary = None
+    if options.glossary is not None:
+        from nmt.extras.glossary.glossary import read_glossary
+
+        refuse_overwriting(options.output, options.glossary)
+        glossary = read_glossary(options.glossary)
     limit_caches_for_translation()
     if options.ray is not None and options.input_ is not None and options.output is not None:
         from nmt.extras.ray.translate_shards import translate_shards
@@ -223,5 +242,5 @@ def translate(options: TranslateOptions) -> None:
         workers=options.workers,
         device=options.device,
         precision=options.precision,
-        load=partial(nmt.load_translator, wait=options.wait),
+        load=partial(nmt.load_translator, wait=options.wait, glossary=glossary),
     )

@@ -16,6 +16,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class TermRecall:
+    """Terms of a glossary that occur in the sources, and those of them that stand in the translations."""
+
+    found: int
+    total: int
+
+    @property
+    def percent(self) -> float | None:
+        """None without any terms."""
+        return 100 * self.found / self.total if self.total else None
+
+    def line(self) -> str:
+        """For people."""
+        share = "" if self.percent is None else f"{self.percent:.1f} % "
+        return f"terms {share}({self.found:,} of {self.total:,})"
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """All figures of one corpus."""
 
@@ -26,6 +44,8 @@ class Evaluation:
     """Scores by source length; None unless requested."""
     waits: Sequence[WaitScore] = ()
     """Scores of simultaneous translations."""
+    terms: TermRecall | None = None
+    """None without a glossary."""
 
     @property
     def exposure_bias(self) -> float | None:
@@ -37,6 +57,7 @@ class Evaluation:
     def lines(self) -> list[str]:
         """For people."""
         lines = [score.line() for score in self.scores]
+        lines += [self.terms.line()] if self.terms is not None else []
         lines += [
             f"{name.replace('_', ' ')}: perplexity {prediction.perplexity:.3f}, "
             f"token accuracy {prediction.accuracy:.1f}% of {prediction.tokens:,} tokens"
@@ -63,6 +84,8 @@ class Evaluation:
             tree["exposure_bias"] = self.exposure_bias
         if self.lengths is not None:
             tree["by_length"] = by_length.as_tree(self.lengths)
+        if self.terms is not None:
+            tree["terms"] = {"recall": self.terms.percent, **asdict(self.terms)}
         if self.waits:
             tree["wait"] = [asdict(each) for each in self.waits]
         return tree

@@ -13,7 +13,7 @@ from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS
 from nmt.models.step_model import StepModel
 from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.hypothesis import Hypothesis, Phrase, Search
+from nmt.search.hypothesis import Constraint, Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from nmt.search.reduction import VocabularyReducer
 
 
-ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Phrase, ...], ...]], Search]
-"""A search of a configuration whose hypotheses contain the phrases of their source row."""
+ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
+"""A search of a configuration whose hypotheses meet the constraints of their source row. The tensor, (B, V), is true
+for the tokens that may follow a ``WORD_END``."""
 
 
 class Engine(Protocol):
@@ -35,12 +36,12 @@ class Engine(Protocol):
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """Hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or,
         for sampling, in the order of the draws: ``config.n_best`` of each, or ``config.consensus.samples`` to choose
-        from. Hypotheses begin with their source's prefix and contain each phrase of its constraints; neither counts
+        from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
         against the limits of length. Without ``scored``, scores and log-probabilities may be NaN."""
 
 
@@ -59,6 +60,8 @@ class OwnEngine:
     """A sentence has only the tokens of its list, its prefix and its constraints."""
     constrained_search: ConstrainedSearch | None = None
     """Needed for constraints; ``nmt.extras.constraints`` has one."""
+    follows_word_V: torch.Tensor | None = None
+    """True for tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     on_batch: Callable[[int], object] | None = None
     """Called with the number of sentences of each batch that is done."""
 
@@ -69,7 +72,7 @@ class OwnEngine:
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
@@ -87,7 +90,8 @@ class OwnEngine:
                 max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
             phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
             if phrases is not None:
-                max_length_B = max_length_B + torch.tensor([sum(map(len, of_sentence)) for of_sentence in phrases])
+                longest = [sum(max(map(len, constraint)) for constraint in of_sentence) for of_sentence in phrases]
+                max_length_B = max_length_B + torch.tensor(longest)
             searched, reduced = self.model, None
             if self.shortlist is not None:
                 reduced = self.shortlist.reduce(
@@ -102,7 +106,10 @@ class OwnEngine:
                 search = search_of(config, scored=scored)
             else:
                 assert self.constrained_search is not None, "constraints need a search for them"
-                search = self.constrained_search(config, phrases)
+                follows_BV = self.follows_word_V
+                if follows_BV is not None:
+                    follows_BV = follows_BV.expand(len(rows), -1) if reduced is None else reduced.of_tokens(follows_BV)
+                search = self.constrained_search(config, phrases, follows_BV)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             if reduced is not None:

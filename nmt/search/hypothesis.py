@@ -11,7 +11,13 @@ from nmt.models.step_model import StepModel
 from nmt.search.logits_processors import LogitsProcessors
 
 Phrase: TypeAlias = tuple[int, ...]
-"""Tokens that a translation is to contain side by side."""
+"""Tokens that a translation is to contain side by side; ``WORD_END`` may be the last."""
+
+WORD_END = -2
+"""Stands for the end of a word: before any token that may follow a word, or end-of-sentence."""
+
+Constraint: TypeAlias = tuple[Phrase, ...]
+"""Alternative phrases. A translation is to contain one of them."""
 
 
 @dataclass(frozen=True)

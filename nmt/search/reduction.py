@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from nmt.models.step_model import StepModel
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 
 
 class ReducedBatch(Protocol):
@@ -23,8 +24,11 @@ class ReducedBatch(Protocol):
         """The prefixes of the batch in these tokens."""
 
     @property
-    def phrases(self) -> tuple[tuple[Phrase, ...], ...] | None:
+    def phrases(self) -> tuple[tuple[Constraint, ...], ...] | None:
         """The constraints of the batch in these tokens."""
+
+    def of_tokens(self, values_V: Tensor) -> Tensor:
+        """Values of all tokens as those of the tokens of each row, (B, X)."""
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
         """A hypothesis of a row of the batch, in tokens of the whole vocabulary."""
@@ -38,7 +42,7 @@ class VocabularyReducer(Protocol):
         model: StepModel[Any, Any],
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]] | None,
-        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        phrases: tuple[tuple[Constraint, ...], ...] | None,
         device: torch.device,
     ) -> ReducedBatch:
         """The batch reduced; prefixes and phrases stay possible."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload
 
 from nmt.alignment import Method
 from nmt.core.errors import InputError
@@ -29,7 +29,7 @@ from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 from nmt.translator.results import Results
@@ -49,6 +49,27 @@ USUAL_CHARACTERS = 1000
 """A longer line is not split into subwords with the others of its window before it is known to be one piece: the
 subwords of many such lines take memory."""
 
+Candidate: TypeAlias = tuple[str, Hypothesis]
+"""A translation of a sentence: its text and its tokens."""
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences for a search, with what their translations begin with and contain."""
+
+    texts: Sequence[str]
+    ids: Sequence[Sequence[int]]
+    prefixes: Sequence[Sequence[int]] | None
+    constraints: Sequence[Sequence[Constraint]] | None
+
+
+class Terminology(Protocol):
+    """Translates with the terms of a glossary."""
+
+    def translate(self, translator: Translator, sentences: Sentences, *, scored: bool) -> list[list[Candidate]]:
+        """The translations of each sentence as ``Translator.search_for`` finds them, with the terms where they are
+        due."""
+
 
 @dataclass(frozen=True)
 class Translator:
@@ -66,6 +87,8 @@ class Translator:
     """Loads the aligner of method ``trained``."""
     heads: str | None = None
     """Heads to align by, a pattern over their names; None: those of the configuration."""
+    terminology: Terminology | None = None
+    """Puts terms into translations; ``nmt.extras.glossary`` has one."""
 
     def __repr__(self) -> str:
         return f"Translator({str(self.trained.checkpoint)!r}, {self.trained.compute.label})"
@@ -182,22 +205,35 @@ class Translator:
             prefix_of = segmentation.per_piece(prefixes)
             prefix_ids = [self.trained.tokenizers.target.encode(prefix_of[row]) for row in rows]
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
-        hypotheses = self.engine.translate_ids(
-            self.trained.prefixed(subwords[sentences[row]][:limit] for row in rows),
-            self.search,
+        searched = Sentences(
+            [sentences[row] for row in rows],
+            [subwords[sentences[row]][:limit] for row in rows],
             prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
-            scored=scored,
         )
+        if self.terminology is None:
+            found = self.search_for(searched, self.search, scored=scored)
+        else:
+            found = self.terminology.translate(self, searched, scored=scored)
         translations: list[tuple[Translation, ...]] = [
             (Translation("", 0.0, 0.0, parts=((text, ""),)),) for text in sentences
         ]
-        texts_of = self._texts([sentences[row] for row in rows], hypotheses)
-        for row, ranked in zip(rows, hypotheses, strict=True):
+        for row, ranked in zip(rows, found, strict=True):
             source = sentences[row]
-            cut = max(0, len(subwords[source]) - limit)
-            translations[row] = self._translations(source, cut, [(next(texts_of), one) for one in ranked])
+            translations[row] = self._translations(source, max(0, len(subwords[source]) - limit), ranked)
         return segmentation.join(translations, lambda: self.aligner)
+
+    def search_for(self, sentences: Sentences, search: SearchConfig, *, scored: bool) -> list[list[Candidate]]:
+        """Up to ``search.n_best`` translations of each sentence, or the draws of ``search``; see ``candidates``."""
+        hypotheses = self.engine.translate_ids(
+            self.trained.prefixed(sentences.ids),
+            search,
+            prefixes=sentences.prefixes,
+            constraints=sentences.constraints,
+            scored=scored,
+        )
+        texts = self._texts(sentences.texts, hypotheses)
+        return [[(next(texts), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
         """Translations as ``candidates`` gives them, of texts that are not cut into pieces."""
@@ -265,7 +301,7 @@ class Translator:
         """The source subwords of each text."""
         return dict(zip(texts, self.trained.tokenizers.source.encode_batch(texts, threads=self.threads), strict=True))
 
-    def _translations(self, source: str, cut: int, ranked: Sequence[tuple[str, Hypothesis]]) -> tuple[Translation, ...]:
+    def _translations(self, source: str, cut: int, ranked: Sequence[Candidate]) -> tuple[Translation, ...]:
         """The translations of a sentence, of which ``cut`` subwords were left out, from texts and hypotheses."""
         candidates = [
             Translation(
@@ -287,11 +323,11 @@ class Translator:
             candidates = [replace(candidates[rank], score=utility) for rank, utility in best]
         return tuple(candidates)
 
-    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Phrase]]:
+    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Constraint]]:
         """The subwords of each phrase that is not blank."""
         if (key := constrains(self.search)) is not None:
             raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
-        encoded: list[list[Phrase]] = []
+        encoded: list[list[Constraint]] = []
         for number, phrases in enumerate(constraints, first_line):
             encoded.append([])
             for phrase in phrases:
@@ -299,7 +335,7 @@ class Translator:
                 if UNK in tokens:
                     raise InputError(f"line {number}: {phrase!r} cannot be spelt in the model's subwords; leave it out")
                 if tokens:
-                    encoded[-1].append(tokens)
+                    encoded[-1].append((tokens,))
         return encoded
 
     def _texts(self, sources: Sequence[str], hypotheses: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:

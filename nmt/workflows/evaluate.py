@@ -13,7 +13,7 @@ from nmt.core.errors import InputError
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
-from nmt.evaluation.report import Evaluation
+from nmt.evaluation.report import Evaluation, TermRecall
 from nmt.evaluation.translation import Score, sacrebleu_metric, scores
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class Scoring:
     """The last number of source words of each bucket of lengths; None: no scores by length."""
     wait_scores: Callable[[Translator, Sequence[str], Callable[[Sequence[str]], float]], list[WaitScore]] | None = None
     """Translates sources simultaneously, and has the texts scored by a function."""
+    term_recall: Callable[[Sequence[str], Sequence[str]], TermRecall] | None = None
+    """Counts the terms of a glossary in sources and translations."""
 
     def lengths(
         self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
@@ -40,6 +42,10 @@ class Scoring:
         return by_length(
             sources, hypotheses, references, edges=self.edges, lowercase=self.lowercase, tokenize=self.tokenize
         )
+
+    def terms(self, sources: Sequence[str], hypotheses: Sequence[str]) -> TermRecall | None:
+        """Counts terms."""
+        return None if self.term_recall is None else self.term_recall(sources, hypotheses)
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Score, ...]:
         """Scores translations."""
@@ -96,10 +102,11 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
     hypotheses, references = _read_together(hypothesis, reference)
     if not hypotheses:
         raise InputError(f"{hypothesis}: holds no line to evaluate, nor does {reference}")
-    lengths = None
+    lengths = terms = None
     if source is not None:
-        lengths = scoring.lengths(_read_together(source, reference)[0], hypotheses, references)
-    return Evaluation(scoring.scores(hypotheses, references), lengths=lengths)
+        sources, _ = _read_together(source, reference)
+        lengths, terms = scoring.lengths(sources, hypotheses, references), scoring.terms(sources, hypotheses)
+    return Evaluation(scoring.scores(hypotheses, references), lengths=lengths, terms=terms)
 
 
 def _of_model(
@@ -120,7 +127,8 @@ def _of_model(
         log.warning(warning)
     hypotheses = [translation.text for translation in translations]
     lengths = scoring.lengths(sources, hypotheses, references)
-    return Evaluation(scoring.scores(hypotheses, references), predictions, lengths, waits)
+    terms = scoring.terms(sources, hypotheses)
+    return Evaluation(scoring.scores(hypotheses, references), predictions, lengths, waits, terms)
 
 
 def _of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:

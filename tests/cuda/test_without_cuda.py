@@ -68,7 +68,7 @@ SEARCHES = {
     "draws": SearchConfig(sampling=SamplingConfig(seed=3, top_k=4, top_p=0.9), n_best=2, max_length=9),
 }
 PREFIXES = [[4], [], [], [5, 4], []]
-PHRASES = [((4,),), (), ((5, 4), (4,)), (), ()]
+PHRASES = [(((4,),),), (), (((5, 4), (1,)), ((4,),)), (), ()]
 
 each_side = pytest.mark.parametrize("config", [RNN, BOTH], ids=["rnn", "transformer"])
 

@@ -88,6 +88,7 @@ def _add_corpora(folder: Path) -> None:
         ("more.en", "x.en"),
     ):
         shutil.copy(folder / of, folder / name)
+    (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
     for name in ("fwd", "rev", "links"):
         shutil.copy(folder / "x.align", folder / name)
 

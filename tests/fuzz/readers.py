@@ -48,6 +48,7 @@ from nmt.extras.augment.steps import Step
 from nmt.extras.augment.text import read_translations
 from nmt.extras.convert.import_config import import_config
 from nmt.extras.export.export_model import exported_about
+from nmt.extras.glossary.glossary import read_glossary, standing
 from nmt.extras.pair_filter.model import DecomposableAttention
 from nmt.extras.pair_filter.pair_filter import PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.ray.manifest import Manifest
@@ -243,6 +244,17 @@ def _vectors(folder: Path) -> Opened:
 def _gold(folder: Path) -> Opened:
     read = _of_file(folder / "links", lambda path: read_gold(path, [(2, 2), (0, 0), (5, 5)]))
     return Opened([b"0-0 1p1\n\n3-4 4p3\n"], read)
+
+
+def _glossary(folder: Path) -> Opened:
+    def read(path: Path) -> None:
+        glossary = read_glossary(path)
+        for term in glossary.terms:
+            assert glossary.find(term.source)[0].term == term
+            assert all(standing(target, [term]) != [None] for target in term.spellings)
+
+    example = "\ufeff# Tiere\nHund\tdog|hound\r\n\nRotes Kreuz\tRed Cross\nl’eau\tdon't | ßa\n".encode()
+    return Opened([example, b"a\tb\na\tb\n"], _of_file(folder / "terms", read))
 
 
 def _links(folder: Path) -> Opened:
@@ -749,6 +761,7 @@ READERS = (
     Reader("pharaoh", _pharaoh),
     Reader("gold", _gold),
     Reader("word vectors", _vectors),
+    Reader("glossary", _glossary),
     Reader("links", _links),
     Reader("links tsv", _tsv),
     Reader("links jsonl", _jsonl),

@@ -25,7 +25,7 @@ SEARCHES: dict[str, Search] = {
     "draws": Sampling(EOS, Ranking(1.0), count=3, seed=4),
     "beam": BeamSearch(EOS, Ranking(1.0, "gnmt", 0.3), 3, n_best=3),
     "groups": BeamSearch(EOS, Ranking(1.0), 4, n_best=2, groups=2),
-    "constrained": ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=(((4,),), (), ((5, 4), (4,)))),
+    "constrained": ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=((((4,),),), (), (((5, 4), (1,)), ((4,),)))),
 }
 
 

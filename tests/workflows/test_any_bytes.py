@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import nmt as package
 from nmt.core import log
 from nmt.search.config import SearchConfig
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat
 from nmt.workflows import translate as workflow
@@ -42,7 +42,7 @@ class Backwards:
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         assert all(sources)

@@ -18,7 +18,7 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.search.config import SearchConfig
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from tests.workflows.runs import nmt, sentences
@@ -104,7 +104,7 @@ class Draws:
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         return [(Hypothesis(tuple(self._draw.choices(range(4, self._size), k=5)), -1.0, -1.0),) for _ in sources]

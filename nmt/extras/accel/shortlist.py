@@ -22,7 +22,7 @@ from nmt.core.files import refuse_special
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel.shortlist_model import VocabularySubset, with_shortlist
 from nmt.models.step_model import StepModel
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.translator.find_run import SHORTLIST, run_of
 from nmt.translator.loading import TrainedModel
 
@@ -80,13 +80,13 @@ class Shortlist:
         model: StepModel[Any, Any],
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]] | None,
-        phrases: tuple[tuple[Phrase, ...], ...] | None,
+        phrases: tuple[tuple[Constraint, ...], ...] | None,
         device: torch.device,
     ) -> ShortlistBatch:
         """See ``nmt.search.reduction.VocabularyReducer``."""
         further = [list(prefix) for prefix in prefixes or [()] * len(sources)]
         for tokens, of_sentence in zip(further, phrases or (), strict=False):
-            tokens += chain.from_iterable(of_sentence)
+            tokens += (token for phrase in chain.from_iterable(of_sentence) for token in phrase if token != WORD_END)
         subset = self.subset(sources, further, device)
         token_BX = subset.token_BX.tolist()
         # special tokens are on every list and stand first in the vocabulary, so they keep their numbers
@@ -95,7 +95,9 @@ class Shortlist:
         if prefixes is None and phrases is None:
             return ShortlistBatch(searched, token_BX, None, None)
         # the first of equal tokens counts: padding repeats token 0
-        number_of = [{row[number]: number for number in reversed(range(len(row)))} for row in token_BX]
+        number_of = [
+            {WORD_END: WORD_END} | {row[number]: number for number in reversed(range(len(row)))} for row in token_BX
+        ]
         return ShortlistBatch(
             searched,
             token_BX,
@@ -105,7 +107,7 @@ class Shortlist:
             None
             if phrases is None
             else tuple(
-                tuple(tuple(of[token] for token in phrase) for phrase in of_sentence)
+                tuple(tuple(tuple(map(of.__getitem__, phrase)) for phrase in constraint) for constraint in of_sentence)
                 for of, of_sentence in zip(number_of, phrases, strict=True)
             ),
         )
@@ -119,7 +121,11 @@ class ShortlistBatch:
     token_BX: list[list[int]]
     """The token of each number; see ``VocabularySubset.token_BX``."""
     prefixes: Sequence[Sequence[int]] | None
-    phrases: tuple[tuple[Phrase, ...], ...] | None
+    phrases: tuple[tuple[Constraint, ...], ...] | None
+
+    def of_tokens(self, values_V: torch.Tensor) -> torch.Tensor:
+        """See ``nmt.search.reduction.ReducedBatch``."""
+        return values_V[torch.tensor(self.token_BX, device=values_V.device)]
 
     def restored(self, row: int, hypothesis: Hypothesis) -> Hypothesis:
         """See ``nmt.search.reduction.ReducedBatch``."""

@@ -1,4 +1,5 @@
-"""Phrases that a translation must contain: how far a hypothesis has met them, and the automaton of these states.
+"""Phrases that a translation must contain, each or one of its alternatives: how far a hypothesis has met them, and the
+automaton of these states.
 
 Shapes: M states of the automaton, P next tokens of a state.
 """
@@ -13,7 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.search.hypothesis import Phrase
+from nmt.search.hypothesis import WORD_END, Constraint, Phrase
+
+BETWEEN_WORDS: tuple[Phrase, ...] = ((), (WORD_END,))
+"""Missing tokens where a phrase may begin."""
 
 MAX_MATCHES = 64
 """Maximum number of matches of a hypothesis; those that miss least are kept. Where phrases overlap, the number of
@@ -28,7 +32,7 @@ class Match(NamedTuple):
     """Assignment of a hypothesis' tokens to the phrases of its sentence."""
 
     unmet: frozenset[int]
-    """Indices of the phrases that are not begun."""
+    """Indices of the constraints of which no phrase is begun."""
     rest: Phrase = ()
     """Missing tokens of the phrase that is begun; empty if all that are begun are complete."""
 
@@ -40,15 +44,17 @@ class Match(NamedTuple):
 @dataclass(frozen=True)
 class Progress:
     """All assignments of a hypothesis' tokens to the phrases of its sentence, without dominated ones: the states of an
-    automaton that accepts translations with each phrase at a position of its own."""
+    automaton that accepts translations with each phrase, or one of its alternatives, at a position of its own."""
 
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[Constraint, ...]
     matches: frozenset[Match]
+    following: frozenset[int] = frozenset()
+    """Tokens of the phrases that may follow a ``WORD_END``."""
 
     @classmethod
-    def start(cls, phrases: Sequence[Phrase]) -> Progress:
+    def start(cls, phrases: Sequence[Constraint], following: frozenset[int] = frozenset()) -> Progress:
         """The progress of a hypothesis without tokens."""
-        return cls(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]))
+        return cls(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]), following)
 
     @cached_property
     def missing(self) -> int:
@@ -58,62 +64,94 @@ class Progress:
     @cached_property
     def next_tokens(self) -> tuple[int, ...]:
         """Tokens that continue or begin a phrase in some match."""
-        continuing = [match.rest[0] for match in self.matches if match.rest]
-        beginning = [self.phrases[index][0] for match in self.matches if not match.rest for index in match.unmet]
+        continuing = [match.rest[0] for match in self.matches if match.rest not in BETWEEN_WORDS]
+        unmet = {index for match in self.matches if match.rest in BETWEEN_WORDS for index in match.unmet}
+        beginning = [phrase[0] for index in unmet for phrase in self.phrases[index]]
         return tuple(sorted({*continuing, *beginning}))
 
     def after(self, token: int) -> Progress:
         """The progress with one more token, which continues the phrase that is begun, begins another or belongs to
-        none."""
+        none. ``WORD_END`` stands for any token that belongs to none and may follow a word."""
+        before = set(self.matches)
+        if token == WORD_END or token in self.following:
+            before = {match._replace(rest=()) if match.rest == (WORD_END,) else match for match in before}
         if token not in self.next_tokens:
-            unbroken = frozenset(match for match in self.matches if not match.rest)
-            return self if len(unbroken) == len(self.matches) else Progress(self.phrases, unbroken)
+            before = {match for match in before if not match.rest}
+            if before == self.matches:
+                return self
         matches: set[Match] = set()
-        for match in self.matches:
+        for match in before:
             if match.rest:
                 if match.rest[0] == token:
                     matches.add(match._replace(rest=match.rest[1:]))
                 continue
             matches.add(match)
-            # of equal phrases the last: it makes no difference which one is met
+            # of equal constraints the last: it makes no difference which one is met
             index_of = {self.phrases[index]: index for index in sorted(match.unmet)}
             matches |= {
-                Match(match.unmet - {index}, phrase[1:]) for phrase, index in index_of.items() if phrase[0] == token
+                Match(match.unmet - {index}, phrase[1:])
+                for alternatives, index in index_of.items()
+                for phrase in alternatives
+                if phrase[0] == token
             }
         best = [match for match in matches if not any(other != match and other.dominates(match) for other in matches)]
         if len(best) > MAX_MATCHES:
             best.sort(key=self._missing)
             # and one without a begun phrase, for the next token may break off all others
             best = best[:MAX_MATCHES] + [match for match in best[MAX_MATCHES:] if not match.rest][:1]
-        return Progress(self.phrases, frozenset(best))
+        return Progress(self.phrases, frozenset(best), self.following)
 
     def _missing(self, match: Match) -> int:
-        return sum(len(self.phrases[index]) for index in match.unmet) + len(match.rest)
+        return sum(shortest(self.phrases[index]) for index in match.unmet) + _length(match.rest)
+
+
+def shortest(constraint: Constraint) -> int:
+    """Number of tokens of the shortest alternative."""
+    return min(map(_length, constraint))
+
+
+def _length(phrase: Phrase) -> int:
+    return len(phrase) - (phrase[-1:] == (WORD_END,))
 
 
 @dataclass(frozen=True)
 class Transitions:
-    """Those of an automaton as tensors, which a GPU follows without its host."""
+    """Those of an automaton as tensors, which a GPU follows without its host: of all states, or of those of some rows,
+    numbered anew."""
 
     token_MP: Tensor
     """Next tokens of each state; -1 for none."""
     next_MP: Tensor
     """The state after each of them."""
     other_M: Tensor
-    """The state after any other token."""
+    """The state after any other token that does not follow a word."""
+    word_end_M: Tensor
+    """The state after any other token that may follow a word."""
     missing_M: Tensor
-    """See ``Progress.missing``."""
+    """See ``Progress.missing``; of all states."""
+    state_N: Tensor | None = None
+    """The number of each row's state among those of the other tensors; None: all are there."""
 
 
 class PhraseAutomaton:
     """The states that hypotheses of several sentences may reach, by number."""
 
-    def __init__(self, phrases: Sequence[Sequence[Phrase]]) -> None:
+    def __init__(self, phrases: Sequence[Sequence[Constraint]], follows_word_BV: Tensor | None = None) -> None:
+        """``follows_word_BV`` is true for the tokens that may follow a ``WORD_END``."""
         self.states: list[Progress] = []
         self._number_of: dict[Progress, int] = {}
-        self._after: dict[int, tuple[dict[int, int], int]] = {}  # after each next token, after any other
-        self.starts = [self._explore(Progress.start(of_sentence)) for of_sentence in phrases]
+        self._after: dict[int, tuple[dict[int, int], int, int]] = {}  # after each next token, after any other
+        self.starts = []
         """The first state of each sentence."""
+        limit = MAX_STATES
+        if follows_word_BV is not None:
+            # on a CPU the host need not wait: the many states of alternatives are computed when they are reached
+            limit = MAX_STATES if follows_word_BV.device.type != "cpu" else 0
+            follows_word_BV = follows_word_BV.cpu()
+        for row, of_sentence in enumerate(phrases):
+            tokens = {token for constraint in of_sentence for phrase in constraint for token in phrase} - {WORD_END}
+            following = () if follows_word_BV is None else (token for token in tokens if follows_word_BV[row, token])
+            self.starts.append(self._explore(Progress.start(of_sentence, frozenset(following)), limit))
         self._transitions: Transitions | None = None
 
     @property
@@ -127,23 +165,30 @@ class PhraseAutomaton:
         return self.computed == len(self.states)
 
     def transitions(self, device: torch.device, reached: Sequence[int]) -> Transitions:
-        """The transitions of all states that are computed; those of the states ``reached`` are."""
-        if self._transitions is None or not self.is_complete:
-            self._compute(reached)
-            after = [self._after.get(number, ({}, number)) for number in range(len(self.states))]
-            width = max(len(following) for following, _ in after)
-            filled = [[*following.items(), *[(-1, 0)] * (width - len(following))] for following, _ in after]
-            pairs_MP2 = torch.tensor(filled, dtype=torch.int64).view(len(after), width, 2)
-            others_M2 = torch.tensor([(other, self.states[at].missing) for at, (_, other) in enumerate(after)])
-            columns = (*pairs_MP2.unbind(dim=2), *others_M2.unbind(dim=1))
-            self._transitions = Transitions(*(column.to(device, non_blocking=True) for column in columns))
-        return self._transitions
+        """The transitions of all states, or of those that the rows have ``reached`` where not all are computed."""
+        if self._transitions is not None:
+            return self._transitions
+        self._compute(reached)
+        numbers = list(dict.fromkeys(reached)) or list(range(len(self.states)))
+        after = [self._after[number] for number in numbers]
+        width = max(len(following) for following, _, _ in after)
+        filled = [[*following.items(), *[(-1, 0)] * (width - len(following))] for following, _, _ in after]
+        columns = [*torch.tensor(filled, dtype=torch.int64).view(len(after), width, 2).unbind(dim=2)]
+        columns += torch.tensor([others for _, *others in after]).unbind(dim=1)
+        columns.append(torch.tensor([state.missing for state in self.states]))
+        if reached:
+            index_of = {number: index for index, number in enumerate(numbers)}
+            columns.append(torch.tensor([index_of[number] for number in reached]))
+        transitions = Transitions(*(column.to(device, non_blocking=True) for column in columns))
+        if not reached:
+            self._transitions = transitions
+        return transitions
 
-    def _explore(self, start: Progress) -> int:
-        """Compute the transitions of up to ``MAX_STATES`` states from a first one, whose number is returned."""
+    def _explore(self, start: Progress, limit: int) -> int:
+        """Compute the transitions of up to ``limit`` states from a first one, whose number is returned."""
         first = len(self.states)
         number = self._number(start)
-        for following in range(first, first + MAX_STATES):
+        for following in range(first, first + limit):
             if following < len(self.states):
                 self._compute([following])
         return number
@@ -152,7 +197,7 @@ class PhraseAutomaton:
         for number in set(numbers) - self._after.keys():
             state = self.states[number]
             after = {token: self._number(state.after(token)) for token in state.next_tokens}
-            self._after[number] = after, self._number(state.after(-1))
+            self._after[number] = after, self._number(state.after(-1)), self._number(state.after(WORD_END))
 
     def _number(self, state: Progress) -> int:
         if state not in self._number_of:

@@ -4,9 +4,10 @@ Constrained Decoding with Dynamic Beam Allocation for Neural Machine Translation
 The beams of a sentence are shared out among banks: bank c holds hypotheses that have met c tokens of its phrases. So a
 hypothesis that has begun to meet them need not be as probable as one that has not. A hypothesis ends only when it has
 met all. Differences to the paper: phrases may share first tokens, overlap themselves or contain each other, so all ways
-to meet them are followed at once, and the one that misses least counts; a bank without candidates leaves its beams to
-the banks that have met most; hypotheses that could not meet all phrases before the limit of length are dropped in time,
-so every sentence has a translation.
+to meet them are followed at once, and the one that misses least counts; a phrase may have alternatives, of which the
+shortest counts until another one misses less, and may ask for the end of a word after it; a bank without candidates
+leaves its beams to the banks that have met most; hypotheses that could not meet all phrases before the limit of length
+are dropped in time, so every sentence has a translation.
 
 Shapes: B sentences, K beams of each, N = B x K rows, V vocabulary, X extensions of a row, C = K x X candidates of a
 sentence.
@@ -14,7 +15,7 @@ sentence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -22,25 +23,28 @@ from torch import Tensor
 
 from nmt.core.device import read_together
 from nmt.data.vocabulary import EOS
-from nmt.extras.constraints.phrases import PhraseAutomaton
+from nmt.extras.constraints.phrases import PhraseAutomaton, shortest
 from nmt.search.beam import Advance, Beams, BeamSearch, first_rows
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ranking_of
-from nmt.search.hypothesis import Phrase
+from nmt.search.hypothesis import Constraint
 
 
 @dataclass(frozen=True)
 class ConstrainedBeamSearch(BeamSearch):
-    """Hypotheses that contain each phrase of their sentence, at positions of its own. The limit of length leaves room
-    for the phrases."""
+    """Hypotheses that contain each phrase of their sentence, or one of its alternatives, at a position of its own. The
+    limit of length leaves room for the phrases."""
 
-    phrases: tuple[tuple[Phrase, ...], ...] = ()
-    """Phrases of each source row; a phrase has at least one token."""
+    phrases: tuple[tuple[Constraint, ...], ...] = ()
+    """Constraints of each source row: alternative phrases of at least one token."""
+    follows_word_BV: Tensor | None = field(default=None, compare=False)
+    """True for the tokens that may follow a ``WORD_END``; the first tokens of all phrases of a row that has one are
+    among them. Needed for phrases with a ``WORD_END``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         assert self.groups == 1
-        assert all(all(phrases) for phrases in self.phrases)
+        assert all(constraint and all(constraint) for of_sentence in self.phrases for constraint in of_sentence)
 
     @property
     def needs_all_logits(self) -> bool:
@@ -50,34 +54,39 @@ class ConstrainedBeamSearch(BeamSearch):
     @cached_property
     def automaton(self) -> PhraseAutomaton:
         """The states of hypotheses of all source rows."""
-        return PhraseAutomaton(self.phrases)
+        return PhraseAutomaton(self.phrases, self.follows_word_BV)
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
         """See ``BeamSearch.advance``."""
         beam, device, automaton = self.beam, log_probs_NV.device, self.automaton
         steps_left = [limit - beams.tokens_NT.shape[1] - 2 for limit in limits]  # without this and end-of-sentence
-        totals = [sum(map(len, self.phrases[row])) for row in source_rows]
+        totals = [sum(map(shortest, self.phrases[row])) for row in source_rows]
         starts = [automaton.starts[row] for row in source_rows]
-        start_B, left_B1, total_B1 = (
+        start_B, rows_B, left_B1, total_B1 = (
             torch.tensor(values).to(device, non_blocking=True).view(shape)
-            for values, shape in ((starts, (-1,)), (steps_left, (-1, 1)), (totals, (-1, 1)))
+            for values, shape in ((starts, (-1,)), (source_rows, (-1,)), (steps_left, (-1, 1)), (totals, (-1, 1)))
         )
         state_N = start_B.repeat_interleave(beam) if beams.constraint_N is None else beams.constraint_N
         reached = [] if automaton.is_complete else read_together([state_N])[0].tolist()
         transitions = automaton.transitions(device, reached)
+        at_N = state_N if transitions.state_N is None else transitions.state_N
 
         # the extensions of each row: by its best tokens, and by those that continue or begin a phrase
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         best_NW = total_NV.topk(min(2 * beam, total_NV.shape[1]), dim=1)
-        phrase_NP, state_N1 = transitions.token_MP[state_N], state_N[:, None]
+        phrase_NP, at_N1 = transitions.token_MP[at_N], at_N[:, None]
         is_repeated_NP = (phrase_NP < 0) | (phrase_NP[:, :, None] == best_NW.indices[:, None]).any(dim=2)
         phrase_log_prob_NP = total_NV.gather(1, phrase_NP.clamp(min=0)).masked_fill(is_repeated_NP, -torch.inf)
         log_prob_NX = torch.cat([best_NW.values, phrase_log_prob_NP], dim=1)
         token_NX = torch.cat([best_NW.indices, phrase_NP.clamp(min=0)], dim=1)
         is_next_NXP = token_NX[:, :, None] == phrase_NP[:, None]
-        next_NX = (is_next_NXP * transitions.next_MP[state_N][:, None]).sum(dim=2)
-        next_NX = next_NX.where(is_next_NXP.any(dim=2), transitions.other_M[state_N1])
-        next_NX = next_NX.where(token_NX != self.eos, state_N1)
+        next_NX = (is_next_NXP * transitions.next_MP[at_N][:, None]).sum(dim=2)
+        other_NX = transitions.other_M[at_N1]
+        if self.follows_word_BV is not None:
+            follows_BC = self.follows_word_BV[rows_B].gather(1, token_NX.view(len(source_rows), -1))
+            other_NX = transitions.word_end_M[at_N1].where(follows_BC.view(token_NX.shape), other_NX)
+        next_NX = next_NX.where(is_next_NXP.any(dim=2), other_NX)
+        next_NX = next_NX.where(token_NX != self.eos, state_N[:, None])
 
         # the candidates of each sentence, best first
         log_prob_BC, token_BC, next_BC = (
@@ -121,6 +130,10 @@ def allocated(missing_BC: Tensor, goes_on_BC: Tensor, total_B1: Tensor, *, banks
     return kept_BK.gather(1, last_BK.argsort(dim=1))
 
 
-def constrained_search(config: SearchConfig, phrases: tuple[tuple[Phrase, ...], ...]) -> ConstrainedBeamSearch:
+def constrained_search(
+    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_BV: Tensor | None = None
+) -> ConstrainedBeamSearch:
     """See ``nmt.search.engine.ConstrainedSearch``."""
-    return ConstrainedBeamSearch(EOS, ranking_of(config), config.beam, n_best=config.n_best, phrases=phrases)
+    return ConstrainedBeamSearch(
+        EOS, ranking_of(config), config.beam, n_best=config.n_best, phrases=phrases, follows_word_BV=follows_word_BV
+    )

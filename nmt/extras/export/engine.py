@@ -18,7 +18,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ranking_of
-from nmt.search.hypothesis import Hypothesis, Phrase
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.search.scoring import max_lengths
 
 BATCH_TOKENS = 1024
@@ -76,7 +76,7 @@ class CTranslate2Engine:
         config: SearchConfig,
         *,
         prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Phrase]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Engine``. Raises InputError for constraints."""

@@ -136,6 +136,8 @@ def waiting(translator: Translator, wait: int) -> Translator:
     for key in REFUSED.split():
         if getattr(search, key) != SearchConfig.model_fields[key].default:
             raise InputError(f"search.{key}: cannot be had together with --wait; leave it at its default")
+    if translator.terminology is not None:
+        raise InputError("--wait: cannot be had together with --glossary; leave one of them out")
     if not isinstance(engine, OwnEngine) or wait < 1:
         raise InputError("--wait: needs a number of at least 1, and --engine nmt")
     source_V, target_V = (

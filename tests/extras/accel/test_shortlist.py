@@ -121,7 +121,7 @@ def test_prefixes_and_constraints_are_on_the_list(name: str) -> None:
     found = OwnEngine(model, COMPUTE, NARROW).translate_ids(SOURCES, search, prefixes=prefixes)
     for prefix, (first, *_) in zip(prefixes, found, strict=True):
         assert list(first.tokens[: len(prefix)]) == prefix
-    phrases = [((10, 7),), (), ((5,), (7,)), ()]
+    phrases = [(((10, 7), (10, 11, 7)),), (), (((5,),), ((7,),)), ()]
     found = OwnEngine(model, COMPUTE, NARROW, nmt.constrained_search).translate_ids(
         SOURCES, search, constraints=phrases
     )

@@ -1,0 +1,1 @@
+"""Terms of a glossary: in translations, and their recall."""

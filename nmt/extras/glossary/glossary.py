@@ -1,0 +1,203 @@
+"""Terms and their translations: the file, where terms occur in a text, and how many of them a translation has.
+
+A text is compared word by word (``nmt.data.words.text_words``, also cut at apostrophes, so that `eau` stands in `l'eau`
+and `dog` in `dog's`). White space, the kind of apostrophe and Unicode's normalization form make no difference. A term
+in lower case stands for any case, one with a capital only for itself; so it is in the source and in the translation.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import read_whole
+from nmt.data.pieces import Span
+from nmt.data.words import text_words
+from nmt.evaluation.report import TermRecall
+
+MAX_BYTES = 64 << 20
+"""The largest glossary."""
+
+LONGEST = 500
+"""Characters of a term or variant, at most."""
+
+_APOSTROPHES = re.compile("['’]")
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a text, as they are compared."""
+
+    spans: tuple[Span, ...]
+    written: tuple[str, ...]
+    folded: tuple[str, ...]
+    """The same without case."""
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Finds the words of a text."""
+        spans: list[Span] = []
+        for begin, end in text_words(text):
+            marks = [match.span() for match in _APOSTROPHES.finditer(text, begin, end)]
+            cuts = [begin, *(offset for span in marks for offset in span), end]
+            spans += [(first, last) for first, last in pairwise(cuts) if first < last]
+        written = [unicodedata.normalize("NFC", text[slice(*span)]).replace("’", "'") for span in spans]
+        return cls(tuple(spans), tuple(written), tuple(word.casefold() for word in written))
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @cached_property
+    def is_lower(self) -> bool:
+        """True without a capital."""
+        return all(word == word.lower() for word in self.written)
+
+    def stands_in(self, text: Words, first: int) -> bool:
+        """True if these words are those of a text from its word ``first`` on."""
+        part = slice(first, first + len(self))
+        return self.folded == text.folded[part] and (self.is_lower or self.written == text.written[part])
+
+
+@lru_cache(maxsize=1 << 16)
+def _words(text: str) -> Words:
+    """The words of a term."""
+    return Words.of(text)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of the source language, and its translations: variants, the first of which is preferred."""
+
+    source: str
+    targets: tuple[str, ...]
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The variants; those in lower case also as they begin a sentence."""
+        capitals = [target[0].upper() + target[1:] for target in self.targets if _words(target).is_lower]
+        return tuple(dict.fromkeys([*self.targets, *capitals]))
+
+
+class Occurrence(NamedTuple):
+    """A term in a source text, from one character to another."""
+
+    term: Term
+    span: Span
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """Terms, no two of which have the same source."""
+
+    terms: tuple[Term, ...]
+
+    def find(self, text: str) -> list[Occurrence]:
+        """The terms in a source text, from left to right, of those that overlap the one that begins first; of those the
+        longest in words, and of equal ones the one with capitals."""
+        words, found, at = Words.of(text), list[Occurrence](), 0
+        while at < len(words):
+            candidates = self._by_first_word.get(words.folded[at], ())
+            term = next((term for term in candidates if _words(term.source).stands_in(words, at)), None)
+            if term is None:
+                at += 1
+                continue
+            last = at + len(_words(term.source)) - 1
+            found.append(Occurrence(term, (words.spans[at][0], words.spans[last][1])))
+            at = last + 1
+        return found
+
+    @cached_property
+    def _by_first_word(self) -> dict[str, list[Term]]:
+        terms: defaultdict[str, list[Term]] = defaultdict(list)
+        for term in self.terms:
+            terms[_words(term.source).folded[0]].append(term)
+        for of_word in terms.values():
+            of_word.sort(key=lambda term: (-len(_words(term.source)), _words(term.source).is_lower))
+        return dict(terms)
+
+
+def standing(translation: str, terms: Sequence[Term]) -> list[Span | None]:
+    """The place in a translation where a variant of each term stands, none over another; None where none does. Terms
+    with the fewest places choose first."""
+    words = Words.of(translation)
+    places = {term: _places(words, term) for term in terms}
+    free, spans = [True] * len(words), [None] * len(terms)  # type: list[bool], list[Span | None]
+    for number in sorted(range(len(terms)), key=lambda number: len(places[terms[number]])):
+        for begin, end in places[terms[number]]:
+            if all(free[begin:end]):
+                free[begin:end] = [False] * (end - begin)
+                spans[number] = words.spans[begin][0], words.spans[end - 1][1]
+                break
+    return spans
+
+
+def _places(text: Words, term: Term) -> list[Span]:
+    """First word and the one after the last of each variant in a text, the longest first."""
+    variants = [_words(target) for target in term.targets]
+    spans = {(at, at + len(each)) for each in variants for at in range(len(text)) if each.stands_in(text, at)}
+    return sorted(spans, key=lambda span: (span[0] - span[1], span))
+
+
+def term_recall(glossary: Glossary, sources: Iterable[str], translations: Iterable[str]) -> TermRecall:
+    """The terms that occur in the sources, and those of them that stand in the translations, each in its own place."""
+    found = total = 0
+    for source, translation in zip(sources, translations, strict=True):
+        terms = [occurrence.term for occurrence in glossary.find(source)]
+        total += len(terms)
+        found += sum(span is not None for span in standing(translation, terms)) if terms else 0
+    return TermRecall(found, total)
+
+
+def read_glossary(path: Path) -> Glossary:
+    """Reads a file of lines ``source term TAB target term`` in UTF-8; the target may be variants with ``|`` between.
+    Blank lines and lines that begin with ``#`` are skipped. Raises InputError for a file that cannot be read, for a
+    line of another form, and for a second line of a term with other targets."""
+    try:
+        data = read_whole(path, most=MAX_BYTES)
+    except OSError as error:
+        raise InputError(f"--glossary {path}: cannot be read: {error.strerror}") from None
+    terms: dict[tuple[str, ...], tuple[int, Term]] = {}
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        try:
+            text = line.decode().removesuffix("\r")
+            if not text.strip() or text.startswith("#"):
+                continue
+            term = _parsed(text)
+        except ValueError as error:
+            fault = "is not UTF-8; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise InputError(f"{path}:{number}: {fault}") from None
+        first, other = terms.setdefault(_words(term.source).written, (number, term))
+        if set(other.targets) != set(term.targets):
+            raise InputError(
+                f"{path}:{number}: {term.source!r} has other targets than in line {first}; put all in one line, with | "
+                "between"
+            )
+    if not terms:
+        log.warning(f"{path}: has no terms")
+    return Glossary(tuple(term for _, term in terms.values()))
+
+
+def _parsed(line: str) -> Term:
+    """The term of a line. Raises ValueError for a malformed one."""
+    cells = [cell.strip() for cell in line.split("\t")]
+    if len(cells) != 2:
+        found = "no TAB" if len(cells) == 1 else f"{len(cells) - 1} TABs"
+        raise ValueError(f"has {found}; write a source term, one TAB and a target term")
+    source, targets = cells[0], [target.strip() for target in cells[1].split("|")]
+    if max(map(len, [source, *targets])) > LONGEST:
+        raise ValueError(f"has a term of more than {LONGEST} characters; leave it out")
+    if not _words(source).spans:
+        raise ValueError("has no source term; write one before the TAB, or leave the line out")
+    if not all(_words(target).spans for target in targets):
+        what = "an empty variant" if len(targets) > 1 else "no target term"
+        raise ValueError(f"has {what}; write a target term after the TAB, and one on each side of |")
+    return Term(source, tuple(dict.fromkeys(targets)))

@@ -1,0 +1,130 @@
+"""Term recall and BLEU of translations with a glossary and without.
+
+    python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET [--terms 300]
+
+The glossary is made of the references: a word of the sources of at least four letters is a term if in the training
+pairs an aligner links it with the same target words time and again, and if each reference of a sentence with it has one
+of these. Its variants are those that the references have. So the glossary asks for nothing that a reference does not
+have, and BLEU may rise. Prints a JSON line for each figure, and a table on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from measuring import plainly, print_table, report
+
+import nmt
+from nmt.core.errors import InputError
+from nmt.data.corpus import read_lines
+from nmt.data.words import text_words
+from nmt.evaluation.translation import scores
+from nmt.extras.glossary.glossary import Glossary, Term, standing, term_recall
+from nmt.extras.glossary.terminology import MAX_LOSS, with_glossary
+from nmt.extras.inspect.bilingual_lexicon import GAP, BilingualLexicon
+from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
+from nmt.extras.word_aligner.learn import learn_word_aligner
+from nmt.translator.translator import Translator
+
+MIN_COUNT, MIN_SHARE = 3, 0.05
+"""Of a pair of a source word and target words in the training pairs, and of all pairs with this source word."""
+
+LETTERS = 4
+"""Of a term, at least."""
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    for name in ("source", "reference", "train_source", "train_target"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--max-loss", type=lambda text: [float(part) for part in text.split(",")], default=[MAX_LOSS])
+    parser.add_argument("--beam", type=int)
+    parser.add_argument("--terms", type=int, default=300, help="of those found, at random")
+    parser.add_argument("--lines", type=int, help="of the test set, the first")
+    arguments = parser.parse_args()
+    sources, references = (
+        list(read_lines(path))[: arguments.lines] for path in (arguments.source, arguments.reference)
+    )
+    train = list(zip(read_lines(arguments.train_source), read_lines(arguments.train_target), strict=True))
+    glossary = gold_glossary(sources, references, dict(linked(train)))
+    if len(glossary.terms) > arguments.terms:
+        glossary = Glossary(tuple(random.Random(1).sample(glossary.terms, arguments.terms)))
+    if not glossary.terms:
+        raise InputError(f"{arguments.source}: has no word that the references translate as the training pairs do")
+    changes = [] if arguments.beam is None else [f"search.beam={arguments.beam}"]
+    translator = nmt.load(arguments.model, overrides=changes)
+    label = translator.trained.compute.label
+    report("terms", len(glossary.terms), "terms", label)
+    report("occurrences", term_recall(glossary, sources, references).total, "terms", label)
+    measure("without", translator, sources, references, glossary)
+    for max_loss in arguments.max_loss:
+        measured = with_glossary(translator, glossary, max_loss=max_loss)
+        measure(f"max_loss {max_loss:g}", measured, sources, references, glossary)
+    print_table()
+
+
+def linked(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each source word of the training pairs, with the target words that are linked to it often enough."""
+    sources, targets = ([spaced(line) for line in side] for side in zip(*pairs, strict=True))
+    aligner, lexicon = TextAligner(learn_word_aligner(sources, targets)), BilingualLexicon()
+    for first in range(0, len(pairs), WINDOW_PAIRS):
+        part = slice(first, first + WINDOW_PAIRS)
+        for alignment in aligner.align(sources[part], targets[part], first_line=first + 1):
+            lexicon.add(alignment, first + 1)
+    linked_with: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in lexicon.entries(min_count=MIN_COUNT):
+        if entry.source and entry.target and GAP not in entry.target and (entry.target_given_source or 0) >= MIN_SHARE:
+            linked_with[entry.source].append(entry.target)
+    for source, found in linked_with.items():
+        yield source, tuple(found)
+
+
+def spaced(line: str) -> str:
+    """A line with white space between its words."""
+    return " ".join(line[begin:end] for begin, end in text_words(line))
+
+
+def gold_glossary(sources: Sequence[str], references: Sequence[str], targets: dict[str, tuple[str, ...]]) -> Glossary:
+    """The words of the sources whose references always have one of their ``targets``, with those that they have."""
+    references_of: defaultdict[str, list[str]] = defaultdict(list)
+    for source, reference in zip(sources, references, strict=True):
+        for begin, end in text_words(source):
+            word = source[begin:end]
+            if word.isalpha() and len(word) >= LETTERS and word in targets:
+                references_of[word].append(reference)
+    terms = []
+    for word, of_word in references_of.items():
+        variants = [
+            target
+            for target in targets[word]
+            if any(standing(reference, [Term(word, (target,))])[0] is not None for reference in of_word)
+        ]
+        term = Term(word, tuple(variants))
+        if variants and all(standing(reference, [term])[0] is not None for reference in of_word):
+            terms.append(term)
+    return Glossary(tuple(terms))
+
+
+def measure(
+    name: str, translator: Translator, sources: Sequence[str], references: Sequence[str], glossary: Glossary
+) -> None:
+    """Reports recall, BLEU and seconds of a translator."""
+    started = time.perf_counter()
+    translations = [translation.text for translation in translator.translate(sources)]
+    seconds, label = time.perf_counter() - started, translator.trained.compute.label
+    recall = term_recall(glossary, sources, translations).percent
+    assert recall is not None
+    report(f"{name}: term recall", recall, "%", label)
+    report(f"{name}: BLEU", scores(translations, references, metrics=("bleu",))[0].value, "BLEU", label)
+    report(f"{name}: time", seconds, "s", label)
+
+
+if __name__ == "__main__":
+    plainly(main)
