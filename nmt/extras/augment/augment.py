@@ -91,8 +91,8 @@ class Augmentation:
 
     def train(self, experiment: Experiment, name: str) -> Path:
         """Trains a model, or goes on with it, unless that is done; returns the run."""
-        run, valid = experiment.folder, experiment.data.valid
-        corpora = [*experiment.data.train_corpora, *([] if valid is None else [valid])]
+        run = experiment.folder
+        corpora = [*experiment.data.train_corpora, *experiment.data.valid_corpora]
         tree = experiment.model_dump(mode="json", include={"seed", "data", "model", "training"})
         inputs = {**tree, "text to train on": hash_of(path for corpus in corpora for path in corpus.files)}
 
@@ -137,7 +137,7 @@ class Augmentation:
     def _text(self, kind: Kind) -> Path:
         """The folder of the lines that pairs are made of."""
         folder, data = self.folder / "text" / kind.text.replace(" ", "-"), self.experiment.data
-        held_out = [*([] if data.valid is None else [data.valid]), *data.test_corpora]
+        held_out = [*data.valid_corpora, *data.test_corpora]
         if kind.of_pairs:
             name, files = "data.train", [path for corpus in data.train_corpora for path in corpus.files]
             lines = _sides(data.train_corpora, kind.side)
@@ -203,7 +203,7 @@ class Augmentation:
                 inputs["--keep-by"] = options.keep_by
             if keep < 1 and options.keep_by == "round-trip":
                 again = self._round_trip(kind, folder)
-        languages = self.experiment.data.train_corpora[0].languages or ("source", "target")
+        languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
 
         def make() -> None:
@@ -245,9 +245,8 @@ class Augmentation:
 
     def table(self, runs: Mapping[str, Path]) -> str:
         """BLEU and chrF of runs on the validation corpus, by ``search`` of their configurations."""
-        valid = self.experiment.data.valid
-        assert valid is not None
-        sources, references = list(_sides([valid], "source")), list(_sides([valid], "target"))
+        valid = self.experiment.data.valid_corpora
+        sources, references = list(_sides(valid, "source")), list(_sides(valid, "target"))
         rows = [f"{'valid':<30}  BLEU   chrF"]
         for name, run in runs.items():
             translator = nmt.load_translator(run, device=self.options.device, precision=self.options.precision)
@@ -305,7 +304,9 @@ def augment(
 ) -> None:
     """Makes the pairs, and writes a configuration that learns from them too. With ``trains`` it trains both and prints
     their scores on the validation corpus; with ``compares`` also a model for each kind of pairs. Raises InputError."""
-    if (trains or compares) and experiment.data.valid is None:
+    if len({corpus.languages for corpus in experiment.data.train_corpora}) > 1:
+        raise InputError(f"{config}: data.train has several directions; give a configuration of one")
+    if (trains or compares) and not experiment.data.valid_corpora:
         raise InputError("--train: its table is of the validation corpus, and there is no data.valid; leave it out")
     for option, paths in (("--target-text", options.target_text), ("--source-text", options.source_text)):
         for path in paths:

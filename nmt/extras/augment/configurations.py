@@ -34,9 +34,10 @@ def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]
         )
 
     def turned(corpus: CorpusConfig) -> CorpusConfig:
+        languages = None if corpus.languages is None else corpus.languages[::-1]
         if corpus.pairs is not None:
-            return _with(corpus, pairs=rewrite(corpus.pairs))
-        return _with(corpus, source=corpus.target, target=corpus.source)
+            return _with(corpus, pairs=rewrite(corpus.pairs), languages=languages)
+        return _with(corpus, source=corpus.target, target=corpus.source, languages=languages)
 
     if (vectors := embedding.pretrained) is not None:
         vectors = _with(vectors, source=vectors.target, target=vectors.source)
@@ -47,7 +48,7 @@ def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]
             data,
             prepared=None,
             train=tuple(_with(turned(corpus), links=None) for corpus in data.train_corpora),
-            valid=None if data.valid is None else turned(data.valid),
+            valid=tuple(map(turned, data.valid_corpora)),
             test=tuple(map(turned, data.test_corpora)),
         ),
         model=_with(experiment.model, embedding=_with(embedding, pretrained=vectors)),
@@ -81,7 +82,8 @@ def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], f
     """The experiment with more training corpora, and the weights of its own ones multiplied by ``factor``."""
     data = experiment.data
     real = [_with(corpus, weight=float(f"{corpus.weight * factor:.5g}")) for corpus in data.train_corpora]
-    made = [TrainingCorpusConfig(source=corpus.source, target=corpus.target) for corpus in corpora]
+    languages = data.train_corpora[0].languages
+    made = [TrainingCorpusConfig(source=made.source, target=made.target, languages=languages) for made in corpora]
     filters = data.filters
     if any(corpus.name == "copies" for corpus in corpora):
         filters = _with(filters, identical=False)

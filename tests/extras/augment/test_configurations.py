@@ -28,8 +28,7 @@ def test_all_that_has_a_direction_is_exchanged() -> None:
     first, second = made.data.train_corpora
     assert (first.files, first.weight, first.links) == ((Path("a.en"), Path("a.de")), 2.0, None)
     assert second.files == (Path("b.turned"),)
-    assert made.data.valid is not None
-    assert made.data.valid.files == (Path("valid.en"), Path("valid.de"))
+    assert made.data.valid_corpora[0].files == (Path("valid.en"), Path("valid.de"))
     vectors = made.model.embedding.pretrained
     assert vectors is not None
     assert vectors.files == [Path("en.vec"), Path("de.vec")]
