@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
     "lines of the core": 8700,
-    "lines of nmt": 39700,
+    "lines of nmt": 42400,
     "longest function": 80,
     "'is no'": 20,
     "oblique docstrings, %": 3,
