@@ -2,8 +2,9 @@
 
 Each sentence is translated freely first. Where that translation lacks a term of its source, the terms become
 constraints of a second search: one variant of each, once for each time that it occurs (Post & Vilar 2018; see
-``nmt.extras.constraints``). A constrained translation that costs too much, or in which a longer word was made of a
-term, gives way to the free one, in which the words that are aligned with the term are replaced by it.
+``nmt.extras.constraints``). Another candidate is the free translation, in which the words that are aligned with a
+missing term are replaced by it. The candidate with the best score is taken; a constrained one that costs too much is
+left out.
 
 >>> import nmt
 >>> from nmt.extras.constraints.phrases import shortest
