@@ -69,7 +69,11 @@ def train(
     processes = launched(os.environ)
     if not processes.is_first:
         log.set_verbosity(log.Verbosity.SILENT)
-    run = experiment.folder
+    run, to, languages = experiment.folder, experiment.search.to, experiment.data.target_languages
+    if to not in (None, *languages):
+        raise InputError(
+            f"search.to: {to}: data.train is into {', '.join(languages) or 'no named language'}; leave it out"
+        )
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -304,7 +304,7 @@ def test_a_server_takes_the_language_of_each_request(translator: Translator) -> 
     assert TranslatorEngine(translator.to("en")).targets == ("en", "de")
     with pytest.raises(InputError, match="^to: is missing; choose one of de, en$"):
         engine.check(RequestOptions())
-    with pytest.raises(InputError, match="^to: 'fr' is no language of this model; choose one of de, en$"):
+    with pytest.raises(InputError, match="^to: this model does not translate into 'fr'; choose one of de, en$"):
         engine.check(RequestOptions(to="fr"))
     TranslatorEngine(translator.to("en")).check(RequestOptions())
     for to in engine.targets:
@@ -317,6 +317,14 @@ def test_an_export_is_compared_on_sources_with_the_token(here: Path, translator:
     sample = _sample(translator.trained)
     assert len(sample) == 10
     assert {source[0] for source in sample} == {translator.trained.tokenizers.source.languages["en"]}
+
+
+@pytest.mark.parametrize(("corpora", "has"), [(CORPORA, "de, en"), ("  train: {pairs: a}\n", "no named language")])
+def test_a_training_refuses_an_unknown_language_at_once(corpora: str, has: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(config_text(corpora, **{"snapshots: 12": "snapshots: 0"}))
+    settings = experiments.load(tmp_path / "config.yaml", [f"run={tmp_path}/run", "search.to=fr"])
+    with pytest.raises(InputError, match=f"^search.to: fr: data.train is into {has}; leave it out$"):
+        train(settings)
 
 
 def test_a_model_of_one_target_language_needs_no_choice(here: Path, tmp_path: Path, nmt: Command) -> None:

@@ -90,8 +90,8 @@ class TranslatorEngine:
         if options.to is None and len(self.targets) > 1 and search.to is None:
             raise InputError(f"to: is missing; {choice}")
         if options.to is not None and options.to not in self.targets:
-            remedy = choice if self.targets else "this model has no languages; leave it out"
-            raise InputError(f"to: {options.to!r} is no language of this model; {remedy}")
+            remedy = choice if self.targets else "leave it out"
+            raise InputError(f"to: this model does not translate into {options.to!r}; {remedy}")
         if options.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")
 

@@ -123,7 +123,7 @@ def test_what_is_cut_is_told(translator: Translator) -> None:
         (RequestOptions(n_best=6), "n_best: 6 is more than this server allows, 5"),
         (RequestOptions(beam=6), "beam: 6 is more than this server allows, 5"),
         (RequestOptions(n_best=3, beam=2), "n_best: 3 translations need as many beams, not 2; set beam to 3"),
-        (RequestOptions(to="en"), "to: 'en' is no language of this model; this model has no languages; leave it out"),
+        (RequestOptions(to="en"), "to: this model does not translate into 'en'; leave it out"),
         (RequestOptions(alignment=True), "alignment: this model has no attention to align by; leave it out"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(value),
