@@ -4,10 +4,10 @@
     python scripts/download_tatoeba.py --language es                # Spanish and English, to data/tatoeba-es-en
     python scripts/download_tatoeba.py --archive deu-eng.zip        # an archive that is there already
 
-Writes six gzip files (train, valid and test), source sentences and their English translations. Many sentences have several translations, so
-pairs are split by sentence: of those drawn for valid and test no sentence, on either side, occurs twice or in train;
-pairs that would repeat one are left out of train. The same archive and seed give the same bytes. Needs nothing but
-Python.
+Writes six gzip files: train, valid and test, source sentences and their English translations. Many sentences have
+several translations, so pairs are split by sentence: of those drawn for valid and test no sentence, on either side,
+occurs twice or in train; pairs that would repeat one are left out of train. The same archive and seed give the same
+bytes. Needs nothing but Python.
 
 The sentences are under CC BY 2.0 FR: credit tatoeba.org and their authors, whom the archive names.
 """
