@@ -50,8 +50,9 @@ def text_sha256(data: bytes) -> str | None:
 
 def fetch(url: str) -> bytes:
     """The bytes behind a URL."""
+    request = urllib.request.Request(url, headers={"User-Agent": "nmt"})  # some servers refuse that of Python
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
             data: bytes = response.read()
             return data
     except urllib.error.HTTPError as error:

@@ -63,9 +63,9 @@ class PaddingWaste(NamedTuple):
 
 
 class EpochBatches(Sequence[Indices]):
-    """The batches of an epoch in training order, each an array of pair numbers. Takes 8 bytes per pair."""
+    """The batches of an epoch in training order, each an array of pair numbers. Takes 4 bytes per pair."""
 
-    def __init__(self, pairs: Indices, starts: Indices, order: Indices) -> None:
+    def __init__(self, pairs: npt.NDArray[np.integer], starts: Indices, order: Indices) -> None:
         """Batch b is `pairs[starts[b]:starts[b + 1]]`; `order` is the order in which they come."""
         self._pairs, self._starts, self._order = pairs, starts, order
 
@@ -80,7 +80,7 @@ class EpochBatches(Sequence[Indices]):
         if isinstance(index, slice):
             return EpochBatches(self._pairs, self._starts, self._order[index])
         batch = self._order[index]
-        return self._pairs[self._starts[batch] : self._starts[batch + 1]]
+        return self._pairs[self._starts[batch] : self._starts[batch + 1]].astype(np.int64)
 
 
 def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int) -> EpochBatches:
@@ -96,7 +96,8 @@ def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int
         epoch: From 0. To resume in an epoch, make it again and go on at the position.
     """
     random = np.random.default_rng([seed, epoch])
-    pairs = random.permutation(_weighted(store, random))
+    pairs = _weighted(store, random)
+    random.shuffle(pairs)
     source_lengths, target_lengths = store.source_lengths, store.target_lengths
     starts = [np.zeros(1, np.int64)]
     for begin in range(0, len(pairs), config.pool):
@@ -189,12 +190,13 @@ def padding_waste(
     return PaddingWaste(float(source), float(target))
 
 
-def _weighted(store: Store, random: np.random.Generator) -> Indices:
+def _weighted(store: Store, random: np.random.Generator) -> npt.NDArray[np.integer]:
     """Every pair as often as its corpus' weight says, corpus by corpus."""
-    chosen: list[Indices] = [np.zeros(0, np.int64)]
+    dtype = np.min_scalar_type(-max(len(store.corpus), 1 << 16))  # int32 up to 2 billion pairs
+    chosen: list[npt.NDArray[np.integer]] = [np.zeros(0, dtype)]
     for corpus, stored in enumerate(store.corpora):
-        begin, end = np.searchsorted(store.corpus, [corpus, corpus + 1])
-        pairs = np.arange(begin, end)
+        ends = np.array([corpus, corpus + 1], np.uint16)  # of the column's type, or the whole column is converted
+        pairs = np.arange(*np.searchsorted(store.corpus, ends), dtype=dtype)
         whole, part = divmod(stored.weight, 1)
         chosen += [pairs] * int(whole)
         if part:

@@ -134,10 +134,19 @@ class FiltersConfig(Structure):
     max_ratio: float = Field(9.0, ge=1, description="longer over shorter side, in subwords, at most")
     identical: bool = Field(True, description="drop pairs whose sides are the same text")
     duplicates: bool = Field(True, description="drop all but the first of equal pairs, across all corpora")
+    near_duplicates: bool = Field(
+        False, description="drop all but the first of pairs that differ in case, punctuation, digits or spaces only"
+    )
     control_characters: bool = Field(True, description="drop pairs with characters that are no text: controls, BOM")
     held_out: Literal["pair", "source", "none"] = Field(
         "pair", description="drop pairs found in valid or test, compared by both sides or by the source alone"
     )
+
+    @model_validator(mode="after")
+    def _equal_is_near(self) -> Self:
+        if self.near_duplicates and not self.duplicates:
+            raise ValueError("near_duplicates drops equal pairs too; leave duplicates on, or near_duplicates off")
+        return self
 
 
 def _one_or_list(value: object) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import enum
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -31,8 +32,9 @@ class Verdict(enum.IntEnum):
     IDENTICAL = 3
     HELD_OUT = 4
     DUPLICATE = 5
-    TOO_LONG = 6
-    LENGTH_RATIO = 7
+    NEAR_DUPLICATE = 6
+    TOO_LONG = 7
+    LENGTH_RATIO = 8
 
     @property
     def label(self) -> str:
@@ -103,7 +105,26 @@ def pair_hash(source: str, target: str, *, seed: int) -> bytes:
     return hashlib.blake2b(text, digest_size=8, key=seed.to_bytes(8, "little")).digest()
 
 
-def mark_duplicates(verdicts: Path, hashes: Path, scratch: Path, *, partition: int = 1 << 19) -> None:
+class _Letters(dict[int, int | None]):
+    """A table of `str.translate`: no character that is punctuation, symbol, number, white space or control."""
+
+    def __missing__(self, character: int) -> int | None:
+        is_letter = unicodedata.category(chr(character))[0] in "LM"  # marks are the vowels of some scripts
+        self[character] = character if is_letter else None
+        return self[character]
+
+
+_LETTERS = _Letters()
+
+
+def letters(text: str) -> str:
+    """The letters of a text, case folded; of a text that has none, the text. Near-duplicates have the same letters."""
+    return text.casefold().translate(_LETTERS) or text
+
+
+def mark_duplicates(
+    verdicts: Path, hashes: Path, scratch: Path, *, verdict: Verdict = Verdict.DUPLICATE, partition: int = 1 << 19
+) -> None:
     """Turn the verdict on every pair that has an earlier equal from kept to duplicate, in memory that does not grow.
 
     The pairs are spread over files by their hash, so that equal ones meet in the same file, which is then sorted.
@@ -112,6 +133,7 @@ def mark_duplicates(verdicts: Path, hashes: Path, scratch: Path, *, partition: i
         verdicts: File of one byte per pair, changed in place. Only pairs that are kept are looked at.
         hashes: File of eight bytes per pair, in the same order.
         scratch: Folder for files that are removed at the end.
+        verdict: On the duplicates.
         partition: Pairs per file on average, while there are at most 256 files.
     """
     pairs = verdicts.stat().st_size
@@ -137,7 +159,7 @@ def mark_duplicates(verdicts: Path, hashes: Path, scratch: Path, *, partition: i
             path.unlink()
             records.sort(order=["hash", "pair"])
             again = records["pair"][1:][records["hash"][1:] == records["hash"][:-1]]
-            _overwrite(file_to_mark, np.sort(again), Verdict.DUPLICATE)
+            _overwrite(file_to_mark, np.sort(again), verdict)
 
 
 def _overwrite(file: BinaryIO, places: npt.NDArray[np.int64], value: int) -> None:

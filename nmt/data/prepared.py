@@ -106,6 +106,8 @@ def corpus_key(config: DataConfig, seed: int) -> str:
         del tree["temperature"]
     if config.subwords.min_frequency == 1:
         del tree["subwords"]["min_frequency"]
+    if not config.filters.near_duplicates:
+        del tree["filters"]["near_duplicates"]
     made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:

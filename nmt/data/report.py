@@ -24,6 +24,9 @@ class CorpusReport(Structure):
     pairs: int
     kept: int
     dropped: dict[str, LineCount]
+    near_duplicates: LineCount = Field(
+        LineCount(), description="pairs that were kept and that filters.near_duplicates would have dropped"
+    )
 
 
 class ValidReport(Structure):

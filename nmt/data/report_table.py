@@ -18,6 +18,8 @@ def report_table(report: Report) -> list[str]:
             if dropped.pairs:
                 lines.append(_row(f"- {name}", dropped.pairs) + f"   {_lines(dropped)}")
         lines.append(_row("= kept", corpus.kept))
+        if (near := corpus.near_duplicates).pairs:
+            lines.append(_row("  near duplicates", near.pairs) + f"   kept; {_lines(near)}")
     if report.valid is not None:
         lines += [f"valid {report.valid.name}", _row("pairs", report.valid.pairs)]
         for name, count in (("blank side", report.valid.blank), ("longer than train's", report.valid.too_long)):

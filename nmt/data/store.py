@@ -16,7 +16,7 @@ Opening reads `store.json` and the ends of the offsets: pages are read as they a
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ _DTYPES = {
     "links": ("<u2",),
 }
 """The data types of the possible columns."""
+
+_PART = 1 << 20
 
 WORDS = (1 << 16) - 1
 """So many words of a sentence, its first ones, may have links."""
@@ -139,12 +141,12 @@ class Store:
     @functools.cached_property
     def source_lengths(self) -> npt.NDArray[np.int32]:
         """Tokens of every source sentence, without special ones."""
-        return np.diff(self._columns["source.offsets"]).astype(np.int32)
+        return _differences(self._columns["source.offsets"])
 
     @functools.cached_property
     def target_lengths(self) -> npt.NDArray[np.int32]:
         """Tokens of every target sentence, without special ones."""
-        return np.diff(self._columns["target.offsets"]).astype(np.int32)
+        return _differences(self._columns["target.offsets"])
 
     def token_counts(self, side: str, tokens: int) -> npt.NDArray[np.int64]:
         """Number of times that each of ``tokens`` tokens occurs on a side."""
@@ -183,7 +185,7 @@ class Store:
     @property
     def linked_pairs(self) -> int:
         """Number of pairs with links."""
-        return int(np.count_nonzero(np.diff(self._columns["links.offsets"]))) if self.has_links else 0
+        return int(np.count_nonzero(_differences(self._columns["links.offsets"]))) if self.has_links else 0
 
     def words(self, index: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """The word that each source token and each target token of a pair with links lies in; of all words from number
@@ -198,18 +200,22 @@ class Store:
     def check(self, source_tokens: int, target_tokens: int) -> None:
         """Reads all numbers. Raises InputError where a token is none of vocabularies of these sizes, or a row, a corpus
         or a link is out of its place."""
-        columns = self._columns
-        rows = [column for name, column in columns.items() if name.endswith(".offsets")]
-        sound = (
-            all(bool((column[1:] >= column[:-1]).all()) for column in rows)
-            and _most(columns["source"]) < source_tokens
-            and _most(columns["target"]) < target_tokens
-            and _most(columns["corpus"]) < len(self.corpora)
-            and all(token < source_tokens for corpus in self.corpora for token in corpus.prefix)
-            and (not self.has_links or not bool((columns["links.offsets"] % 2).any()))
-        )
-        if not sound:
+        if any(token >= source_tokens for corpus in self.corpora for token in corpus.prefix):
             raise _damaged(self.folder)
+        most = {"source": source_tokens, "target": target_tokens, "corpus": len(self.corpora)}
+        for name in self._columns:
+            for part in self._parts(name) if name in most or name.endswith(".offsets") else ():
+                sound = bool((part[1:] >= part[:-1]).all()) if name not in most else int(part.max()) < most[name]
+                if not sound or (name == "links.offsets" and bool((part % 2).any())):
+                    raise _damaged(self.folder)
+
+    def _parts(self, name: str) -> Iterator[npt.NDArray[Any]]:
+        """Reads a column in parts that overlap by a number. Pages of its map would stay resident."""
+        column = self._columns[name]
+        with (self.folder / f"{name}.bin").open("rb") as file:
+            for start in range(0, len(column), _PART):
+                file.seek(start * column.itemsize)
+                yield np.fromfile(file, column.dtype, _PART + 1)
 
     def _check_counts(self) -> None:
         """Raises KeyError or ValueError where columns miss or do not go with each other."""
@@ -253,8 +259,9 @@ def _count(value: object) -> int:
     return value
 
 
-def _most(numbers: npt.NDArray[Any]) -> int:
-    return int(numbers.max()) if len(numbers) else -1
+def _differences(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """The lengths of rows, below 2^31 each, without a copy of the offsets in int64."""
+    return np.subtract(offsets[1:], offsets[:-1], dtype=np.int32, casting="unsafe")
 
 
 def _map(path: Path, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:

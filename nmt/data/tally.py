@@ -20,9 +20,13 @@ class CorpusTally:
         self._name, self.weight = name, weight
         self._counts = dict.fromkeys(Verdict, 0)
         self._first: dict[Verdict, list[int]] = {verdict: [] for verdict in DROPPED}
+        self._near = 0
+        self._first_near: list[int] = []
 
-    def add(self, first_line: int, verdicts: npt.NDArray[np.uint8]) -> None:
-        """Count the verdicts on consecutive lines."""
+    def add(self, first_line: int, verdicts: npt.NDArray[np.uint8], near: npt.NDArray[np.bool_]) -> None:
+        """Count the verdicts on consecutive lines. ``near``: those that are near-duplicates and kept."""
+        self._near += int(near.sum())
+        self._first_near += (first_line + np.flatnonzero(near)[: FIRST_LINES - len(self._first_near)]).tolist()
         for verdict in Verdict:
             here = np.flatnonzero(verdicts == verdict)
             self._counts[verdict] += len(here)
@@ -43,6 +47,7 @@ class CorpusTally:
                 verdict.label: LineCount(pairs=self._counts[verdict], first_lines=tuple(self._first[verdict]))
                 for verdict in DROPPED
             },
+            near_duplicates=LineCount(pairs=self._near, first_lines=tuple(self._first_near)),
         )  # fmt: skip
 
 

@@ -104,6 +104,7 @@ class Stream:
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
                 yield PreparedUpdate(pairs, [self._share(pairs_B, epoch) for pairs_B in pairs], position, len(order))
+            del order  # before the next one is made: it takes 4 bytes for each pair
 
     def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
         """The share of this process in a batch."""

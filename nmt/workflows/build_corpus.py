@@ -24,7 +24,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.corpus import PairBlock, read_blocks, read_linked_blocks
-from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
+from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
@@ -105,6 +105,7 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
         del sample
         if config.filters.duplicates:
             mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
+            mark_duplicates(scratch / "verdicts.bin", scratch / "near.bin", scratch, verdict=Verdict.NEAR_DUPLICATE)
         tokenizers.save(partial)
         encode = _Encoder(tokenizers, tokenise)
         tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
@@ -127,7 +128,11 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
     counts = np.zeros(len(Verdict), np.int64)
     text_filter = TextFilter(config.filters, _held_out(config))
     sample = PairSample(config.subwords.training_sentences if config.subwords.model is None else 0)
-    with (scratch / "verdicts.bin").open("wb") as verdict_file, (scratch / "hashes.bin").open("wb") as hash_file:
+    with (
+        (scratch / "verdicts.bin").open("wb") as verdict_file,
+        (scratch / "hashes.bin").open("wb") as hash_file,
+        (scratch / "near.bin").open("wb") as near_file,
+    ):
         for corpus in config.train_corpora:
             mark = "" if corpus.languages is None else f"\n{'-'.join(corpus.languages)}"  # the same text in two is two
             for block in _progress(corpus, "reading"):
@@ -139,6 +144,11 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), sources, marked))
                 verdict_file.write(verdicts)
                 hash_file.write(hashes)
+                if config.filters.duplicates:
+                    pairs = zip(map(letters, sources), map(letters, targets), strict=True)
+                    near_file.write(
+                        b"".join(pair_hash(source, f"{target}{mark}", seed=seed) for source, target in pairs)
+                    )
                 counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
                 kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
                 rows = np.flatnonzero(kept).tolist()
@@ -267,12 +277,14 @@ class _Encoder:
 
 
 class _Rows(NamedTuple):
-    """The pairs of a block that passed so far. `verdicts` and `first_line` are those of the whole block."""
+    """The pairs of a block that passed so far. `verdicts`, `near` and `first_line` are those of the whole block."""
 
     first_line: int
     verdicts: npt.NDArray[np.uint8]
     sources: list[str]
     targets: list[str]
+    near: npt.NDArray[np.bool_]
+    """True for near-duplicates that pass."""
     links: Ragged | None = None
     """Two numbers for each link; None: the corpus has no links."""
     wants_words: bool = False
@@ -318,11 +330,16 @@ def _store_train(
                 verdicts = np.frombuffer(verdict_file.read(len(block.sources)), np.uint8).copy()
                 if len(verdicts) != len(block.sources):
                     raise InputError(f"{corpus.name}: changed while it was read; run `nmt prepare` again")
+                if config.filters.near_duplicates:
+                    near = np.zeros(len(verdicts), np.bool_)
+                else:
+                    near = verdicts == Verdict.NEAR_DUPLICATE
+                    verdicts[near] = Verdict.KEPT
                 rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
                 sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
                 links = _links(corpus, block, rows)
                 wants_words = links is not None and writer.keep_words
-                return _Rows(block.first_line, verdicts, sources, targets, links, wants_words)
+                return _Rows(block.first_line, verdicts, sources, targets, near, links, wants_words)
 
             for block, encoded in encode(map(passed, _progress(corpus, "tokenising"))):
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
@@ -338,7 +355,7 @@ def _store_train(
                     sources=sources, targets=targets, texts=texts,
                     links=block.links and block.links.select(kept), words=words,
                 )  # fmt: skip
-                tallies[number].add(block.first_line, block.verdicts)
+                tallies[number].add(block.first_line, block.verdicts, block.near & (block.verdicts == Verdict.KEPT))
                 sides[0].add(sources, int(encoded.source_words[kept].sum()))
                 sides[1].add(targets, int(encoded.target_words[kept].sum()))
         if verdict_file.read(1):
@@ -371,7 +388,8 @@ def _store_valid(config: DataConfig, encode: _Encoder, folder: Path) -> ValidRep
         def blocks() -> Iterator[_Rows]:
             for number, block in numbered:
                 numbers.append(number)
-                yield _Rows(block.first_line, np.zeros(len(block.sources), np.uint8), block.sources, block.targets)
+                nothing = np.zeros(len(block.sources), np.bool_)
+                yield _Rows(block.first_line, nothing.view(np.uint8), block.sources, block.targets, nothing)
 
         for block, encoded in encode(blocks()):
             lines = block.first_line + np.arange(len(block.sources))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -160,6 +161,25 @@ def test_order_is_a_function_of_seed_and_epoch(store: Store, tmp_path: Path) -> 
     )
     command = [sys.executable, "-c", code, str(store.folder)]
     assert json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) == first
+
+
+def test_many_pairs_take_little_memory_each(tmp_path: Path) -> None:
+    count = 1_000_000
+    lengths = Ragged(np.full(count, 9), np.ones(count, np.int64))
+    lines = np.zeros(count, np.int64)
+    with StoreWriter(tmp_path / "s", corpora=[StoredCorpus("a", 1.0)], vocabulary_sizes=(99, 99), keep_text=False) as w:
+        w.append(corpus=0, lines=lines, sources=lengths, targets=lengths)
+        w.finish()
+    store = Store.open(tmp_path / "s")
+    tracemalloc.start()
+    store.check(99, 99)
+    assert tracemalloc.get_traced_memory()[1] < 24 << 20  # of 20 bytes a pair, in windows of a million numbers
+    tracemalloc.reset_peak()
+    batches = epoch_batches(store, BatchingConfig(pool=1 << 12), seed=1, epoch=0)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (held / count < 13, peak / count < 21) == (True, True)
+    assert sorted(np.concatenate(list(batches)).tolist()) == list(range(count))
 
 
 def test_a_resume_goes_on_where_it_was(store: Store) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.data import filters
 from nmt.data.config import FiltersConfig
-from nmt.data.filters import TextFilter, Verdict, length_verdicts, mark_duplicates, pair_hash
+from nmt.data.filters import TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.workflows.build_corpus import PairSample
 
 HELD_OUT = [("Ein Hund. ", "A dog."), ("Ja", "Yes")]
@@ -95,6 +95,22 @@ def test_duplicates_as_a_set_would_find_them(
                 seen.add(value)
     assert list((folder / "verdicts").read_bytes()) == expected
     assert not list(folder.glob("duplicates-*"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        ("Hallo, Tom!", "hallo TOM", True),
+        ("Es ist 3 Uhr.", "Es ist  15 Uhr", True),
+        ("STRASSE", "Straße", True),
+        ("Haus", "Häuser", False),
+        ("कि", "की", False),  # the vowels are combining marks
+        ("1984", "1985", False),  # nothing is left of either
+        ("?!", "?!", True),
+    ],
+)
+def test_near_duplicates_have_the_same_letters(one: str, other: str, near: bool) -> None:
+    assert (letters(one) == letters(other)) == near
 
 
 def test_pair_hash_keeps_sides_apart_and_depends_on_the_seed() -> None:

@@ -97,7 +97,7 @@ def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tupl
     made = prepare(config, run=tmp_path / "run", seed=1)
     first, second = made.report.corpora
 
-    expected: dict[str, list[int]] = {}
+    expected: dict[str, list[int]] = {"near duplicate": []}  # which are kept unless asked for
     for offset, (_, name) in enumerate(bad):
         expected.setdefault(name, []).append(301 + offset)
     expected["empty"] += range(314, 329)
@@ -119,6 +119,26 @@ def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tupl
     table = "\n".join(report_table(made.report))
     assert "18   lines 301, 302, 303, 314, 315, 316, 317, 318, 319, 320, …\n" in table
     assert "1   line 304\n" in table
+
+
+def test_near_duplicates_are_told_and_dropped_where_asked(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+    (source, target), count = pairs[7], len(pairs)
+    near = [(source.upper(), f"{target} !"), (f"{source} 2.", target), (f"{source}?", "something else")]
+    train = write_pairs(tmp_path / "train.tsv", [*pairs, pairs[7], *near])
+    told = prepare(config_of(train), run=tmp_path, seed=1)
+    (corpus,) = told.report.corpora
+    assert (corpus.kept, corpus.near_duplicates.first_lines) == (count + 3, (count + 2, count + 3))
+    assert (corpus.dropped["duplicate"].first_lines, corpus.dropped["near duplicate"].pairs) == ((count + 1,), 0)
+    (row,) = (line.split() for line in report_table(told.report) if line.startswith("    near "))
+    assert row == ["near", "duplicates", "2", "kept;", "lines", f"{count + 2},", f"{count + 3}"]
+    dropped = prepare(config_of(train, filters={"near_duplicates": True}), run=tmp_path, seed=1)
+    (corpus,) = dropped.report.corpora
+    assert not dropped.reused
+    assert (corpus.kept, corpus.near_duplicates.pairs) == (count + 1, 0)
+    assert corpus.dropped["near duplicate"].first_lines == (count + 2, count + 3)
+    assert dropped.train.line(count).number == count + 4
+    with pytest.raises(ValueError, match="near_duplicates drops equal pairs too"):
+        config_of(train, filters={"near_duplicates": True, "duplicates": False})
 
 
 def test_filters_off_keep_everything_but_the_blank(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
