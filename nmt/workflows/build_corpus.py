@@ -320,11 +320,8 @@ def _store_train(
                 verdicts = np.frombuffer(verdict_file.read(len(block.sources)), np.uint8).copy()
                 if len(verdicts) != len(block.sources):
                     raise InputError(f"{corpus.name}: changed while it was read; run `nmt prepare` again")
-                if config.filters.near_duplicates:
-                    near = np.zeros(len(verdicts), np.bool_)
-                else:
-                    near = verdicts == Verdict.NEAR_DUPLICATE
-                    verdicts[near] = Verdict.KEPT
+                near = (verdicts == Verdict.NEAR_DUPLICATE) & (not config.filters.near_duplicates)
+                verdicts[near] = Verdict.KEPT
                 rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
                 sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
                 links = _links(corpus, block, rows)
@@ -364,9 +361,9 @@ def _store_valid(config: DataConfig, corpus: CorpusConfig, encode: _Encoder, fol
     stored = [StoredCorpus(corpus.name, 1.0)]
     with StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True) as writer:
         blocks = (
-            _Rows(block.first_line, nothing.view(np.uint8), block.sources, block.targets, nothing)
+            _Rows(block.first_line, np.zeros(pairs, np.uint8), block.sources, block.targets, np.zeros(pairs, np.bool_))
             for block in read_blocks(corpus)
-            for nothing in (np.zeros(len(block.sources), np.bool_),)
+            for pairs in (len(block.sources),)
         )
         for block, encoded in encode(blocks):
             lines = block.first_line + np.arange(len(block.sources))
