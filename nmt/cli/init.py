@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import nmt
 from nmt.cli.options import Device, Quiet, Verbose, set_verbosity
 from nmt.core.errors import InputError
+from nmt.core.memory import gc_paused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nmt.data.config import CorpusConfig
+    from nmt.experiment import Experiment
+    from nmt.workflows.init_config import Measure, Speed
 
 _FILES = "What there is"
 _HELD = "What is held out"
@@ -55,6 +61,13 @@ def init(
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Another seed, other pairs.")
     ] = 1,
+    minutes: Annotated[
+        float | None,
+        typer.Option("--minutes", metavar="N", min=0.1, help="As many updates as this machine makes in N minutes."),
+    ] = None,
+    no_time: Annotated[
+        bool, typer.Option("--no-time", help="Do not measure, in some ten seconds, how long training will take.")
+    ] = False,
     device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -65,6 +78,9 @@ def init(
     where no files of such are given: then all parts are written to data/NAME, every pair to one of them. Nothing is
     overwritten."""
     set_verbosity(quiet=quiet, verbose=verbose)
+    if minutes is not None and no_time:
+        raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
+    is_timed = minutes is not None or not (no_time or quiet)
     if example:
         files = (source, target, tsv, valid_source, valid_target, valid_tsv, test_source, test_target, test_tsv)
         if any(option is not None for option in (*files, valid_pairs, test_pairs)):
@@ -73,8 +89,10 @@ def init(
         from nmt.workflows.init_config import Parts, init_config, places
 
         name = name or "example"
-        parts = write_example(places(name)[2])
-        init_config(name, Parts(parts["train"], parts["valid"], parts["test"]), seed=seed, cuda=_has_cuda(device))
+        cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
+        written = write_example(places(name)[2])
+        parts = Parts(written["train"], written["valid"], written["test"])
+        init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes)
         return
     if name is None:
         raise InputError("NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)")
@@ -90,7 +108,9 @@ def init(
             )
     from nmt.workflows.init_config import Parts, init_config
 
-    init_config(name, Parts(train, valid, test, valid_pairs, test_pairs), seed=seed, cuda=_has_cuda(device))
+    cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
+    parts = Parts(train, valid, test, valid_pairs, test_pairs)
+    init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes)
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:
@@ -116,6 +136,27 @@ def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: 
                 f"{path}: a configuration cannot name this file, for its name is not a plain text; rename it"
             )
     return CorpusConfig(pairs=tsv) if tsv is not None else CorpusConfig(source=source, target=target)
+
+
+def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[bool, Measure | None]:
+    """Tells if the model will train on CUDA, and gives the function that measures its training, if it is one that this
+    machine can run."""
+    cuda = _has_cuda(device)
+    if not is_timed:
+        return cuda, None
+    if cuda and not _has_cuda("auto"):
+        if minutes is not None:
+            raise InputError("--minutes: no CUDA device is here to measure on; leave it out, or use --device cpu")
+        return cuda, None
+
+    def measure(experiment: Experiment, pairs: Sequence[tuple[str, str]]) -> Speed:
+        with gc_paused():
+            from nmt.workflows.training_time import measure_training
+
+            nmt.accelerate()
+        return measure_training(experiment, pairs, device=device)
+
+    return cuda, measure
 
 
 def _has_cuda(device: str) -> bool:

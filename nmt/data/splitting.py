@@ -21,6 +21,9 @@ from nmt.data.filters import TextFilter, Verdict, pair_hash
 MOST_WORDS = 50_000
 """Different words that are counted; more are as good as any number."""
 
+SAMPLE = 5000
+"""Pairs that are drawn at random."""
+
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -41,6 +44,8 @@ class Survey:
     """True where more pairs may be held out."""
     identical: int
     """Pairs whose sides are the same text."""
+    sample: tuple[tuple[str, str], ...] = ()
+    """Up to ``SAMPLE`` different pairs that may be held out or trained on, drawn at random."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
     characters: set[str] = set()
     words: set[str] = set()
     least: list[int] = []  # a heap of the greatest of the least hashes, as negative numbers
-    chosen: set[int] = set()
+    chosen: dict[int, tuple[str, str]] = {}
     others = False
     for source, target in _pairs(corpus):
         pairs += 1
@@ -75,17 +80,23 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
         number = int.from_bytes(pair_hash(source, target, seed=seed), "big")
         if number in chosen or judge(source, target) is not Verdict.KEPT:
             continue
-        if len(least) < most:
+        if len(least) < max(most, SAMPLE):
             heapq.heappush(least, -number)
-        elif not least or -number < least[0]:
+        elif -number < least[0]:
             others = True
             continue
         else:
             others = True
-            chosen.discard(-heapq.heapreplace(least, -number))
-        chosen.add(number)
-    candidates = tuple(number.to_bytes(8, "big") for number in sorted(chosen))
-    return Survey(pairs, target_bytes, len(characters), min(len(words), MOST_WORDS), candidates, others, identical)
+            del chosen[-heapq.heapreplace(least, -number)]
+        chosen[number] = source, target
+    numbers = sorted(chosen)
+    return Survey(
+        pairs, target_bytes, len(characters), min(len(words), MOST_WORDS),
+        candidates=tuple(number.to_bytes(8, "big") for number in numbers[:most]),
+        others=others or len(numbers) > most,
+        identical=identical,
+        sample=tuple(chosen[number] for number in numbers[:SAMPLE]),
+    )  # fmt: skip
 
 
 def write_parts(

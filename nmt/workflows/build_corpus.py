@@ -330,11 +330,8 @@ def _store_train(
                 verdicts = np.frombuffer(verdict_file.read(len(block.sources)), np.uint8).copy()
                 if len(verdicts) != len(block.sources):
                     raise InputError(f"{corpus.name}: changed while it was read; run `nmt prepare` again")
-                if config.filters.near_duplicates:
-                    near = np.zeros(len(verdicts), np.bool_)
-                else:
-                    near = verdicts == Verdict.NEAR_DUPLICATE
-                    verdicts[near] = Verdict.KEPT
+                near = (verdicts == Verdict.NEAR_DUPLICATE) & (not config.filters.near_duplicates)
+                verdicts[near] = Verdict.KEPT
                 rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
                 sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
                 links = _links(corpus, block, rows)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import indent
+from typing import TypeAlias
 
 from nmt.config.structure import parse_document, validate
 from nmt.config.yaml_source import write
@@ -23,6 +25,9 @@ from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
+
+VALIDATING = 0.1
+"""Share of the time of a training that is left for its validations."""
 
 MOST_HELD_OUT = 1000
 """Pairs of a part without a number of the user's; a twentieth of a small corpus."""
@@ -51,10 +56,26 @@ class Parts:
         return {name: count for name, corpus, count in both if corpus is None and count != 0}
 
 
-def init_config(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
+@dataclass(frozen=True)
+class Speed:
+    """The speed of a training on this machine."""
+
+    seconds: float
+    """Of an update, without validations."""
+    machine: str
+
+
+Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
+"""Measures the training of a configuration on some of its pairs, as ``nmt.workflows.training_time`` does."""
+
+
+def init_config(
+    name: str, parts: Parts, *, seed: int, cuda: bool, measure: Measure | None = None, minutes: float | None = None
+) -> Path:
     """Writes a configuration for a corpus, ``NAME.yaml``, and where parts are to be held out, all parts to
-    ``data/NAME``. Returns the configuration. Raises InputError for files that are no corpus, and for what would be
-    overwritten."""
+    ``data/NAME``. Returns the configuration. With ``measure`` it says how long training will take; with ``minutes`` too
+    there are as many updates as fit. Raises InputError for files that are no corpus, for what would be overwritten, and
+    where nothing can be measured."""
     path, run, folder = places(name)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
     others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
@@ -66,24 +87,43 @@ def init_config(name: str, parts: Parts, *, seed: int, cuda: bool) -> Path:
         held, written = _hold_out(parts, found, folder, seed)
         corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
-    text = config_text(
-        path=path, run=str(run), found=found, train_pairs=held.train, corpora=ordered, cuda=cuda, seed=seed
-    )
-    validate(Experiment, parse_document(text, str(path)))
-    with whole_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-    rows = [("corpus", f"{found.pairs:,} pairs")]
+    tokens = target_tokens(found, held.train)
+    size = size_for(tokens, cuda=cuda)
+    updates = updates_for(size, tokens)
+    text_for = partial(config_text, path=path, run=run, size=size, found=found, train_pairs=held.train)
+    text_for = partial(text_for, corpora=ordered, cuda=cuda, seed=seed)
+    _say("corpus", f"{found.pairs:,} pairs")
     if held.held_out:
         uses = {"valid": "validate", "test": "test"}
         split = ", ".join(f"{count:,} to {uses[part]}" for part, count in held.held_out.items())
         repeats = f"; {held.repeats:,} repeats of these left out" if held.repeats else ""
-        rows.append(("split", f"{held.train:,} pairs to train on, {split}{repeats}: {folder}"))
-    size = size_for(held.train, cuda=cuda)
-    rows.append(("model", f"{size.name}, for {held.train:,} pairs on {'CUDA' if cuda else 'a CPU'}"))
-    rows += [("wrote", str(path)), ("next", f"nmt train {shlex.quote(str(path))}")]
-    for label, text in rows:
-        log.info(f"{label:<8}{text}")
+        _say("split", f"{held.train:,} pairs to train on, {split}{repeats}: {folder}")
+    amount = f"{held.train:,} pairs, about {round(tokens, 1 - len(str(tokens // 10))):,} target subwords,"
+    _say("model", f"{size.name}, for {amount} on {'CUDA' if cuda else 'a CPU'}")
+    experiment = validate(Experiment, parse_document(text_for(updates=updates), str(path)))
+    if minutes is not None and not found.sample:
+        raise InputError(f"{parts.train.name}: no pair is left to train on beside those of valid and test")
+    if measure is not None and found.sample:
+        speed = measure(experiment, found.sample)
+        usual = ""
+        if minutes is not None:
+            usual = f"; without --minutes there would be {updates:,}"
+            updates = max(1, int(minutes * 60 * (1 - VALIDATING) / speed.seconds))
+        time = f"{_duration(updates * speed.seconds)} for {updates:,} updates on this machine ({speed.machine})"
+        _say("time", f"{time}, and validations{usual}")
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text_for(updates=updates), encoding="utf-8")
+    _say("wrote", str(path))
+    _say("next", f"nmt train {shlex.quote(str(path))}")
     return path
+
+
+def _say(label: str, text: str) -> None:
+    log.info(f"{label:<8}{text}")
+
+
+def _duration(seconds: float) -> str:
+    return f"about {max(seconds / 60, 1):.0f} min" if seconds < 7200 else f"about {seconds / 3600:.1f} hours"
 
 
 def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Held, dict[str, CorpusConfig]]:
@@ -103,8 +143,8 @@ def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Hel
         hashes[part] = frozenset(found.candidates[taken : taken + count])
         taken += count
     files = {part: _files(parts.train, folder, part) for part in ("train", *counts)}
-    with locked(folder), made_whole(folder) as partial:
-        inside = {part: tuple(partial / path.name for path in paths) for part, paths in files.items()}
+    with locked(folder), made_whole(folder) as unfinished:
+        inside = {part: tuple(unfinished / path.name for path in paths) for part, paths in files.items()}
         held = write_parts(parts.train, inside, hashes, seed=seed)
     corpora = {
         part: CorpusConfig(pairs=paths[0]) if len(paths) == 1 else CorpusConfig(source=paths[0], target=paths[1])
@@ -144,8 +184,9 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
 
 # -------------------------------------------------------------------------------------- the model and the configuration
 
-SMALL, BASE = 5_000, 100_000
-"""The least pairs of a small corpus, and of a larger one."""
+SMALL, BASE = 80_000, 1_600_000
+"""The least target subwords of a small corpus, and of a larger one: 5,000 and 100,000 pairs as long as those of
+Multi30k."""
 
 
 @dataclass(frozen=True)
@@ -239,11 +280,16 @@ BASE_CUDA = Size(
 )
 
 
-def size_for(pairs: int, *, cuda: bool) -> Size:
-    """Chooses the model for a number of training pairs."""
-    if pairs < SMALL:
+def target_tokens(found: Survey, pairs: int) -> int:
+    """Estimates the target subwords, end tokens included, of some pairs of a corpus: a subword is some four bytes."""
+    return round((found.target_bytes / 4 + found.pairs) * pairs / max(found.pairs, 1))
+
+
+def size_for(tokens: int, *, cuda: bool) -> Size:
+    """Chooses the model for a number of target subwords to train on."""
+    if tokens < SMALL:
         return TINY
-    if pairs < BASE:
+    if tokens < BASE:
         return SMALL_TRANSFORMER
     return BASE_CUDA if cuda else MEDIUM_CPU
 
@@ -254,20 +300,26 @@ def subwords_for(size: Size, found: Survey) -> int:
     return max(least, min(max(size.subwords, 2 * least), least + found.words * 4 // 5))
 
 
-def updates_for(size: Size, found: Survey, pairs: int) -> int:
-    """Chooses the updates of a size's epochs, of fewer the larger the corpus; a subword is some four bytes long."""
-    tokens = found.target_bytes / 4 + found.pairs
-    epochs = max(3.0, size.epochs * min(1.0, math.pow(BASE / max(pairs, 1), 0.4)))
+def updates_for(size: Size, tokens: int) -> int:
+    """Chooses the updates of a size's epochs over so many target subwords, of fewer epochs the larger the corpus."""
+    epochs = max(3.0, size.epochs * min(1.0, math.pow(BASE / max(tokens, 1), 0.4)))
     updates = epochs * tokens / size.batch_tokens
     return max(200, round(updates / 100) * 100)
 
 
 def config_text(
-    *, path: Path, run: str, found: Survey, train_pairs: int, corpora: Mapping[str, CorpusConfig], cuda: bool, seed: int
+    *,
+    path: Path,
+    run: Path,
+    size: Size,
+    updates: int,
+    found: Survey,
+    train_pairs: int,
+    corpora: Mapping[str, CorpusConfig],
+    cuda: bool,
+    seed: int,
 ) -> str:
     """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test."""
-    size = size_for(train_pairs, cuda=cuda)
-    updates = updates_for(size, found, train_pairs)
     sections = "".join(_corpus(part, corpus) for part, corpus in corpora.items())
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
@@ -281,7 +333,7 @@ def config_text(
 # {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
 # Every key has a default and an explanation: nmt config --explain training.optimizer.learning_rate
 # To train:  nmt train {shlex.quote(str(path))}     The same command goes on after whatever stopped it.
-{write({"run": run})}seed: {seed}
+{write({"run": str(run)})}seed: {seed}
 data:
 {sections}\
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
@@ -293,7 +345,7 @@ training:
   optimizer: {{kind: adamw, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
   # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more
   # quality, fewer for a first try; nmt train --extend goes on with another number once training has begun.
-  schedule: {{kind: linear, warmup: {max(20, min(4000, updates // 10))}, hold: 0.5, final: 0.02}}
+  schedule: {{kind: linear, warmup: {max(1, min(4000, updates // 10))}, hold: 0.5, final: 0.02}}
   label_smoothing: 0.1
   stopping: {{updates: {updates}}}
 {validation}"""

@@ -69,6 +69,7 @@ def test_a_survey_counts(tmp_path: Path) -> None:
     assert (found.pairs, found.target_bytes, found.words) == (3, 5 + 5 + 2, 3)
     assert found.characters == len(set("ab .é12"))
     assert (len(found.candidates), found.others) == (2, False)
+    assert sorted(found.sample) == [("ab ab.", "é 12"), ("b", "ab")]
 
 
 def test_pairs_that_are_known_are_not_held_out_again(tmp_path: Path) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from nmt import experiment as experiments
 from nmt.data.splitting import Survey
+from nmt.experiment import Experiment
+from nmt.workflows import training_time
 from nmt.workflows.init_config import (
     BASE_CUDA,
     MEDIUM_CPU,
     SMALL_TRANSFORMER,
     TINY,
     Size,
+    Speed,
     size_for,
     subwords_for,
+    target_tokens,
     updates_for,
 )
 from tests.workflows.runs import Command, in_process, nmt, sentences
@@ -37,13 +44,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def init(capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys, "init")
+    return in_process(capsys, "init", "--no-time")
 
 
 def test_what_it_writes_trains(here: Path) -> None:
     done = nmt("init", "a.yaml", "--tsv", "pairs.tsv", "--device", "cpu", folder=here)
     said = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
+    time = r"time    about [1-9]\d* min for 200 updates on this machine \(\d+ CPU cores?\), and validations"
+    assert re.fullmatch(time, said[3])
     steps = ["--set", "training.stopping.updates=2", "--set", "training.schedule.warmup=1"]
     trained = nmt("train", "a.yaml", *steps, "--precision", "float32", folder=here)
     assert trained.returncode == 0, trained.stderr.decode()
@@ -78,11 +87,13 @@ def test_parts_are_held_out_and_it_says_so(here: Path, init: Command) -> None:
     assert not set(texts["train"]) & {*texts["valid"], *texts["test"]}
     repeats = sum(line in {*texts["valid"], *texts["test"]} for line in whole[80:])
     assert len(texts["train"]) == 85 - 37 - repeats
+    tokens = sum(len(line.split("\t")[1].encode()) / 4 + 1 for line in whole) * len(texts["train"]) / 85
+    amount = f"{round(tokens, -1):.0f}"
     left_out = f"; {repeats} repeats of these left out" if repeats else ""
     assert done.stderr.splitlines() == [
         "corpus  85 pairs",
         f"split   {len(texts['train'])} pairs to train on, 7 to validate, 30 to test{left_out}: data/new",
-        f"model   tiny, recurrent, for {len(texts['train'])} pairs on a CPU",
+        f"model   tiny, recurrent, for {len(texts['train'])} pairs, about {amount} target subwords, on a CPU",
         "wrote   new.yaml",
         "next    nmt train new.yaml",
     ]
@@ -208,12 +219,19 @@ def test_what_is_no_name_is_refused(here: Path, init: Command, name: str) -> Non
         (100_000, True, BASE_CUDA),
     ],
 )
-def test_the_size_goes_by_pairs_and_machine(pairs: int, cuda: bool, size: Size) -> None:
-    assert size_for(pairs, cuda=cuda) is size
+def test_the_size_goes_by_text_and_machine(pairs: int, cuda: bool, size: Size) -> None:
+    assert size_for(tokens(pairs), cuda=cuda) is size
+    # twice as many pairs that are half as long are as much
+    assert size_for(target_tokens(found(2 * pairs, target_bytes=28), 2 * pairs), cuda=cuda) is size
 
 
-def found(pairs: int, *, characters: int = 80, words: int = 50_000) -> Survey:
-    return Survey(pairs, 60 * pairs, characters, words, (), True, 0)
+def found(pairs: int, *, characters: int = 80, words: int = 50_000, target_bytes: int = 60) -> Survey:
+    """Pairs as long as those of Multi30k."""
+    return Survey(pairs, target_bytes * pairs, characters, words, (), True, 0)
+
+
+def tokens(pairs: int) -> int:
+    return target_tokens(found(pairs), pairs)
 
 
 def test_vocabulary_and_updates_fit_the_corpus() -> None:
@@ -221,10 +239,42 @@ def test_vocabulary_and_updates_fit_the_corpus() -> None:
     assert subwords_for(TINY, found(100, characters=40, words=100)) == 48 + 80  # no more than there are words
     assert subwords_for(TINY, found(900, characters=3000)) == 6016  # room for a script of many characters
     # the training of Multi30k that README.md measures has 1,700 updates of these batches
-    assert 1200 <= updates_for(SMALL_TRANSFORMER, found(29_000), 29_000) <= 2600
-    counts = [updates_for(size_for(pairs, cuda=False), found(pairs), pairs) for pairs in (50, 10**4, 10**5, 10**7)]
+    assert 1200 <= updates_for(SMALL_TRANSFORMER, tokens(29_000)) <= 2600
+    counts = [updates_for(size_for(each, cuda=False), each) for each in map(tokens, (50, 10**4, 10**5, 10**7))]
     assert counts == sorted(counts)
     assert counts[0] == 200
+
+
+def test_updates_fit_the_minutes(
+    here: Path, init: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    def measured(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
+        lengths.append(len(pairs))
+        return Speed(0.5, "2 CPU cores")
+
+    monkeypatch.setattr(training_time, "measure_training", measured)
+    timed = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")
+    said = timed("a", "--minutes", "10").stderr.splitlines()
+    assert said[3] == (
+        "time    about 9 min for 1,080 updates on this machine (2 CPU cores), and validations; "
+        "without --minutes there would be 200"
+    )
+    training = experiments.load(Path("a.yaml")).training
+    assert (training.stopping.updates, training.schedule.warmup, training.validation.every) == (1080, 108, 108)
+    assert "time    about 2 min for 200 updates on this machine (2 CPU cores), and validations" in timed("b").stderr
+    assert timed("c", "--minutes", "0.1").code == 0
+    assert experiments.load(Path("c.yaml")).training.schedule.warmup == 1
+    assert timed("d", "--quiet").stderr == ""
+    assert lengths == [80] * 3
+    assert init("e", "--tsv", "pairs.tsv", "--minutes", "3").error.startswith("--minutes measures how long an update")
+    known = timed("e", "--minutes", "3", "--valid-tsv", "pairs.tsv", "--test-pairs", "0").error
+    assert known == "pairs.tsv: no pair is left to train on beside those of valid and test"
+    assert not (here / "e.yaml").exists()
+    if not torch.cuda.is_available():
+        assert timed("e", "--device", "cuda").code == 0
+        assert timed("f", "--device", "cuda", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
 
 
 @pytest.fixture

@@ -1,0 +1,96 @@
+"""Measures how long the updates of a training take, before there is a corpus to train on."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from nmt.core.device import compute
+from nmt.core.errors import InputError
+from nmt.core.seed import seed_everything
+from nmt.data.config import SubwordsConfig
+from nmt.data.store import Ragged, Store, StoredCorpus
+from nmt.data.store_writer import StoreWriter
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
+from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.experiment import Experiment
+from nmt.models.build import build
+from nmt.training.objective import BatchTotals, Objective
+from nmt.training.optimizer import NamedOptimizer
+from nmt.training.processes import Processes
+from nmt.training.stream import Position, Stream, TrainingData, prefetched
+from nmt.workflows.init_config import Speed
+
+SECONDS, UPDATES = 6.0, 40
+"""Measuring ends with the first of these that is reached."""
+
+WARM_UP = 3
+"""First updates that do not count, for they allocate memory and choose kernels; fewer of a slow training."""
+
+
+def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
+    """Trains a model of the configuration for some seconds, on random tokens of the lengths of ``pairs``, which are of
+    its corpus, and throws it away. Raises InputError where the device's memory is too small."""
+    chosen = compute(device, "auto")
+    seed_everything(experiment.seed)
+    config, tokens = experiment.training, experiment.data.subwords.size
+    tokenizers = _tokenizers(pairs, experiment.data.subwords)
+    ends: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="nmt-init-") as name:
+        data = TrainingData(_store(Path(name) / "train", pairs, tokenizers, tokens), tokenizers, 0.0, "")
+        model = build(experiment.model, source_tokens=tokens, target_tokens=tokens, pad=PAD, bos=BOS)
+        model = model.to(chosen.device).train()
+        optimizer = NamedOptimizer(model, config.optimizer, chosen)
+        objective = Objective(model, config, optimizer, chosen, tokenizers.target.detokenize)
+        stream = Stream(data, config.batching, config.accumulate, experiment.seed, Processes(), chosen)
+        try:
+            with prefetched(stream.after(Position())) as updates:
+                for prepared in updates:
+                    totals = BatchTotals(prepared.tokens, sum(map(len, prepared.pairs)))
+                    for share in prepared.shares:
+                        objective.backward(share, totals, update=len(ends) + 1)
+                    optimizer.unscale()
+                    nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm or torch.inf, foreach=True).item()
+                    optimizer.step(config.schedule.factor(1, last=config.stopping.updates, plateaus=0))
+                    ends.append(time.monotonic())
+                    if len(ends) == UPDATES or ends[-1] - ends[0] > SECONDS:
+                        break
+        except torch.OutOfMemoryError:
+            raise InputError(
+                f"--device {device}: its memory is too small, or taken; free it, or add --no-time"
+            ) from None
+    seconds_N = np.diff(ends)
+    counted_N = seconds_N[min(WARM_UP, len(seconds_N) // 4) :]
+    cores = f"{torch.get_num_threads()} CPU cores"
+    is_gpu = chosen.device.type == "cuda"
+    return Speed(float(counted_N.mean()), torch.cuda.get_device_name(chosen.device) if is_gpu else cores)
+
+
+def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
+    """Learns subwords from the pairs: fewer than configured where so few pairs have fewer."""
+    for halvings in range(8):
+        with suppress(InputError):
+            return train_tokenizers(pairs, config.model_copy(update={"size": config.size >> halvings}))
+    raise InputError("--minutes: there is too little text to measure a training on; give more pairs, or leave it out")
+
+
+def _store(folder: Path, pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, tokens: int) -> Store:
+    """Stores pairs of random tokens, as many as the pairs have, of a vocabulary of the size of the model's."""
+    random = np.random.default_rng(1)
+    sides = []
+    for tokenizer, texts in zip((tokenizers.source, tokenizers.target), zip(*pairs, strict=True), strict=True):
+        lengths_N = np.array([max(len(row), 1) for row in tokenizer.encode_arrays(list(texts))])
+        sides.append(Ragged(random.integers(EOS + 1, tokens, lengths_N.sum()), lengths_N))
+    corpora, sizes = [StoredCorpus("pairs", 1.0)], (tokens, tokens)
+    with StoreWriter(folder, corpora=corpora, vocabulary_sizes=sizes, keep_text=False) as writer:
+        writer.append(corpus=0, lines=np.arange(len(pairs)), sources=sides[0], targets=sides[1])
+        writer.finish()
+    return Store.open(folder)
