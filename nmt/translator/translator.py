@@ -212,7 +212,14 @@ class Translator:
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
         )
         if self.terminology is None:
-            found = self.search_for(searched, self.search, scored=scored)
+            hypotheses = self.engine.translate_ids(
+                self.trained.prefixed(searched.ids),
+                self.search,
+                prefixes=searched.prefixes,
+                constraints=searched.constraints,
+                scored=scored,
+            )
+            found = self._with_texts(searched, hypotheses)
         else:
             found = self.terminology.translate(self, searched, scored=scored)
         translations: list[tuple[Translation, ...]] = [
@@ -232,6 +239,9 @@ class Translator:
             constraints=sentences.constraints,
             scored=scored,
         )
+        return self._with_texts(sentences, hypotheses)
+
+    def _with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
         texts = self._texts(sentences.texts, hypotheses)
         return [[(next(texts), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 
