@@ -47,6 +47,7 @@ GUIDES = {
     "shortlist": "translate",
     "aligner": "align",
     "filter": "prepare",
+    "languages": "prepare",
     "states": "report",
 }
 """The page about a command, if it has another name than the command."""

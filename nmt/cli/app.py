@@ -56,6 +56,7 @@ COMMANDS = {
     "states": "nmt.extras.inspect.states.command",
     "aligner": "nmt.extras.word_aligner.command",
     "filter": "nmt.extras.pair_filter.command",
+    "languages": "nmt.extras.languages.command",
     "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",
