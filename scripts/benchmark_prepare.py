@@ -55,6 +55,7 @@ begin = time.perf_counter()
 train = open_folder(Path(sys.argv[1]) / "prepared", "", reused=True).train
 for epoch in range(2):
     batches = epoch_batches(train, BatchingConfig(), seed=1, epoch=epoch)
+    del batches
 Path(sys.argv[2]).write_text(json.dumps({"seconds": time.perf_counter() - begin, "kept": len(train)}))
 """
 

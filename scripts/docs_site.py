@@ -48,6 +48,7 @@ GUIDES = {
     "aligner": "align",
     "filter": "prepare",
     "augment": "recipes",
+    "languages": "prepare",
     "states": "report",
 }
 """The page about a command, if it has another name than the command."""

@@ -57,6 +57,7 @@ COMMANDS = {
     "aligner": "nmt.extras.word_aligner.command",
     "filter": "nmt.extras.pair_filter.command",
     "augment": "nmt.extras.augment.command",
+    "languages": "nmt.extras.languages.command",
     "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",

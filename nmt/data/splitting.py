@@ -21,7 +21,7 @@ from nmt.data.filters import TextFilter, Verdict, pair_hash
 MOST_WORDS = 50_000
 """Different words that are counted; more are as good as any number."""
 
-SAMPLE = 5000
+SAMPLE = 20_000
 """Pairs that are drawn at random."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")

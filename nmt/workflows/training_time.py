@@ -69,9 +69,11 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
             ) from None
     seconds_N = np.diff(ends)
     counted_N = seconds_N[min(WARM_UP, len(seconds_N) // 4) :]
-    cores = f"{torch.get_num_threads()} CPU cores"
-    is_gpu = chosen.device.type == "cuda"
-    return Speed(float(counted_N.mean()), torch.cuda.get_device_name(chosen.device) if is_gpu else cores)
+    threads = torch.get_num_threads()
+    machine = f"{threads} CPU core{'s' if threads > 1 else ''}"
+    if chosen.device.type == "cuda":
+        machine = torch.cuda.get_device_name(chosen.device)
+    return Speed(float(counted_N.mean()), machine)
 
 
 def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:

@@ -37,6 +37,7 @@ COMMANDS = (
     "aligner",
     "filter",
     "augment",
+    "languages",
     "shortlist",
     "export",
     "info",
@@ -134,9 +135,9 @@ def test_help_lists_the_commands_and_their_options() -> None:
     for command in COMMANDS[:-1]:  # doctor has no options
         page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
         for option in ("--set", "--quiet", "--verbose"):
-            has_no_set = command in ("init", "import", "filter")
+            has_no_set = command in ("init", "import", "filter", "languages")
             assert (option in page) == (option != "--set" or not has_no_set), (command, option)
-        without = ("import", "prepare", "average", "states", "filter", "export", "info", "config")
+        without = ("import", "prepare", "average", "states", "filter", "languages", "export", "info", "config")
         on_a_device = command not in without
         assert ("--device" in page) == on_a_device
         assert ("--precision" in page) == (on_a_device and command != "init")

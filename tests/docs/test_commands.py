@@ -72,6 +72,9 @@ NOT_RUN = {
 if importlib.util.find_spec("eflomal") is None:
     NOT_RUN["benchmark_alignment.py"] = "needs the extra eflomal, which `make setup` leaves out"
 
+if importlib.util.find_spec("py3langid") is None:
+    NOT_RUN["nmt languages"] = "needs the extra language-id; tests/extras/languages runs it with a model of its own"
+
 
 OUTLINES = {
     r"\[MODEL\]|\bMODEL\b": "runs/mine",

@@ -1,0 +1,47 @@
+"""`nmt languages`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nmt.cli.options import Quiet, Verbose, set_verbosity
+
+
+def languages(
+    source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")],
+    target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")],
+    expected: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="The languages of both sides, such as de,en; left out, by the files' endings or guessed.",
+        ),
+    ] = None,
+    format_: Annotated[
+        Literal["faults", "kept"] | None,
+        typer.Option(
+            "--format",
+            help="Of all pairs, not of a sample. faults: a line for each pair with a side in another language. "
+            "kept: the other pairs, by TAB.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(metavar="X", min=0, help="A larger one finds fewer pairs, with more certainty.")
+    ] = 2.0,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the pairs of a corpus that are in other languages than the rest.
+
+    Reports the languages of a sample, and which pairs are swapped or have a side in another language. Needs py3langid
+    (the extra language-id)."""
+    set_verbosity(quiet=quiet, verbose=verbose)
+    from nmt.extras.languages.find_languages import find_languages
+
+    find_languages(source, target, expected=expected, margin=margin, output=output, format=format_)
