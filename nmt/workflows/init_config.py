@@ -101,19 +101,22 @@ def init_config(
     amount = f"{held.train:,} pairs, about {round(tokens, 1 - len(str(tokens // 10))):,} target subwords,"
     _say("model", f"{size.name}, for {amount} on {'CUDA' if cuda else 'a CPU'}")
     experiment = validate(Experiment, parse_document(text_for(updates=updates), str(path)))
-    if minutes is not None and not found.sample:
-        raise InputError(f"{parts.train.name}: no pair is left to train on beside those of valid and test")
-    if measure is not None and found.sample:
+    speed: Speed | None = None
+    usual = ""
+    if minutes is not None and measure is not None:
         speed = measure(experiment, found.sample)
-        usual = ""
-        if minutes is not None:
-            usual = f"; without --minutes there would be {updates:,}"
-            updates = max(1, int(minutes * 60 * (1 - VALIDATING) / speed.seconds))
-        time = f"{_duration(updates * speed.seconds)} for {updates:,} updates on this machine ({speed.machine})"
-        _say("time", f"{time}, and validations{usual}")
+        usual = f"; without --minutes there would be {updates:,}"
+        updates = max(1, int(minutes * 60 * (1 - VALIDATING) / speed.seconds))
     with whole_file(path) as unfinished:
         unfinished.write_text(text_for(updates=updates), encoding="utf-8")
     _say("wrote", str(path))
+    if measure is not None:
+        try:
+            speed = speed or measure(experiment, found.sample)
+            time = f"{_duration(updates * speed.seconds)} for {updates:,} updates on this machine ({speed.machine})"
+            _say("time", f"{time}, and validations{usual}")
+        except InputError as error:
+            _say("time", f"not measured: {error}")
     _say("next", f"nmt train {shlex.quote(str(path))}")
     return path
 

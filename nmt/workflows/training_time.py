@@ -38,7 +38,7 @@ WARM_UP = 3
 
 def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
     """Trains a model of the configuration for some seconds, on random tokens of the lengths of ``pairs``, which are of
-    its corpus, and throws it away. Raises InputError where the device's memory is too small."""
+    its corpus, and throws it away. Raises InputError where these are too few or the device's memory is too small."""
     chosen = compute(device, "auto")
     seed_everything(experiment.seed)
     config, tokens = experiment.training, experiment.data.subwords.size
@@ -64,9 +64,7 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
                     if len(ends) == UPDATES or ends[-1] - ends[0] > SECONDS:
                         break
         except torch.OutOfMemoryError:
-            raise InputError(
-                f"--device {device}: its memory is too small, or taken; free it, or add --no-time"
-            ) from None
+            raise InputError(f"the memory of {chosen.device} is too small for this model, or taken") from None
     seconds_N = np.diff(ends)
     counted_N = seconds_N[min(WARM_UP, len(seconds_N) // 4) :]
     threads = torch.get_num_threads()
@@ -81,7 +79,7 @@ def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> Tok
     for halvings in range(8):
         with suppress(InputError):
             return train_tokenizers(pairs, config.model_copy(update={"size": config.size >> halvings}))
-    raise InputError("--minutes: there is too little text to measure a training on; give more pairs, or leave it out")
+    raise InputError("there is too little text beside that of valid and test to measure a training on")
 
 
 def _store(folder: Path, pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, tokens: int) -> Store:

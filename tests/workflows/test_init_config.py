@@ -52,7 +52,7 @@ def test_what_it_writes_trains(here: Path) -> None:
     said = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
     time = r"time    about [1-9]\d* min for 200 updates on this machine \(\d+ CPU cores?\), and validations"
-    assert re.fullmatch(time, said[3])
+    assert re.fullmatch(time, said[4])
     steps = ["--set", "training.stopping.updates=2", "--set", "training.schedule.warmup=1"]
     trained = nmt("train", "a.yaml", *steps, "--precision", "float32", folder=here)
     assert trained.returncode == 0, trained.stderr.decode()
@@ -257,7 +257,7 @@ def test_updates_fit_the_minutes(
     monkeypatch.setattr(training_time, "measure_training", measured)
     timed = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")
     said = timed("a", "--minutes", "10").stderr.splitlines()
-    assert said[3] == (
+    assert said[4] == (
         "time    about 9 min for 1,080 updates on this machine (2 CPU cores), and validations; "
         "without --minutes there would be 200"
     )
@@ -269,9 +269,14 @@ def test_updates_fit_the_minutes(
     assert timed("d", "--quiet").stderr == ""
     assert lengths == [80] * 3
     assert init("e", "--tsv", "pairs.tsv", "--minutes", "3").error.startswith("--minutes measures how long an update")
-    known = timed("e", "--minutes", "3", "--valid-tsv", "pairs.tsv", "--test-pairs", "0").error
-    assert known == "pairs.tsv: no pair is left to train on beside those of valid and test"
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    too_little = "there is too little text beside that of valid and test to measure a training on"
+    known = ("--valid-tsv", "pairs.tsv", "--test-pairs", "0")
+    assert timed("e", "--minutes", "3", *known).error == too_little
     assert not (here / "e.yaml").exists()
+    assert f"time    not measured: {too_little}" in timed("e", *known).stderr
+    (here / "e.yaml").unlink()
     if not torch.cuda.is_available():
         assert timed("e", "--device", "cuda").code == 0
         assert timed("f", "--device", "cuda", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
