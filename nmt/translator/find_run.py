@@ -140,7 +140,7 @@ def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_lang
 
 def target_language(experiment: Experiment, checkpoint: Path) -> str | None:
     """The language that a model translates into: ``search.to``, or its only one; None for a model whose corpora have
-    no languages. Raises InputError where there is no such language, or a choice."""
+    no languages. Raises InputError for an unknown language, and where several are possible and none is chosen."""
     to, languages = experiment.search.to, experiment.data.target_languages
     run = checkpoint.parent if checkpoint.name in ("best", "latest", "averaged") else run_of(checkpoint)
     if not languages and to is not None:

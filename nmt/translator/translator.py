@@ -59,16 +59,18 @@ class Sentences:
 
     texts: Sequence[str]
     ids: Sequence[Sequence[int]]
+    """The tokens that the model reads, the token for a language included."""
     prefixes: Sequence[Sequence[int]] | None
     constraints: Sequence[Sequence[Constraint]] | None
 
 
 class Terminology(Protocol):
-    """Translates with the terms of a glossary."""
+    """Puts the terms of a glossary into translations."""
 
-    def translate(self, translator: Translator, sentences: Sentences, *, scored: bool) -> list[list[Candidate]]:
-        """The translations of each sentence as ``Translator.search_for`` finds them, with the terms where they are
-        due."""
+    def revised(
+        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+    ) -> list[list[Candidate]]:
+        """The translations of each sentence, with the terms where ``found`` lacks them."""
 
 
 @dataclass(frozen=True)
@@ -207,21 +209,20 @@ class Translator:
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
         searched = Sentences(
             [sentences[row] for row in rows],
-            [subwords[sentences[row]][:limit] for row in rows],
+            self.trained.prefixed(subwords[sentences[row]][:limit] for row in rows),
             prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
         )
-        if self.terminology is None:
-            hypotheses = self.engine.translate_ids(
-                self.trained.prefixed(searched.ids),
-                self.search,
-                prefixes=searched.prefixes,
-                constraints=searched.constraints,
-                scored=scored,
-            )
-            found = self._with_texts(searched, hypotheses)
-        else:
-            found = self.terminology.translate(self, searched, scored=scored)
+        hypotheses = self.engine.translate_ids(
+            searched.ids,
+            self.search,
+            prefixes=searched.prefixes,
+            constraints=searched.constraints,
+            scored=scored or self.terminology is not None,
+        )
+        found = self.with_texts(searched, hypotheses)
+        if self.terminology is not None:
+            found = self.terminology.revised(self, searched, found)
         translations: list[tuple[Translation, ...]] = [
             (Translation("", 0.0, 0.0, parts=((text, ""),)),) for text in sentences
         ]
@@ -230,18 +231,8 @@ class Translator:
             translations[row] = self._translations(source, max(0, len(subwords[source]) - limit), ranked)
         return segmentation.join(translations, lambda: self.aligner)
 
-    def search_for(self, sentences: Sentences, search: SearchConfig, *, scored: bool) -> list[list[Candidate]]:
-        """Up to ``search.n_best`` translations of each sentence, or the draws of ``search``; see ``candidates``."""
-        hypotheses = self.engine.translate_ids(
-            self.trained.prefixed(sentences.ids),
-            search,
-            prefixes=sentences.prefixes,
-            constraints=sentences.constraints,
-            scored=scored,
-        )
-        return self._with_texts(sentences, hypotheses)
-
-    def _with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
+    def with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
+        """The hypotheses of each sentence with their texts."""
         texts = self._texts(sentences.texts, hypotheses)
         return [[(next(texts), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 

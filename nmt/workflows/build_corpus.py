@@ -379,27 +379,23 @@ def _store_valid(config: DataConfig, encode: _Encoder, folder: Path) -> ValidRep
     pairs = 0
     stored = [_stored(corpus, 1.0, encode.tokenizers) for corpus in corpora]
     with StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True) as writer:
-        numbered = ((number, block) for number, corpus in enumerate(corpora) for block in read_blocks(corpus))
-        numbers: deque[int] = deque()
-
-        def blocks() -> Iterator[_Rows]:
-            for number, block in numbered:
-                numbers.append(number)
-                nothing = np.zeros(len(block.sources), np.bool_)
-                yield _Rows(block.first_line, nothing.view(np.uint8), block.sources, block.targets, nothing)
-
-        for block, encoded in encode(blocks()):
-            lines = block.first_line + np.arange(len(block.sources))
-            texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
-            number = numbers.popleft()
-            writer.append(corpus=number, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
-            sides[0].add(encoded.sources, int(encoded.source_words.sum()))
-            sides[1].add(encoded.targets, int(encoded.target_words.sum()))
-            shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
-            longer = np.maximum(encoded.sources.lengths, encoded.targets.lengths)
-            blank += lines[shorter == 0].tolist()
-            too_long += lines[longer > config.filters.max_length].tolist()
-            pairs += len(lines)
+        for number, corpus in enumerate(corpora):
+            blocks = (
+                _Rows(block.first_line, no_row.view(np.uint8), block.sources, block.targets, no_row)
+                for block in read_blocks(corpus)
+                for no_row in (np.zeros(len(block.sources), np.bool_),)
+            )
+            for block, encoded in encode(blocks):
+                lines = block.first_line + np.arange(len(block.sources))
+                texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
+                writer.append(corpus=number, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
+                sides[0].add(encoded.sources, int(encoded.source_words.sum()))
+                sides[1].add(encoded.targets, int(encoded.target_words.sum()))
+                shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
+                longer = np.maximum(encoded.sources.lengths, encoded.targets.lengths)
+                blank += lines[shorter == 0].tolist()
+                too_long += lines[longer > config.filters.max_length].tolist()
+                pairs += len(lines)
         writer.finish()
     return ValidReport(
         name=", ".join(corpus.name for corpus in corpora), pairs=pairs,

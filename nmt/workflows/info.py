@@ -63,7 +63,7 @@ class Corpus:
 
     files: tuple[str, ...]
     languages: tuple[str, str] | None
-    """Of the first corpus: its ``languages``, or the endings of the files' names; None where these are no languages."""
+    """Those of the first corpus by ``languages``, or by the names of its files; None where neither tells."""
     directions: tuple[tuple[str, str], ...]
     """The source and target languages of a model of several."""
     pairs: int | None

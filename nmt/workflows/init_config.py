@@ -61,7 +61,7 @@ class Speed:
     """The speed of a training on this machine."""
 
     seconds: float
-    """Of an update, without validations."""
+    """Seconds of an update, without validations."""
     machine: str
 
 

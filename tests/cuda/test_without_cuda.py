@@ -180,9 +180,9 @@ def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
 def test_wait_k_is_that_of_the_cpu(config: dict[str, Any]) -> None:
     model, there = pair_of(make(config))
     begins_V = torch.tensor([False, True, False, True, True, False])
-    expected = found(WaitKModel(model, 2, begins_V, begins_V), CPU, SEARCHES["greedy"])
+    expected = found(WaitKModel(model, 2, begins_V, begins_V, torch.zeros_like(begins_V)), CPU, SEARCHES["greedy"])
     with pretended() as device:
-        waits = WaitKModel(there, 2, begins_V.to(CUDA), begins_V.to(CUDA))
+        waits = WaitKModel(there, 2, begins_V.to(CUDA), begins_V.to(CUDA), torch.zeros_like(begins_V).to(CUDA))
         assert found(waits, ON_CUDA, SEARCHES["greedy"]) == expected
     assert len(device.waits) <= 2 * 10 + 3, "\n".join(device.waits)
 

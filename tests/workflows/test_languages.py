@@ -24,6 +24,8 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
 from nmt.extras.export.export_model import _sample
+from nmt.extras.glossary.glossary import Glossary, Term
+from nmt.extras.glossary.terminology import with_glossary
 from nmt.extras.serve.engine import RequestOptions
 from nmt.extras.serve.translation_engine import TranslatorEngine
 from nmt.extras.streaming.wait_k import waiting
@@ -387,3 +389,19 @@ def replaced_run(folder: Path, name: str, joint: bool, corpora: str, start_from:
     path = folder / f"{name}.yaml"
     path.write_text(config_text(corpora, **replaced))
     return train(experiments.load(path, with_corpora=True), precision="float32")
+
+
+def test_words_replaced_by_a_term_are_scored_with_the_language(translator: Translator, here: Path) -> None:
+    """No constrained translation is cheap enough: those with the subwords that their text has are replaced ones."""
+    sources = (here / "test.de").read_text(encoding="utf-8").splitlines()
+    words = sorted({word for source in sources for word in source.lower().rstrip(".").split()})
+    english, target = translator.to("en"), translator.trained.tokenizers.target
+    terms = with_glossary(english, Glossary(tuple(Term(word, ("the",)) for word in words)), max_loss=-1e3)
+    replaced = [
+        (source, found)
+        for source, found, free in zip(sources, terms.translate(sources), english.translate(sources), strict=True)
+        if found.text != free.text and list(found.tokens) == target.pieces(target.encode(found.text))
+    ]
+    assert replaced
+    for source, found in replaced:
+        assert found.log_prob == pytest.approx(english.score(source, found.text).log_prob, abs=1e-3)

@@ -305,9 +305,9 @@ def augment(
     """Makes the pairs, and writes a configuration that learns from them too. With ``trains`` it trains both and prints
     their scores on the validation corpus; with ``compares`` also a model for each kind of pairs. Raises InputError."""
     if len({corpus.languages for corpus in experiment.data.train_corpora}) > 1:
-        raise InputError(f"{config}: data.train has several directions; give a configuration of one")
+        raise InputError(f"{config}: data.train translates in several directions; give a configuration with one")
     if (trains or compares) and not experiment.data.valid_corpora:
-        raise InputError("--train: its table is of the validation corpus, and there is no data.valid; leave it out")
+        raise InputError("--train: needs data.valid for its table of scores; set it, or leave --train out")
     for option, paths in (("--target-text", options.target_text), ("--source-text", options.source_text)):
         for path in paths:
             with _naming(option):

@@ -99,8 +99,8 @@ class Translated:
 
 
 def read_translations(folder: Path) -> Iterator[Translated]:
-    """What ``nmt translate --format jsonl`` has written into a folder, in order. Raises InputError where it is
-    damaged."""
+    """Reads the files that ``nmt translate --format jsonl`` wrote into a folder, in order. Raises InputError for a
+    damaged one."""
     try:
         for line in read_shards(folder):
             row = json.loads(line)

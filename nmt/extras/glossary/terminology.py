@@ -7,8 +7,7 @@ missing term are replaced by it. The candidate with the best score is taken; a c
 left out.
 
 >>> import nmt
->>> from nmt.extras.constraints.phrases import shortest
-from nmt.extras.glossary.glossary import Glossary, Term
+>>> from nmt.extras.glossary.glossary import Glossary, Term
 >>> from nmt.extras.glossary.terminology import with_glossary
 >>> translator = with_glossary(nmt.load("runs/de-en"), Glossary((Term("hund", ("hound", "hounds")),)))
 >>> translator.translate("Der Hund schläft.").text  # such as "The hound is sleeping."
@@ -79,11 +78,13 @@ class GlossaryTerminology:
     glossary: Glossary
     max_loss: float = MAX_LOSS
 
-    def translate(self, translator: Translator, sentences: Sentences, *, scored: bool) -> list[list[Candidate]]:
+    def revised(
+        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+    ) -> list[list[Candidate]]:
         """See ``Terminology``. Of several translations of a sentence each has the terms: free ones, constrained ones
         and free ones with replaced words, the best first."""
+        found = list(found)
         occurrences = [self.glossary.find(text) for text in sentences.texts]
-        found = translator.search_for(sentences, translator.search, scored=scored or any(occurrences))
         lacking = {
             row: of_sentence
             for row, of_sentence in enumerate(occurrences)
@@ -113,9 +114,9 @@ class GlossaryTerminology:
         """Translations with the terms that the vocabulary can spell, and with the constraints of the sentences, by the
         numbers of the sentences; as many as there are beams."""
         assert isinstance(translator.engine, OwnEngine)
+        engine = replace(translator.engine, on_batch=None)
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
         constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
-        quiet = replace(translator, engine=replace(translator.engine, on_batch=None))
         found: dict[int, list[Candidate]] = {row: [] for row in occurrences}
         beams = {row: _beam(of_row, translator.search.beam) for row, of_row in constraints.items() if of_row}
         for beam, group in groupby(sorted(beams, key=lambda row: (beams[row], row)), key=beams.__getitem__):
@@ -127,7 +128,8 @@ class GlossaryTerminology:
                 [(*own[row], *constraints[row]) for row in rows],
             )
             search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
-            found |= zip(rows, quiet.search_for(part, search, scored=True), strict=True)
+            hypotheses = engine.translate_ids(part.ids, search, prefixes=part.prefixes, constraints=part.constraints)
+            found |= zip(rows, translator.with_texts(part, hypotheses), strict=True)
         return found
 
     def _best(

@@ -69,18 +69,15 @@ class WaitKModel:
     """True for tokens with which a word begins; false for end-of-sentence and padding."""
     begins_target_V: Tensor
     """The same, but true for end-of-sentence."""
-    is_language_V: Tensor | None = None
-    """True for tokens of target languages, which stand before a source; None: there are none."""
+    is_language_V: Tensor
+    """True for tokens of target languages, which stand before a source and are read with its first word."""
     pad: int = PAD
     training: bool = False
 
     def encode(self, source_BS: Tensor) -> Source:
         """See ``StepModel``."""
         begins_BS = self.begins_source_V[source_BS]
-        if self.is_language_V is None:
-            begins_BS[:, 0] = True
-        else:  # such a token is read with the first word
-            begins_BS.scatter_(1, self.is_language_V[source_BS].sum(dim=1, keepdim=True), True)
+        begins_BS.scatter_(1, self.is_language_V[source_BS].sum(dim=1, keepdim=True), True)
         return Source(source_BS, begins_BS.cumsum(dim=1).clamp(min=1))
 
     def start(self, memory: Source) -> Prefixes:

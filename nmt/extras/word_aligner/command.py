@@ -16,8 +16,8 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
+    search_change,
     set_verbosity,
-    with_search,
 )
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
@@ -73,7 +73,7 @@ def aligner(
 
         learn_from_text(source, target, output)
         return
-    changes = with_search(overrides, None, None, None, None, to)
+    changes = [*(overrides or []), *([] if to is None else [search_change("to", to)])]
     check_model(model, changes, needs_language=source is not None)
     with gc_paused():
         import nmt

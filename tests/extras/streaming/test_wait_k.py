@@ -39,6 +39,7 @@ STARTS = [1, 4, 6, 8, 10, 12]
 """Tokens with which a word begins; all others go on with it."""
 
 BEGINS_V = torch.tensor([token in STARTS for token in range(VOCABULARY)])
+NO_LANGUAGE_V = torch.zeros_like(BEGINS_V)
 
 DRAW = random.Random(1)
 
@@ -93,7 +94,7 @@ def plain_wait_k(models: Sequence[Any], source: Sequence[int], k: int, limit: in
 
 
 def wait_k(model: StepModel[Any, Any], sources: list[list[int]], k: int, limit_B: torch.Tensor) -> list[list[int]]:
-    waits = WaitKModel(model, k, BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS))
+    waits = WaitKModel(model, k, BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS), NO_LANGUAGE_V)
     found = greedy_search(EOS, Ranking())(waits, padded(sources), LogitsProcessors(limit_B, eos=EOS))
     return [list(hypothesis.tokens) for (hypothesis,) in found]
 
@@ -135,7 +136,7 @@ def test_words_that_have_not_been_read_change_nothing() -> None:
 @pytest.mark.parametrize("name", list(MODELS))
 def test_who_waits_for_the_whole_sentence_is_greedy(name: str) -> None:
     model = a_model(MODELS[name])
-    waits = WaitKModel(model, 10, BEGINS_V, BEGINS_V)
+    waits = WaitKModel(model, 10, BEGINS_V, BEGINS_V, NO_LANGUAGE_V)
     greedy, waited = (
         greedy_search(EOS, Ranking())(each, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))
         for each in (model, waits)
