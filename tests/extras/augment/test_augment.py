@@ -167,7 +167,7 @@ MISTAKES = {
     "--diversify --reverse nowhere": "--reverse nowhere: no such run directory, checkpoint or config",
     "--diversify --output run": "--output run: is the run of config.yaml; name another folder",
     "--diversify --output train.de/x": "--output train.de/x: cannot be made: Not a directory; name another folder",
-    "--diversify --train --set data.valid=null --set training.stopping.updates=2": "--train: its table is of the",
+    "--diversify --train --set data.valid=null --set training.stopping.updates=2": "--train: needs data.valid",
     "--target-text empty.en": "--target-text empty.en: no line is left; give other text",
     "--diversify --keep 0": "--keep: expected at least 0.01, found 0",
 }
