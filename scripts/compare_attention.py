@@ -183,6 +183,7 @@ class Case:
         if not record:
             updates, seconds = self._updates()
             record = {"budget": str(self.base.budget), "updates": updates, "update_seconds": seconds, "starts": []}
+            _write_json(self.folder / "training.json", record)
         if record["budget"] != str(self.base.budget):
             raise InputError(f"{self.folder}: was trained for {record['budget']}; delete it or give another --output")
         if not (self.folder / "run" / "checkpoints" / f"step-{record['updates']:08d}").exists():
