@@ -4,8 +4,9 @@
         [--config configs/multi30k-de-en-teacher.yaml] [--updates 1200] [-- OPTIONS OF NMT AUGMENT]
 
 The first pairs of train are the corpus, and the English side of the others is text without translations. Baseline and
-augmented model have the same configuration and number of updates, and both are searched as it says. The minutes are
-those of the whole: reverse model, baseline, translations, augmented model. The same command goes on after an
+augmented model have the same configuration, but for the updates that nmt augment adds, and both are searched as it
+says, each with its best checkpoint. The minutes are those of the whole: reverse model, baseline, translations,
+augmented model. The same command goes on after an
 interruption; its minutes are then those of the last part. Prints a JSON line for each figure, and a table on stderr.
 """
 

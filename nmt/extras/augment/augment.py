@@ -35,7 +35,7 @@ from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.data.whole_folder import locked
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
-from nmt.extras.augment.configurations import Synthetic, augmented, exchanged, real_factor, write
+from nmt.extras.augment.configurations import Synthetic, augmented, exchanged, mixture, write
 from nmt.extras.augment.pairs import Kind, Method, with_round_trip, write_pairs
 from nmt.extras.augment.steps import Step, hash_of
 from nmt.extras.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
@@ -229,14 +229,15 @@ class Augmentation:
 
     def write_config(self, corpora: Sequence[Synthetic], run: Path, path: Path) -> Path:
         """Writes the configuration of a run that learns from these corpora as well."""
-        factor = real_factor(self.experiment, corpora, self.options.real_share)
-        changed = augmented(self.experiment, run, corpora, factor)
-        share = f"the weight of the real pairs is {factor:.3g} times what it was"
+        mixed = mixture(self.experiment, corpora, self.options.real_share)
+        changed = augmented(self.experiment, run, corpora, mixed)
         comments = [
             f"{self.config} with more pairs. nmt augment writes this file anew: change a copy of it.",
-            f"An epoch sees each made pair once; {share} (--real-share).",
-            f"training.stopping is as it was, {changed.training.stopping.updates or 'unlimited'} updates.",
+            f"An epoch sees each made pair once, and the real ones {mixed.real:.3g} times as often as before: --real-share.",
         ]
+        if (updates := changed.training.stopping.updates) is not None:
+            was = self.experiment.training.stopping.updates
+            comments.append(f"{updates:,} updates in place of {was:,}: so each real pair is seen as often as before.")
         notes = {f"source: {corpus.source}": f"{corpus.name}, {corpus.pairs:,} pairs" for corpus in corpora}
         if not changed.data.filters.identical:
             notes["    identical: false"] = "keeps the copies"

@@ -66,29 +66,49 @@ class Synthetic:
     pairs: int
 
 
-def real_factor(experiment: Experiment, corpora: Sequence[Synthetic], share: float) -> float:
-    """The factor of the weights of the real corpora by which real pairs are at least this share of an epoch; never
-    below 1: no real pair is left out."""
+@dataclass(frozen=True)
+class Mixture:
+    """How real and made pairs are mixed.
+
+    Attributes:
+        real: The factor of the weights of the real corpora.
+        updates: The factor of the number of updates by which real pairs are seen as often as without the made ones.
+    """
+
+    real: float
+    updates: float
+
+
+def mixture(experiment: Experiment, corpora: Sequence[Synthetic], share: float) -> Mixture:
+    """The mixture of an epoch in which real pairs are at least this share; none of them is left out."""
     data = experiment.data
     real = sum(
         corpus.weight * sum(len(block.sources) for block in read_blocks(corpus)) for corpus in data.train_corpora
     )
     made = sum(corpus.pairs for corpus in corpora)
     highest = max(corpus.weight for corpus in data.train_corpora)
-    return max(1.0, min(share / (1 - share) * made / real, MAX_WEIGHT / highest))
+    factor = max(1.0, min(share / (1 - share) * made / real, MAX_WEIGHT / highest))
+    return Mixture(factor, 1 + made / (factor * real))
 
 
-def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], factor: float) -> Experiment:
-    """The experiment with more training corpora, and the weights of its own ones multiplied by ``factor``."""
-    data = experiment.data
-    real = [_with(corpus, weight=float(f"{corpus.weight * factor:.5g}")) for corpus in data.train_corpora]
+def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], mixed: Mixture) -> Experiment:
+    """The experiment with more training corpora, the weights of its own ones multiplied, and more updates."""
+    data, training = experiment.data, experiment.training
+    real = [_with(corpus, weight=float(f"{corpus.weight * mixed.real:.5g}")) for corpus in data.train_corpora]
     languages = data.train_corpora[0].languages
     made = [TrainingCorpusConfig(source=made.source, target=made.target, languages=languages) for made in corpora]
     filters = data.filters
     if any(corpus.name == "copies" for corpus in corpora):
         filters = _with(filters, identical=False)
-    changed = _with(data, prepared=None, train=(*real, *made), filters=filters)
-    return _with(experiment, run=str(run), data=changed)
+    stopping = training.stopping
+    if stopping.updates is not None:
+        stopping = _with(stopping, updates=round(stopping.updates * mixed.updates))
+    return _with(
+        experiment,
+        run=str(run),
+        data=_with(data, prepared=None, train=(*real, *made), filters=filters),
+        training=_with(training, stopping=stopping),
+    )
 
 
 def write(experiment: Experiment, path: Path, comments: Sequence[str], notes: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.experiment import Experiment, load
-from nmt.extras.augment.configurations import Synthetic, augmented, exchanged, real_factor, write
+from nmt.extras.augment.configurations import Synthetic, augmented, exchanged, mixture, write
 from tests.workflows.runs import CONFIG, write_corpus
 
 
@@ -62,8 +62,8 @@ def test_real_pairs_are_a_share_of_an_epoch(
         Synthetic("a", Path("a.de"), Path("a.en"), pairs - 10),
         Synthetic("copies", Path("b.de"), Path("b.en"), 10),
     ]
-    found = real_factor(config, corpora, share)
-    assert found == pytest.approx(factor)
+    found = mixture(config, corpora, share)
+    assert found.real == pytest.approx(factor)
     made = augmented(config, Path("new"), corpora, found)
     assert not made.data.filters.identical
     write(made, tmp_path / "new.yaml", ["a comment"], {"target: a.en": "a note", "no such line": "nowhere"})
@@ -76,3 +76,10 @@ def test_real_pairs_are_a_share_of_an_epoch(
     assert [each.weight for each in others] == [1.0, 1.0]
     if 1 < factor < 1000:
         assert real.weight * 60 / (real.weight * 60 + pairs) == pytest.approx(share)
+    before, after = config.training.stopping.updates, made.training.stopping.updates
+    assert before is not None
+    assert after is not None
+    epoch = real.weight * 60 + pairs
+    assert after * real.weight / epoch == pytest.approx(before / 60, abs=real.weight / epoch), (
+        "real pairs seen as often"
+    )
