@@ -233,7 +233,7 @@ class Augmentation:
         changed = augmented(self.experiment, run, corpora, mixed)
         comments = [
             f"{self.config} with more pairs. nmt augment writes this file anew: change a copy of it.",
-            f"An epoch sees each made pair once, and the real ones {mixed.real:.3g} times as often as before: --real-share.",
+            f"An epoch sees each made pair once, and the real ones {mixed.real:.3g} times as often: --real-share.",
         ]
         if (updates := changed.training.stopping.updates) is not None:
             was = self.experiment.training.stopping.updates
