@@ -22,9 +22,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,9 @@ from nmt.evaluation.bootstrap import Estimate, PairedComparison, SentenceCounts,
 from nmt.experiment import Experiment
 
 BEAM = 5
-SHORT, LONG = 5, 35
-"""Updates of the two trainings whose difference is the time of an update; both have the first, slow ones."""
+SHORT, LONG, ROUNDS = 5, 35, 2
+"""Updates of the two trainings whose difference is the time of an update; both have the first, slow ones. All systems
+are timed in turn, in rounds, and the least of each is its time: what else runs on the machine can only add to it."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ class Case:
 
     run/            the run directory of nmt train
     training.json   the budget, the updates that it pays for, and the CPU seconds of each start
+    ../speed.json   of the system: CPU seconds of an update and of the rest of a training, each time they were measured
     valid/, test/   translations.txt and figures.json of a split
     log.txt         output of all commands
     """
@@ -194,18 +197,27 @@ class Case:
             self._run(__file__, "--measure", self.folder / "run", self.folder / split, split, *gold)
             log.info(f"{self.folder}: measured on {split}")
 
+    def time(self, rounds: int) -> None:
+        """Times the system until it was timed so often. Raises InputError where a command fails."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder.parent / "speed.json"
+        measured = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        if len(measured) < rounds:
+            seconds = []
+            for updates in (SHORT, LONG):
+                with tempfile.TemporaryDirectory(dir=self.folder) as run:
+                    seconds.append(self._train(updates, Path(run) / "run", 1))
+            update = max((seconds[1] - seconds[0]) / (LONG - SHORT), 1e-4)
+            _write_json(path, [*measured, [update, max(seconds[0] - SHORT * update, 0.0)]])
+
     def _updates(self) -> tuple[int, float | None]:
         """The number of updates that the budget pays for, and the CPU seconds of an update as far as they are known."""
         if self.base.budget.updates is not None:
             return self.base.budget.updates, None
         assert self.base.budget.minutes is not None
-        seconds = []
-        for updates in (SHORT, LONG):
-            with tempfile.TemporaryDirectory(dir=self.folder) as run:
-                seconds.append(self._train(updates, Path(run) / "run", 1))
-        update = max((seconds[1] - seconds[0]) / (LONG - SHORT), 1e-4)
-        fixed = max(seconds[0] - SHORT * update, 0.0)
-        updates = math.floor((60 * self.base.budget.minutes - fixed) / update)
+        self.time(1)
+        update, rest = min(json.loads((self.folder.parent / "speed.json").read_text(encoding="utf-8")))
+        updates = math.floor((60 * self.base.budget.minutes - rest) / update)
         if updates < LONG:
             raise InputError(f"{self.folder}: {self.base.budget} pay for {max(updates, 0)} updates; give more")
         return updates, update
@@ -431,16 +443,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cases = [Case(base, system, seed) for seed in options.seeds for system in chosen]
     failures: dict[Case, str] = {}
 
-    def work(case: Case) -> None:
+    def attempt(step: Callable[[Case], None], case: Case) -> None:
         try:
-            case.work(options.split, options.gold or ())
+            if case not in failures:
+                step(case)
         except InputError as error:
             failures[case] = str(error)
             log.warning(f"{case.system.name}, seed {case.seed}: {error}")
 
+    def time(rounds: int, case: Case) -> None:
+        case.time(rounds)
+
+    steps: list[tuple[Callable[[Case], None], list[Case]]] = []
+    if budget.updates is None:
+        firsts = [case for case in cases if case.seed == options.seeds[0]]
+        steps += [(partial(time, rounds), firsts) for rounds in range(1, ROUNDS + 1)]
+    steps.append((lambda case: case.work(options.split, options.gold or ()), cases))
     with ThreadPoolExecutor(options.jobs) as executor:
         try:
-            list(executor.map(work, cases))
+            for step, of_step in steps:
+                list(executor.map(partial(attempt, step), of_step))
         except KeyboardInterrupt:
             executor.shutdown(cancel_futures=True)  # trainings, which the terminal has interrupted too, save and end
             raise
