@@ -71,6 +71,10 @@ class Experiment(Structure):
                 raise ValueError("without data.valid, training.stopping needs updates, epochs or minutes")
             if schedule.kind == "plateau":
                 raise ValueError("without data.valid there is no metric for training.schedule: plateau to follow")
+        if self.data.old_domain is not None and not (self.data.valid_corpora and self.training.validation.bleu):
+            raise ValueError(
+                "data.old_domain is translated by validations: set data.valid and training.validation.bleu"
+            )
         weights, feed = self.model.attention.weights, self.training.feed
         if weights.marginalizes and self.training.r_drop > 0.0:
             raise ValueError(

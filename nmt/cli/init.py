@@ -58,6 +58,10 @@ def init(
     test_pairs: Annotated[
         int | None, _count("--test-pairs", "Pairs to test on; default: a twentieth of all, at most 1000. 0: none.")
     ] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option("--from", metavar="MODEL", help="Fine-tune this run: its model and vocabulary, at a lower rate."),
+    ] = None,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Another seed, other pairs.")
     ] = 1,
@@ -92,7 +96,7 @@ def init(
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         written = write_example(places(name)[2])
         parts = Parts(written["train"], written["valid"], written["test"])
-        init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes)
+        init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes, start_from=start_from)
         return
     if name is None:
         raise InputError("NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)")
@@ -110,7 +114,7 @@ def init(
 
     cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
     parts = Parts(train, valid, test, valid_pairs, test_pairs)
-    init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes)
+    init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes, start_from=start_from)
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:

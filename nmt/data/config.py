@@ -178,6 +178,9 @@ class DataConfig(Structure):
     )  # fmt: skip
     valid: Corpora | None = Field(None, description="corpus or list of corpora to validate on; used whole, as they are")
     test: Corpora = Field((), description="corpora kept out of training, and what evaluate scores by default")
+    old_domain: CorpusConfig | None = Field(
+        None, description="for fine-tuning: pairs as the old model knows them, whose BLEU validations measure as well"
+    )
     subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is cut into tokens")
     filters: FiltersConfig = Field(FiltersConfig(), description="which training pairs are left out")
     workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")

@@ -10,7 +10,7 @@ from nmt.config.file_path import expand
 from nmt.config.yaml_source import Document, Place, dotted
 from nmt.core.errors import InputError
 
-SECTIONS = ("train", "valid", "test", "subwords")
+SECTIONS = ("train", "valid", "test", "old_domain", "subwords")
 KEYS = ("source", "target", "pairs", "links", "model")
 
 

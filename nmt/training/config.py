@@ -63,8 +63,9 @@ class ValidationConfig(Structure):
 
     every: Count = 500
     """Updates between validations; the last update has one too."""
-    first: Count | None = None
-    """One more validation, after this update, to see early that a model learns."""
+    first: Annotated[int, Field(ge=0)] | None = None
+    """One more validation, after this update, to see early that a model learns; 0: before the first update, to see what
+    a model is worth that training starts from."""
     metric: Literal["loss", "bleu"] = "bleu"
     """The metric of the best checkpoint: the lowest loss, or the highest BLEU."""
     bleu: bool = True
@@ -115,12 +116,28 @@ class GuidedAttentionConfig(Structure):
     """The heads that learn, a shell pattern over their names, as in ``alignment``; their mean is what the links say."""
 
 
+class LowRankConfig(Structure):
+    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and A and B alone are trained. See
+    ``nmt.training.more.adapters``."""
+
+    rank: Count = 8
+    """Rows of A and columns of B."""
+    alpha: Positive = 16.0
+    """With ``rank`` the factor of B A."""
+    on: str = "*attention*"
+    """The matrices, a shell pattern over names of weights."""
+
+
 class TrainingConfig(Structure):
     """The training of a model."""
 
     start_from: FilePath | None = None
     """Fine-tuning: a run directory, checkpoint folder or config whose weights a new run begins with; null: random ones.
     The optimizer begins afresh. Of another vocabulary, pieces that are spelt alike keep their rows."""
+    freeze: tuple[str, ...] = ()
+    """Weights that stay as they are: shell patterns over their names, such as ``encoder.*``."""
+    lora: LowRankConfig | None = None
+    """Low-rank adapters are trained in place of the weights, which stay as they are; null: none."""
     batching: BatchingConfig = BatchingConfig()
     """The batches that pairs form."""
     accumulate: Count = 1
@@ -176,6 +193,9 @@ class TrainingConfig(Structure):
             raise ValueError(
                 f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates as well"
             )
+        if self.lora is not None and (self.freeze or self.ema is not None):
+            key = "freeze" if self.freeze else "ema"
+            raise ValueError(f"lora trains its adapters alone, and does not go with {key}; leave one of them out")
         if self.risk is not None and self.feed.kind != "teacher_forcing":
             raise ValueError(
                 f"feed: {self.feed.kind} says what is read in place of a gold word, where risk reads whole hypotheses; "

@@ -130,7 +130,7 @@ class Trainer:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
         checkpoint.load_weights(folder, self.used)
         tensors = checkpoint.read_tensors(folder / folders.TRAINING)
-        if self.ema is not None:
+        if self.used is not self.model:
             checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
@@ -142,7 +142,11 @@ class Trainer:
 
     @property
     def used(self) -> Seq2Seq[Any, Any]:
-        """The model to validate and to translate with: the moving average where there is one."""
+        """The model to validate and to translate with: the moving average where there is one, and without adapters."""
+        if self.config.lora is not None:
+            from nmt.training.more.adapters import merged
+
+            return merged(self.model)
         return self.model if self.ema is None else self.ema.model
 
     def _save(self, metrics: Metrics | None) -> None:
@@ -154,7 +158,7 @@ class Trainer:
                 tensors = {f"optimizer/{name}": tensor for name, tensor in self.optimizer.tensors().items()}
                 states = generator_states(self.compute.device)
                 tensors |= {f"generator/{name}": state for name, state in states.items()}
-                if self.ema is not None:
+                if (used := self.used) is not self.model:
                     weights = checkpoint.named_weights(self.model)
                     tensors |= {f"weights/{name}": weight for name, weight in weights.items()}
                 state = {
@@ -168,7 +172,7 @@ class Trainer:
                     "too_large": self._memory.too_large,
                     "owes_validation": self._owes_validation,
                 }
-                checkpoint.save(self.run_folder(), update, self.used, tensors, state)
+                checkpoint.save(self.run_folder(), update, used, tensors, state)
             if self.standing.best_update == update:
                 self.point_best()
             retain: list[Path] = []
@@ -216,7 +220,7 @@ class Trainer:
             log.progress(total=total, description="train", unit="update", initial=done) as bar,
             prefetched(self._stream.after(self.position)) as updates,
         ):
-            if owed:
+            if owed or (done == 0 and config.validation.first == 0):
                 self._validate(metrics)
                 self._saved_at = -1
                 self._save(metrics)

@@ -76,6 +76,7 @@ class Validation:
         self, trained: TrainedModel, sources: Sequence[str], references: Sequence[str]
     ) -> Mapping[str, float]:
         """BLEU and chrF of the model's translations; the table gets an example."""
+        from nmt.data.corpus import read_blocks
         from nmt.evaluation.translation import scores
         from nmt.search.config import SearchConfig
         from nmt.search.engine import OwnEngine
@@ -103,6 +104,13 @@ class Validation:
         if len(by_direction) > 1:
             for direction, each in by_direction.items():
                 figures |= {f"{name} {direction}": value for name, value in each.items()}
+        if (old := self.experiment.data.old_domain) is not None:
+            blocks = list(read_blocks(old))
+            own = translator.to(old.target_language)
+            translations = [each.text for each in own.translate([line for block in blocks for line in block.sources])]
+            targets = [line for block in blocks for line in block.targets]
+            bleu, chrf = scores(translations, targets, metrics=("bleu", "chrf"))
+            figures |= {"bleu old domain": bleu.value, "chrf old domain": chrf.value}
         return figures
 
     def _rows_of_directions(self, rows: Iterable[int]) -> dict[tuple[str, str] | None, list[int]]:

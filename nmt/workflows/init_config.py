@@ -16,6 +16,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TypeAlias
 
+from nmt import experiment as experiments
 from nmt.config.structure import parse_document, validate
 from nmt.config.yaml_source import write
 from nmt.core import log
@@ -25,6 +26,7 @@ from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
+from nmt.translator.find_run import find_checkpoint, run_of
 
 VALIDATING = 0.1
 """Share of the time of a training that is left for its validations."""
@@ -70,13 +72,21 @@ Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
 
 
 def init_config(
-    name: str, parts: Parts, *, seed: int, cuda: bool, measure: Measure | None = None, minutes: float | None = None
+    name: str,
+    parts: Parts,
+    *,
+    seed: int,
+    cuda: bool,
+    measure: Measure | None = None,
+    minutes: float | None = None,
+    start_from: str | None = None,
 ) -> Path:
     """Writes a configuration for a corpus, ``NAME.yaml``, and where parts are to be held out, all parts to
     ``data/NAME``. Returns the configuration. With ``measure`` it says how long training will take; with ``minutes`` too
-    there are as many updates as fit. Raises InputError for files that are no corpus, for what would be overwritten, and
-    where nothing can be measured."""
+    there are as many updates as fit. ``start_from`` is a run to fine-tune. Raises InputError for files that are no
+    corpus, for what would be overwritten, and where nothing can be measured."""
     path, run, folder = places(name)
+    tuned = None if start_from is None else size_of(start_from)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
     others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
     found = survey(parts.train, most=most, seed=seed, known=others)
@@ -88,7 +98,7 @@ def init_config(
         corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
-    size = size_for(tokens, cuda=cuda)
+    size = tuned or size_for(tokens, cuda=cuda)
     updates = updates_for(size, tokens)
     text_for = partial(config_text, path=path, run=run, size=size, found=found, train_pairs=held.train)
     text_for = partial(text_for, corpora=ordered, cuda=cuda, seed=seed)
@@ -207,6 +217,10 @@ class Size:
     epochs: float
     first_validation: int = 50
     """Updates before the first validation: a minute or so, to see a translation soon."""
+    start_from: str | None = None
+    """The run to fine-tune."""
+    joint: bool = True
+    """One vocabulary for both languages."""
 
 
 TINY = Size(
@@ -283,6 +297,27 @@ BASE_CUDA = Size(
 )
 
 
+def size_of(model: str) -> Size:
+    """The model of a run, and settings to fine-tune it. Raises InputError where there is none."""
+    run = run_of(find_checkpoint(model))
+    experiment = experiments.load(run / experiments.FILE)
+    if len(experiment.data.target_languages) > 1:
+        raise InputError(f"--from {model}: translates into several languages; copy its configuration and change data")
+    training = experiment.training
+    return Size(
+        name=f"that of {run}",
+        reason=f"# That of {run}; only dropout may be another.\n",
+        model=indent(write(experiment.model.model_dump(mode="json", exclude_defaults=True)), "  "),
+        subwords=experiment.data.subwords.size,
+        batch_tokens=training.batching.batch_tokens,
+        learning_rate=training.optimizer.learning_rate / 4,
+        epochs=5,
+        first_validation=0,
+        start_from=str(run),
+        joint=experiment.data.subwords.joint,
+    )
+
+
 def target_tokens(found: Survey, pairs: int) -> int:
     """Estimates the target subwords, end tokens included, of some pairs of a corpus: a subword is some four bytes."""
     return round((found.target_bytes / 4 + found.pairs) * pairs / max(found.pairs, 1))
@@ -328,9 +363,23 @@ def config_text(
     if "valid" in corpora:
         every = max(50, updates // 10)
         first = min(every, size.first_validation)
+        early = "early, to see that it learns" if first else "before the first update"
         validation = (
-            f"  # BLEU decides which checkpoint is best; the first validation is early, to see that it learns\n"
+            f"  # BLEU decides which checkpoint is best; the first validation is {early}\n"
             f"  validation: {{every: {every}, first: {first}, metric: bleu}}\n"
+        )
+    subwords = f"""\
+  # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
+  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true}}
+"""
+    start = ""
+    if size.start_from is not None:
+        tree = {"subwords": {"model": size.start_from, "joint": size.joint}}
+        subwords = f"  # The vocabulary of the old run.\n{indent(write(tree), '  ')}"
+        start = (
+            "  # Its weights at a quarter of their old rate. To see what is forgotten, name old pairs above,\n"
+            "  # data.old_domain: {source: FILE, target: FILE}\n"
+            f"{indent(write({'start_from': size.start_from}), '  ')}"
         )
     return f"""\
 # {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
@@ -338,12 +387,11 @@ def config_text(
 # To train:  nmt train {shlex.quote(str(path))}     The same command goes on after whatever stopped it.
 {write({"run": str(run)})}seed: {seed}
 data:
-{sections}\
-  # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
-  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true}}
+{sections}{subwords}\
 model:
 {indent(size.reason, "  ")}{size.model}\
 training:
+{start}\
   batching: {{batch_tokens: {size.batch_tokens}}}          # target subwords of an update
   optimizer: {{kind: adamw, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
   # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more

@@ -122,16 +122,7 @@ def _trainer(
             "training.guided_attention: no pair that nmt prepare has kept has a link; see data.train.links"
         )
     seed_everything(experiment.seed)
-    source_tokens, target_tokens = data.tokenizers.source.size, data.tokenizers.target.size
-    model = build(experiment.model, source_tokens=source_tokens, target_tokens=target_tokens, pad=PAD, bos=BOS)
-    model = model.to(chosen.device)
-    if origin is not None:
-        _start_from(origin, model, data)
-    elif pretrained is not None:
-        from nmt.training.more.pretrained import start_from_vectors
-
-        for line in start_from_vectors(model, experiment.model.embedding, data):
-            log.info(line)
+    model = _model(experiment, data, chosen, origin=origin, has_vectors=pretrained is not None)
     percentiles = data.report.source.lengths
     lengths = Lengths(usual=percentiles["99%"], longest=percentiles["most"])
     table: Table | None = None
@@ -269,6 +260,30 @@ def _origin(experiment: Experiment) -> Path | None:
     return origin
 
 
+def _model(
+    experiment: Experiment, data: PreparedData, chosen: Compute, *, origin: Path | None, has_vectors: bool
+) -> Seq2Seq[Any, Any]:
+    """A new model, with the weights that training starts from; those that it does not train are frozen."""
+    source_tokens, target_tokens = data.tokenizers.source.size, data.tokenizers.target.size
+    model = build(experiment.model, source_tokens=source_tokens, target_tokens=target_tokens, pad=PAD, bos=BOS)
+    model = model.to(chosen.device)
+    if origin is not None:
+        _start_from(origin, model, data)
+    elif has_vectors:
+        from nmt.training.more.pretrained import start_from_vectors
+
+        for line in start_from_vectors(model, experiment.model.embedding, data):
+            log.info(line)
+    config = experiment.training
+    if config.freeze or config.lora is not None:
+        from nmt.training.more import adapters
+
+        adapters.freeze(model, config.freeze)
+        if config.lora is not None:
+            adapters.add_adapters(model, config.lora)
+    return model
+
+
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
     """Gives a new model the weights of a checkpoint; of another vocabulary, those of the pieces that both have."""
     vocabulary = folders.read_state(origin).get("vocabulary")
@@ -289,6 +304,8 @@ def _summary(
 ) -> list[str]:
     """A summary of the training, for the person who started it."""
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    frozen = "" if trained == sum(parts.values()) else f"; trained {trained:,}, {trained / sum(parts.values()):.1%}"
     config = experiment.training
     order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
     tokens = int(data.train.target_lengths.sum(dtype="int64")) + len(data.train)
@@ -301,7 +318,10 @@ def _summary(
         ("train", f"{len(data.train):,} pairs, {tokens:,} target tokens; valid {valid}"),
         ("vocabulary", f"{tokenizers.source.size:,} source, {tokenizers.target.size:,} target{joint}"),
         ("batches", f"{len(order):,} an epoch, padding {waste.source:.1%} of source and {waste.target:.1%} of target"),
-        ("parameters", f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items())),
+        (
+            "parameters",
+            f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()) + frozen,
+        ),
     ]
     if (guided := config.guided_attention) is not None:
         links = f"of {data.train.linked_pairs:,} pairs, for heads {guided.heads} with weight {guided.weight:g}"

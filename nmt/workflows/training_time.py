@@ -18,7 +18,7 @@ from nmt.core.seed import seed_everything
 from nmt.data.config import SubwordsConfig
 from nmt.data.store import Ragged, Store, StoredCorpus
 from nmt.data.store_writer import StoreWriter
-from nmt.data.tokenizer import TokenizerPair
+from nmt.data.tokenizer import TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
@@ -41,8 +41,10 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
     its corpus, and throws it away. Raises InputError where these are too few or the device's memory is too small."""
     chosen = compute(device, "auto")
     seed_everything(experiment.seed)
-    config, tokens = experiment.training, experiment.data.subwords.size
-    tokenizers = _tokenizers(pairs, experiment.data.subwords)
+    config, subwords = experiment.training, experiment.data.subwords
+    tokenizers, tokens = _tokenizers(pairs, subwords), subwords.size
+    if subwords.model is not None:
+        tokens = max(tokenizers.source.size, tokenizers.target.size)
     ends: list[float] = []
     with tempfile.TemporaryDirectory(prefix="nmt-init-") as name:
         data = TrainingData(_store(Path(name) / "train", pairs, tokenizers, tokens), tokenizers, 0.0, "")
@@ -75,7 +77,9 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
 
 
 def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
-    """Learns subwords from the pairs: fewer than configured where so few pairs have fewer."""
+    """Loads the configured subwords, or learns them from the pairs: fewer than configured where so few have fewer."""
+    if config.model is not None:
+        return load_tokenizers(config.model, config)
     for halvings in range(8):
         with suppress(InputError):
             return train_tokenizers(pairs, config.model_copy(update={"size": config.size >> halvings}))

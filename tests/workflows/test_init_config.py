@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_what_it_writes_trains(here: Path) -> None:
     report = json.loads((here / "runs" / "a" / "prepared" / "report.json").read_text())
     assert report["corpora"][0]["dropped"]["held out"]["pairs"] == 0
     assert report["valid"]["pairs"] == 4
+
+
+def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: Path) -> None:
+    """It trains as it is, from the weights of the run; the first validation, before any update, is of these."""
+    shutil.copytree(trained / "run", "old", symlinks=True)
+    assert init("a", "--tsv", "pairs.tsv", "--device", "cpu", "--from", "old").code == 0
+    loaded, old = experiments.load(Path("a.yaml")), experiments.load(Path("old/config.yaml"))
+    assert (loaded.model, loaded.data.subwords.joint) == (old.model, old.data.subwords.joint)
+    assert loaded.training.optimizer.learning_rate == old.training.optimizer.learning_rate / 4
+    old_domain = f"data.old_domain={{source: {trained}/valid.de, target: {trained}/valid.en}}"
+    changes = (old_domain, "search.max_length_ratio=1.5", "training.stopping.updates=1", "training.schedule.warmup=0")
+    more = [part for change in changes for part in ("--set", change)]
+    done = nmt("train", "a.yaml", *more, "--precision", "float32", folder=here)
+    assert done.returncode == 0, done.stderr.decode()
+    first = json.loads((here / "runs" / "a" / "metrics.jsonl").read_text().splitlines()[0])
+    before = json.loads((trained / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert first["update"] == 0
+    assert (first["bleu old domain"], first["chrf old domain"]) == (before["bleu"], before["chrf"])
+    refused = nmt("train", "a.yaml", *more, "--set", "training.validation={bleu: false, metric: loss}", folder=here)
+    assert (refused.returncode, b"data.old_domain is translated by validations" in refused.stderr) == (2, True)
+    assert init("b", "--tsv", "pairs.tsv", "--from", "nowhere").error.startswith("nowhere: no such run directory")
 
 
 def test_two_files_are_split_side_by_side(here: Path, init: Command) -> None:
