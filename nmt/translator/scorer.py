@@ -63,7 +63,7 @@ class Scorer:
         search = self.trained.experiment.search
         log_probs = token_log_probs(
             self.trained.model,
-            self.trained.prefixed(source.ids for source, _ in pairs),
+            self.trained.prefixed((source.ids for source, _ in pairs), sources),
             [target.ids for _, target in pairs],
             self.trained.compute,
             batch_tokens=search.batch_tokens,
@@ -83,7 +83,7 @@ class Scorer:
         tokenizers = self.trained.tokenizers
         return predict(
             self.trained.model,
-            self.trained.prefixed(map(tokenizers.source.encode, sources)),
+            self.trained.prefixed(map(tokenizers.source.encode, sources), sources),
             [tokenizers.target.encode(text) for text in targets],
             feed or TeacherForcing(),
             self.trained.compute,

@@ -209,7 +209,7 @@ class Translator:
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
         searched = Sentences(
             [sentences[row] for row in rows],
-            self.trained.prefixed(subwords[sentences[row]][:limit] for row in rows),
+            self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),
             prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
         )
@@ -357,7 +357,8 @@ class Translator:
             encoded = [tokenizers.source.encode_words(pairs[index][0]) for index in unknown]
             targets = [pairs[index][1] for index in unknown]
             source_ids = [source.ids[:limit] for source in encoded]
-            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets).values()
+            texts_of = [pairs[index][0] for index in unknown]
+            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets, texts_of).values()
             for index, source, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
                 texts[index] = with_copies(texts[index], copied(source, tokens, weights_TS, unknown=UNK))
         return iter(texts)

@@ -377,7 +377,10 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
             if distances is not None:
                 distances += permuted_distances(
                     translator.trained.model,
-                    translator.trained.prefixed(source.ids for source, target in pairs if source.ids and target.ids),
+                    translator.trained.prefixed(
+                        (source.ids for source, target in pairs if source.ids and target.ids),
+                        (source.text for source, target in pairs if source.ids and target.ids),
+                    ),
                     [target.ids for source, target in pairs if source.ids and target.ids],
                     translator.trained.compute,
                     batch_tokens=translator.trained.experiment.search.batch_tokens,
