@@ -181,8 +181,8 @@ class DataConfig(Structure):
     test: Corpora = Field((), description="corpora kept out of training, and what evaluate scores by default")
     context: int = Field(
         0, ge=0, le=MOST,
-        description="previous source sentences that the model reads before a sentence; lines of corpora are in the order "
-        "of their documents, with a blank line between two; 0: none",
+        description="source sentences that the model reads before each one: the lines before it in its corpus, up to a "
+        "blank one, which ends a document",
     )  # fmt: skip
     subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is cut into tokens")
     filters: FiltersConfig = Field(FiltersConfig(), description="which training pairs are left out")
@@ -230,8 +230,8 @@ class DataConfig(Structure):
 
     @property
     def control_pieces(self) -> tuple[str, ...]:
-        """The pieces of the source vocabulary that stand for no text: one for each target language, and with context one
-        that ends a previous sentence."""
+        """Pieces of the source vocabulary that stand for no text: one for each target language and, with context, the
+        end of a previous sentence."""
         return (*(f"<2{language}>" for language in self.target_languages), *([BREAK] if self.context else []))
 
     @property

@@ -46,6 +46,11 @@ class Document:
         return found
 
 
+def with_context_of(sentence: str, text: str) -> str:
+    """A text with the sentences before another one, which it is a version of."""
+    return Sentence(text, sentence.previous) if isinstance(sentence, Sentence) else text
+
+
 def context_tokens(
     text: str, encode: Callable[[str], Sequence[int]], end: int | None, *, number: int, room: int
 ) -> list[int]:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
+from nmt.data.context import Document
 
 FORMAT = 1
 SIDES = ("source", "target")
@@ -181,6 +182,16 @@ class Store:
             return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in SIDES))
         except UnicodeDecodeError:
             raise _damaged(self.folder) from None
+
+    def source_texts(self) -> list[str]:
+        """The source of every pair, which knows those before it in its corpus. Only where `has_text`; for the valid
+        corpus, of which every line is there."""
+        documents = [Document() for _ in self.corpora]
+        return [
+            text
+            for index in range(len(self))
+            for text in documents[int(self.corpus[index])].sentences([self.text(index).source])
+        ]
 
     def links(self, index: int) -> npt.NDArray[np.uint16]:
         """The links of a pair between words, [links, 2], source first; there may be none. Only where `has_links`."""

@@ -80,7 +80,8 @@ class StoreWriter:
         """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it.
 
         `links` has two numbers for each link, `words` the word of each source and each target token where the store
-        keeps words too; None: a corpus without links. `contexts` has the tokens of previous sentences where it keeps them.
+        keeps words too; None: a corpus without links. `contexts` has the tokens of previous
+        sentences, where the store keeps them.
         """
         assert len(lines) == len(sources.lengths) == len(targets.lengths)
         assert (texts is not None) == self._keep_text

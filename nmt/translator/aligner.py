@@ -191,7 +191,9 @@ class Aligner:
             matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
         prefixes = [len(source) - len(ids) for source, ids in zip(sources, source_ids, strict=True)]
         return {
-            view: [without_prefix(each_TS, prefix, view.magnitude) for each_TS, prefix in zip(of, prefixes, strict=True)]
+            view: [
+                without_prefix(each_TS, prefix, view.magnitude) for each_TS, prefix in zip(of, prefixes, strict=True)
+            ]
             for view, of in matrices.items()
         }
 

@@ -15,7 +15,7 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
-from nmt.data.context import BREAK, Document, context_tokens
+from nmt.data.context import BREAK, context_tokens
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
@@ -66,15 +66,8 @@ class TrainedModel:
                 *context_tokens(text, tokenizer.encode, end, number=data.context, room=limit - len(source)),
                 *source,
             ]
-            for source, text in zip(sources, texts or repeat(""), strict=False)
+            for source, text in zip(sources, repeat("") if texts is None else texts, strict=False)
         ]
-
-    def document(self) -> Document:
-        """Gives lines in document order the lines before them, as context. Raises InputError for a model without
-        context."""
-        if self.experiment.data.context == 0:
-            raise InputError(f"--context: {run_of(self.checkpoint)} was trained without data.context; leave it out")
-        return Document()
 
     def to(self, language: str | None) -> TrainedModel:
         """The same model with another target language; None: this one. Raises InputError where it does not have it."""

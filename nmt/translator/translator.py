@@ -38,6 +38,7 @@ from nmt.translator.translation import Translation
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment, Level
+    from nmt.data.context import Document
     from nmt.evaluation.perplexity import Prediction
     from nmt.search.reduction import VocabularyReducer
     from nmt.translator.aligner import Aligner, LearntAligner
@@ -122,6 +123,16 @@ class Translator:
             return self
         trained = self.trained.to(language)
         return replace(self, trained=trained, search=self.search.model_copy(update={"to": language}))
+
+    def document(self) -> Document:
+        """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``
+        and ``predict`` know those before each, up to a blank one. Raises InputError for a model without context."""
+        from nmt.data.context import Document
+
+        if self.trained.experiment.data.context == 0:
+            run = run_of(self.trained.checkpoint)
+            raise InputError(f"--context: {run} was trained without data.context; leave it out")
+        return Document()
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """The same translator, whose search calls a function with the number of sentences of each batch."""

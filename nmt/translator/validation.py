@@ -55,8 +55,8 @@ class Validation:
         trained = TrainedModel(
             self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths
         )
-        texts = [self.valid.text(index) for index in range(len(self.valid))]
-        sources, references = [text.source for text in texts], [text.target for text in texts]
+        sources = self.valid.source_texts()
+        references = [self.valid.text(index).target for index in range(len(self.valid))]
         prediction = predict(
             used,
             [[*self.valid.prefix(index), *self.tokenizers.source.encode(text)] for index, text in enumerate(sources)],
@@ -69,7 +69,7 @@ class Validation:
         if self.experiment.training.validation.bleu:
             figures |= self._translated(trained, sources, references)
         if snapshot is not None and self.experiment.training.snapshots:
-            self._write_snapshot(trained, snapshot)
+            self._write_snapshot(trained, snapshot, sources)
         return figures
 
     def _translated(
@@ -113,7 +113,7 @@ class Validation:
             found.setdefault(corpora[int(self.valid.corpus[row])].languages, []).append(row)
         return found
 
-    def _write_snapshot(self, trained: TrainedModel, path: Path) -> None:
+    def _write_snapshot(self, trained: TrainedModel, path: Path, all_sources: Sequence[str]) -> None:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
         from nmt.alignment.formats import Alignment, jsonl_line
@@ -126,8 +126,7 @@ class Validation:
         attention, alignments = View("attention"), dict[int, Alignment]()
         for languages, own in self._rows_of_directions(rows.tolist()).items():
             aligner = Aligner(trained.to(None if languages is None else languages[1]), experiment.alignment)
-            texts = [valid.text(row) for row in own]
-            sources, targets = [text.source for text in texts], [text.target for text in texts]
+            sources, targets = [all_sources[row] for row in own], [valid.text(row).target for row in own]
             aligned = aligner.align([attention], sources, targets, level="subword")[attention]
             alignments |= zip(own, aligned, strict=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:

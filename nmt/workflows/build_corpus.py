@@ -338,7 +338,11 @@ def _store_train(
     stored = [_stored(corpus, corpus.weight, encode.tokenizers) for corpus in corpora]
     with (
         StoreWriter(
-            folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text, keep_links=keep_links,
+            folder,
+            corpora=stored,
+            vocabulary_sizes=sizes,
+            keep_text=keep_text,
+            keep_links=keep_links,
             keep_context=config.context > 0,
         ) as writer,
         verdicts.open("rb") as verdict_file,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
@@ -15,7 +16,7 @@ import torch
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
-from nmt.core.lines import LineReader, windows
+from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import typed
 from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
@@ -23,6 +24,7 @@ from nmt.translator.workers import LoadOptions, Workers
 from nmt.workflows.output_files import output_file
 
 if TYPE_CHECKING:
+    from nmt.data.context import Document
     from nmt.translator.source_language import SourceLanguageCheck
     from nmt.workflows.lines_beside import LinesBeside
 
@@ -61,17 +63,20 @@ def translate(
     device: str,
     precision: str,
     load: Loader,
+    context: bool = False,
 ) -> None:
     """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
     for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
     begins with, and words or phrases, with tabs between, that it contains. ``alignment`` adds to each translation in
-    jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate.
+    jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate. With
+    ``context`` lines are sentences of a document, each translated with those before it; a blank line ends a document.
 
     A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
     line number, and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
+    document = translator.document() if context else None
     options = OutputOptions(format, alignment)
     options.check(translator.search.n_best)
     if alignment:
@@ -104,13 +109,14 @@ def translate(
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
         shared = stack.enter_context(Workers(translator, options, loading, count=count, full=size, after=after))
+        lines_read = typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size)
         read = (
             Window(
                 window,
                 None if prefixes is None else prefixes.of(window),
                 None if phrases is None else [line.split("\t") for line in phrases.of(window)],
             )
-            for window in (typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size))
+            for window in (lines_read if document is None else _in_document(document, lines_read))
         )
         started, lines, tokens, characters = time.monotonic(), 0, 0, 0
         judge: SourceLanguageCheck | None = None
@@ -140,6 +146,12 @@ def translate(
             )
     if input and output and not is_written_directly(output) and format == "text" and lines:
         log.info(f"next: {_next_step(translator, model, input, output)}")
+
+
+def _in_document(document: Document, windows: Iterable[Sequence[Line]]) -> Iterator[list[Line]]:
+    for window in windows:
+        texts = document.sentences(line.text for line in window)
+        yield [replace(line, text=text) for line, text in zip(window, texts, strict=True)]
 
 
 def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:
