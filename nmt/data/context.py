@@ -38,12 +38,17 @@ class Document:
         """The next lines as they are, each a `Sentence` with the lines before it up to a blank one."""
         found: list[str] = []
         for line in lines:
+            if not line.strip():
+                self._previous.clear()
             found.append(Sentence(line, self._previous))
             if line.strip():
                 self._previous.append(str(line))  # a Sentence would keep all that was before it
-            else:
-                self._previous.clear()
         return found
+
+
+def rows_of_sentences(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
+    """The pairs that are not blank on both sides, as between two documents."""
+    return [row for row, sides in enumerate(zip(sources, targets, strict=True)) if "".join(sides).strip()]
 
 
 def with_context_of(sentence: str, text: str) -> str:

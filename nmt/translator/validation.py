@@ -12,6 +12,7 @@ import numpy as np
 
 from nmt.core.device import Compute
 from nmt.core.files import naming, whole_file
+from nmt.data.context import rows_of_sentences
 from nmt.data.pieces import Lengths
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
@@ -57,10 +58,11 @@ class Validation:
         )
         sources = self.valid.source_texts()
         references = [self.valid.text(index).target for index in range(len(self.valid))]
+        rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))
         prediction = predict(
             used,
-            [[*self.valid.prefix(index), *self.tokenizers.source.encode(text)] for index, text in enumerate(sources)],
-            [self.tokenizers.target.encode(text) for text in references],
+            [[*self.valid.prefix(row), *self.tokenizers.source.encode(sources[row])] for row in rows],
+            [self.tokenizers.target.encode(references[row]) for row in rows],
             TeacherForcing(),
             self.compute,
             batch_tokens=self.experiment.search.batch_tokens,
