@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -69,10 +69,9 @@ def translate(
     for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
     begins with, and words or phrases, with tabs between, that it contains. ``alignment`` adds to each translation in
     jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate. With
-    ``context`` lines are sentences of a document, each translated with those before it; a blank line ends a document.
-
-    A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
-    line number, and the line is translated as far as it goes.
+    ``context`` lines are sentences, read with those before them in their document, which a blank line ends. A blank
+    line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its line number,
+    and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
@@ -91,10 +90,10 @@ def translate(
         interactive = input is None and sys.stdin.isatty()
         encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
         total = None
-        if interactive or (input is not None and log.is_watched()):
-            from nmt.workflows.terminal import count_lines, typed_lines
+        if input is not None and log.is_watched():
+            from nmt.workflows.terminal import count_lines
 
-            total = None if input is None else count_lines(input)
+            total = count_lines(input)
         bar = None
         if not interactive:
             bar = stack.enter_context(log.progress(total=total, description="translate", unit="line"))
@@ -109,14 +108,13 @@ def translate(
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
         shared = stack.enter_context(Workers(translator, options, loading, count=count, full=size, after=after))
-        lines_read = typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size)
         read = (
             Window(
                 window,
                 None if prefixes is None else prefixes.of(window),
                 None if phrases is None else [line.split("\t") for line in phrases.of(window)],
             )
-            for window in (lines_read if document is None else _in_document(document, lines_read))
+            for window in _windows(stream, size, document, interactive=interactive)
         )
         started, lines, tokens, characters = time.monotonic(), 0, 0, 0
         judge: SourceLanguageCheck | None = None
@@ -148,10 +146,17 @@ def translate(
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
 
-def _in_document(document: Document, windows: Iterable[Sequence[Line]]) -> Iterator[list[Line]]:
-    for window in windows:
-        texts = document.sentences(line.text for line in window)
-        yield [replace(line, text=text) for line, text in zip(window, texts, strict=True)]
+def _windows(stream: BinaryIO, size: int, document: Document | None, *, interactive: bool) -> Iterator[list[Line]]:
+    """Reads lines together; those of a document know the lines before them."""
+    if interactive:
+        from nmt.workflows.terminal import typed_lines
+
+    for window in typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
+        if document is None:
+            yield window
+        else:
+            texts = document.sentences(line.text for line in window)
+            yield [replace(line, text=text) for line, text in zip(window, texts, strict=True)]
 
 
 def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:
