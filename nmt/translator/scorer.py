@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.data.context import rows_of_sentences
+from nmt.data.context import BREAK, rows_of_sentences
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.models.feed import Feed, TeacherForcing
@@ -79,10 +79,10 @@ class Scorer:
         return scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
-        """Loss, perplexity and accuracy of the model on given translations; one with context does not count blank
-        pairs. The decoder reads what ``feed`` chooses; None: teacher forcing."""
+        """Loss, perplexity and accuracy of the model on given translations; one that has learnt with context does
+        not count blank pairs. The decoder reads what ``feed`` chooses; None: teacher forcing."""
         tokenizers = self.trained.tokenizers
-        if self.trained.experiment.data.context:
+        if tokenizers.source.control(BREAK) is not None:
             rows = rows_of_sentences(sources, targets)
             sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
         return predict(
