@@ -60,9 +60,9 @@ def documents(draw: random.Random, count: int) -> list[tuple[str, str]]:
 def test_only_a_model_with_context_knows_what_it_stands_for(tmp_path: Path) -> None:
     draw = random.Random(1)
     for name, count in (("train", 1500), ("valid", 100)):
-        lines = documents(draw, count)
+        pairs = documents(draw, count)
         for side, end in enumerate(("in", "out")):
-            (tmp_path / f"{name}.{end}").write_text("".join(f"{pair[side]}\n" for pair in lines))
+            (tmp_path / f"{name}.{end}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
     sources = (tmp_path / "valid.in").read_text().splitlines()
     targets = (tmp_path / "valid.out").read_text().splitlines()
     places = range(1, len(sources), 3)  # of the sentences with "it"

@@ -248,9 +248,9 @@ def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here:
     data = opened(loaded.trained.experiment.data, run=Path("run"))
     assert data.valid is not None
     rows = [row for row in range(len(data.valid)) if data.valid.corpus[row] == 0]
-    sources = [data.valid.source(row).tolist() for row in rows]
-    read = loaded.trained.prefixed(sources, [data.valid.source_texts()[row] for row in rows])
-    assert read == [[*data.valid.prefix(row), *source] for row, source in zip(rows, sources, strict=True)]
+    ids = [data.valid.source(row).tolist() for row in rows]
+    read = loaded.trained.prefixed(ids, [data.valid.source_texts()[row] for row in rows])
+    assert read == [[*data.valid.prefix(row), *source] for row, source in zip(rows, ids, strict=True)]
     (*_, (_, snapshot)) = folders.snapshots(Path("run"))
     assert not any("<break>" in token for line in snapshot.read_text().splitlines() for token in line)
     tree = json.loads(nmt("evaluate", "run", "--json", "--precision", "float32")[1])
