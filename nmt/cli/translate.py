@@ -115,6 +115,14 @@ class TranslateOptions(ModelOptions):
     document: Annotated[
         bool, typer.Option("--document", help="The input is running text: translate each line sentence by sentence.")
     ] = False
+    context: Annotated[
+        bool,
+        typer.Option(
+            "--context",
+            help="Lines are sentences of a document, in order, a blank line between two: translate each with those "
+            "before it. For a model of data.context; with --document lines are paragraphs.",
+        ),
+    ] = False
     format_: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option("--format", help="tsv: line, rank, score, text. jsonl: all that is known of each line."),
@@ -163,14 +171,18 @@ CONFLICTS = (
         "alignment", "format_=jsonl", "--alignment: needs --format jsonl; nmt align writes alignments in other formats"
     ),
     Needs("samples", "consensus", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
-    Excludes("prefix constraints glossary workers", "ray", "{option}: cannot be had together with --ray; leave it out"),
+    Excludes(
+        "prefix constraints glossary context workers",
+        "ray",
+        "{option}: cannot be had together with --ray; leave it out",
+    ),
     Needs("ray", "input_", "--ray: needs --input: shards are read from files and written to a folder"),
     Needs("ray", "output", "--ray: needs --output: shards are read from files and written to a folder"),
     Needs("field", "ray", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
     Excludes(
         "wait",
         "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary shortlist "
-        "replace_unknown markup document engine ray",
+        "replace_unknown markup document context engine ray",
         "--wait: is greedy search for one sentence in each line; leave out {others}",
     ),
     Excludes("glossary", "engine", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
@@ -242,5 +254,6 @@ def translate(options: TranslateOptions) -> None:
         workers=options.workers,
         device=options.device,
         precision=options.precision,
+        context=options.context,
         load=partial(nmt.load_translator, wait=options.wait, glossary=glossary),
     )

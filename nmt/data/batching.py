@@ -124,7 +124,7 @@ def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None 
 
 def prefixed(sources: list[npt.ArrayLike], store: Store, pairs_B: Indices) -> list[npt.ArrayLike]:
     """The sources of pairs, or other numbers of their tokens, with the prefix of each pair before them."""
-    if not any(corpus.prefix for corpus in store.corpora):
+    if not (store.has_context or any(corpus.prefix for corpus in store.corpora)):
         return sources
     prefixes = map(store.prefix, pairs_B.tolist())
     return [

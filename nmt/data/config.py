@@ -9,6 +9,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from nmt.config.file_path import FilePath
 from nmt.config.structure import Structure
+from nmt.data.context import BREAK, MOST
 
 Language = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
 """A short name such as ``de``, ``pt-BR`` or ``zh_Hans``."""
@@ -181,6 +182,11 @@ class DataConfig(Structure):
     old_domain: CorpusConfig | None = Field(
         None, description="for fine-tuning: pairs as the old model knows them, whose BLEU validations measure as well"
     )
+    context: int = Field(
+        0, ge=0, le=MOST,
+        description="source sentences that the model reads before each one: the lines before it in its corpus, up to a "
+        "blank one, which ends a document",
+    )  # fmt: skip
     subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is cut into tokens")
     filters: FiltersConfig = Field(FiltersConfig(), description="which training pairs are left out")
     workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")
@@ -224,6 +230,12 @@ class DataConfig(Structure):
     def target_languages(self) -> tuple[str, ...]:
         """The languages that training translates into, sorted; none where the corpora have no languages."""
         return tuple(sorted({corpus.languages[1] for corpus in self.train_corpora if corpus.languages is not None}))
+
+    @property
+    def control_pieces(self) -> tuple[str, ...]:
+        """Pieces of the source vocabulary that stand for no text: one for each target language and, with context, the
+        end of a previous sentence."""
+        return (*(f"<2{language}>" for language in self.target_languages), *([BREAK] if self.context else []))
 
     @property
     def test_corpora(self) -> tuple[CorpusConfig, ...]:

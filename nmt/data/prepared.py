@@ -107,6 +107,8 @@ def corpus_key(config: DataConfig, seed: int) -> str:
                     del corpus[key]
     if config.temperature == 1:
         del tree["temperature"]
+    if config.context == 0:
+        del tree["context"]
     if config.subwords.min_frequency == 1:
         del tree["subwords"]["min_frequency"]
     if not config.filters.near_duplicates:
@@ -115,7 +117,7 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:
         given = load_tokenizers(config.subwords.model, config.subwords)
-        digest.update(given.with_languages(config.target_languages).fingerprint.encode())
+        digest.update(given.with_controls(config.control_pieces).fingerprint.encode())
     for corpus in [*config.train_corpora, *config.valid_corpora, *config.test_corpora]:
         for path in corpus.files:
             digest.update(_content_hash(path))

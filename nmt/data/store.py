@@ -3,6 +3,7 @@
 A store is a folder: `store.json` says what it holds, each column is one or two files of little-endian numbers.
 
     source, target              token ids, uint16 or uint32, without special ones; .offsets.bin: int64, pairs + 1
+    context                     optional: tokens of the sentences before the source, with a break behind each, as above
     source.text, target.text    optional: UTF-8 of the sentences as they came, to sample subwords or to score against
     corpus.bin, line.bin        uint16, int64: which corpus a pair is from, and which of its lines, from 1
     links                       optional: words that belong together, source and target in turn, uint16, from 0;
@@ -26,14 +27,15 @@ import numpy.typing as npt
 
 from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
+from nmt.data.context import Document
 
 FORMAT = 1
 SIDES = ("source", "target")
 _DTYPES = {
-    **dict.fromkeys(SIDES, ("<u2", "<u4")),
+    **dict.fromkeys((*SIDES, "context"), ("<u2", "<u4")),
     **{f"{side}.text": ("|u1",) for side in SIDES},
     **{f"{side}.words": ("<u2",) for side in SIDES},
-    **{f"{name}.offsets": ("<i8",) for name in (*SIDES, "source.text", "target.text", "links")},
+    **{f"{name}.offsets": ("<i8",) for name in (*SIDES, "context", "source.text", "target.text", "links")},
     "corpus": ("<u2",),
     "line": ("<i8",),
     "links": ("<u2",),
@@ -112,6 +114,7 @@ class Store:
         self._columns = columns
         self.has_text = "source.text" in columns
         self.has_links = "links" in columns
+        self.has_context = "context" in columns
         self._check_counts()
 
     @classmethod
@@ -140,8 +143,9 @@ class Store:
 
     @functools.cached_property
     def source_lengths(self) -> npt.NDArray[np.int32]:
-        """Tokens of every source sentence, without special ones."""
-        return _differences(self._columns["source.offsets"])
+        """Tokens of every source sentence with its context, without special ones."""
+        lengths = _differences(self._columns["source.offsets"])
+        return lengths + _differences(self._columns["context.offsets"]) if self.has_context else lengths
 
     @functools.cached_property
     def target_lengths(self) -> npt.NDArray[np.int32]:
@@ -161,8 +165,9 @@ class Store:
         return self._columns["corpus"]
 
     def prefix(self, index: int) -> tuple[int, ...]:
-        """The tokens that a model reads before the source of a pair, such as that of the target language."""
-        return self.corpora[int(self.corpus[index])].prefix
+        """The tokens that a model reads before the source of a pair: that of the target language, and the context."""
+        context = self._row("context", index).tolist() if self.has_context else ()
+        return (*self.corpora[int(self.corpus[index])].prefix, *context)
 
     def line(self, index: int) -> Line:
         """The corpus and line that a pair came from."""
@@ -177,6 +182,16 @@ class Store:
             return Text(*(self._row(f"{side}.text", index).tobytes().decode("utf-8") for side in SIDES))
         except UnicodeDecodeError:
             raise _damaged(self.folder) from None
+
+    def source_texts(self) -> list[str]:
+        """The source of every pair, which knows those before it in its corpus. Only where `has_text`; for the valid
+        corpus, of which every line is there."""
+        documents = [Document() for _ in self.corpora]
+        return [
+            text
+            for index in range(len(self))
+            for text in documents[int(self.corpus[index])].sentences([self.text(index).source])
+        ]
 
     def links(self, index: int) -> npt.NDArray[np.uint16]:
         """The links of a pair between words, [links, 2], source first; there may be none. Only where `has_links`."""
@@ -202,7 +217,7 @@ class Store:
         or a link is out of its place."""
         if any(token >= source_tokens for corpus in self.corpora for token in corpus.prefix):
             raise _damaged(self.folder)
-        most = {"source": source_tokens, "target": target_tokens, "corpus": len(self.corpora)}
+        most = {"source": source_tokens, "target": target_tokens, "corpus": len(self.corpora), "context": source_tokens}
         for name in self._columns:
             for part in self._parts(name) if name in most or name.endswith(".offsets") else ():
                 sound = bool((part[1:] >= part[:-1]).all()) if name not in most else int(part.max()) < most[name]
@@ -220,8 +235,8 @@ class Store:
     def _check_counts(self) -> None:
         """Raises KeyError or ValueError where columns miss or do not go with each other."""
         columns = self._columns
-        rowed = [*SIDES, *(f"{side}.text" for side in SIDES if self.has_text), *(["links"] if self.has_links else [])]
-        for name in rowed:
+        rowed = [*SIDES, *(f"{side}.text" for side in SIDES if self.has_text)]
+        for name in (*rowed, *(["links"] if self.has_links else []), *(["context"] if self.has_context else [])):
             offsets = columns[f"{name}.offsets"]
             if len(offsets) != self._pairs + 1 or offsets[0] != 0 or offsets[-1] != len(columns[name]):
                 raise ValueError(f"{name}: offsets")

@@ -23,6 +23,7 @@ class StoreWriter:
         vocabulary_sizes: Of source and target; decides how many bytes a token takes.
         keep_text: Whether to keep the sentences too.
         keep_links: Whether to keep links between words.
+        keep_context: Whether to keep the tokens of previous sentences.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class StoreWriter:
         vocabulary_sizes: tuple[int, int],
         keep_text: bool,
         keep_links: bool = False,
+        keep_context: bool = False,
     ) -> None:
         assert len(corpora) < 1 << 16
         folder.mkdir()
@@ -41,6 +43,7 @@ class StoreWriter:
         self._pairs = 0
         self._keep_text = keep_text
         self._keep_links = keep_links
+        self._keep_context = keep_context
         self.keep_words = keep_links and not keep_text
         """True where the store keeps the word of each token."""
         self._columns: dict[str, _Column] = {}
@@ -50,6 +53,9 @@ class StoreWriter:
             if keep_text:
                 self._add(f"{side}.text", "|u1")
                 self._add(f"{side}.text.offsets", "<i8").append(np.zeros(1))
+        if keep_context:
+            self._add("context", self._columns["source"].dtype.str)
+            self._add("context.offsets", "<i8").append(np.zeros(1))
         self._add("corpus", "<u2")
         self._add("line", "<i8")
         if keep_links:
@@ -69,16 +75,21 @@ class StoreWriter:
         texts: Sequence[Text] | None = None,
         links: Ragged | None = None,
         words: tuple[Ragged, Ragged] | None = None,
+        contexts: Ragged | None = None,
     ) -> None:
         """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it.
 
         `links` has two numbers for each link, `words` the word of each source and each target token where the store
-        keeps words too; None: a corpus without links.
+        keeps words too; None: a corpus without links. `contexts` has the tokens of previous
+        sentences, where the store keeps them.
         """
         assert len(lines) == len(sources.lengths) == len(targets.lengths)
         assert (texts is not None) == self._keep_text
         self._append_rows("source", sources)
         self._append_rows("target", targets)
+        if self._keep_context:
+            assert contexts is not None
+            self._append_rows("context", contexts)
         if texts is not None:
             assert len(texts) == len(lines)
             self._append_rows("source.text", _utf8([text.source for text in texts]))

@@ -52,6 +52,7 @@ class EncodedWords(NamedTuple):
         word_spans: Begin and end of every word in the text.
         piece_spans: For every id begin and end in the text. Of what SentencePiece takes for white space at either end
             it covers at most what `str.isspace` takes for it, too.
+        text: The sentence itself.
     """
 
     ids: tuple[int, ...]
@@ -60,6 +61,7 @@ class EncodedWords(NamedTuple):
     written: tuple[str, ...]
     word_spans: tuple[Span, ...] = ()
     piece_spans: tuple[Span, ...] = ()
+    text: str = ""
 
 
 def _sound(method: Callable[Concatenate[Tokenizer, P], T]) -> Callable[Concatenate[Tokenizer, P], T]:
@@ -216,6 +218,7 @@ class Tokenizer:
             written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
             word_spans=tuple(spans),
             piece_spans=tuple(pieces),
+            text=text,
         )
 
     def _without_separators(self, cleaned: str, spans: list[Span]) -> list[Span]:
@@ -272,10 +275,15 @@ class Tokenizer:
             if piece.startswith("<2") and piece.endswith(">") and self._processor.is_control(number)
         }
 
-    def with_languages(self, languages: Sequence[str]) -> Tokenizer:
-        """A tokenizer that has tokens for these target languages too, at the end of its vocabulary. Raises InputError
-        where such a token is a piece of text."""
-        tokens = [f"<2{language}>" for language in languages if language not in self.languages]
+    def control(self, piece: str) -> int | None:
+        """The id of a control piece; None where the vocabulary does not have it."""
+        number = self._processor.piece_to_id(piece)
+        return int(number) if self._processor.is_control(number) else None
+
+    def with_controls(self, pieces: Sequence[str]) -> Tokenizer:
+        """A tokenizer that has these control pieces too, at the end of its vocabulary. Raises InputError where one is a
+        piece of text."""
+        tokens = [piece for piece in pieces if self.control(piece) is None]
         if clash := [token for token in tokens if token in self._pieces]:
             raise InputError(f"{self.name}: has {clash[0]} as a piece of text; take such marks out of the corpora")
         return Tokenizer(with_control_pieces(self.model, tokens), name=self.name) if tokens else self
@@ -329,9 +337,9 @@ class TokenizerPair:
         parts = [self.source.fingerprint] if self.joint else [self.source.fingerprint, self.target.fingerprint]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
-    def with_languages(self, languages: Sequence[str]) -> TokenizerPair:
-        """A pair whose source has tokens for these target languages too; see `Tokenizer.with_languages`."""
-        source = self.source.with_languages(languages)
+    def with_controls(self, pieces: Sequence[str]) -> TokenizerPair:
+        """A pair whose source has these control pieces too; see `Tokenizer.with_controls`."""
+        source = self.source.with_controls(pieces)
         return replace(self, source=source, target=source if self.joint else self.target)
 
     def save(self, folder: Path) -> None:

@@ -121,6 +121,7 @@ class Aligner:
             list(dict.fromkeys([*views, *relative.values(), *([attention] if needs_attention else [])])),
             [pairs[row][0].ids for row in rows],
             [pairs[row][1].ids for row in rows],
+            [sources[row] for row in rows],
         )
         alignments: dict[View, list[Alignment]] = {}
         for view in views:
@@ -149,20 +150,25 @@ class Aligner:
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
         view = View(self.methods[0])
         source_ids, target_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
-        matrices = self.matrices([view], source_ids, target_ids)[view]
+        matrices = self.matrices([view], source_ids, target_ids, sources)[view]
         return [
             PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
             for weights_TS, (_, source), (_, target) in zip(matrices, source_pieces, target_pieces, strict=True)
         ]
 
     def matrices(
-        self, views: Sequence[View], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+        self,
+        views: Sequence[View],
+        source_ids: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        texts: Sequence[str],
     ) -> dict[View, list[NDArray[np.float32]]]:
-        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids. The weights of the
-        model's source prefix are left out, and relative rows are rescaled to sum to 1."""
+        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids, those of the sources
+        with their texts. The weights of what the model reads before a source are left out, and relative rows are
+        rescaled to sum to 1."""
         from nmt.alignment.forced import forced_weights
 
-        sources = self.trained.prefixed(sources)
+        sources = self.trained.prefixed(source_ids, texts)
         model, compute = self.trained.model, self.trained.compute
         batch_tokens = self.trained.experiment.search.batch_tokens
         matrices: dict[View, list[NDArray[np.float32]]] = {}
@@ -183,12 +189,13 @@ class Aligner:
 
             pairs = gradient_weights(model, sources, targets, compute, views=by_gradient, batch_tokens=batch_tokens)
             matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
-        if prefix := len(self.trained.source_prefix):
-            matrices = {
-                view: [without_prefix(weights_TS, prefix, view.magnitude) for weights_TS in of_view]
-                for view, of_view in matrices.items()
-            }
-        return matrices
+        prefixes = [len(source) - len(ids) for source, ids in zip(sources, source_ids, strict=True)]
+        return {
+            view: [
+                without_prefix(each_TS, prefix, view.magnitude) for each_TS, prefix in zip(of, prefixes, strict=True)
+            ]
+            for view, of in matrices.items()
+        }
 
     @cached_property
     def _learnt_aligner(self) -> LearntAligner:
@@ -248,7 +255,7 @@ def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magn
     """The weights without the first ``prefix`` columns; relative rows sum to 1, and a row with all its weight there is
     uniform."""
     weights_TS = weights_TS[:, prefix:]
-    if magnitude != "relative":
+    if magnitude != "relative" or prefix == 0:
         return weights_TS
     total_T1 = weights_TS.sum(axis=1, keepdims=True)
     uniform_TS = np.full_like(weights_TS, 1 / weights_TS.shape[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
+from nmt.data.context import BREAK, context_tokens
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import BOS, PAD
@@ -51,9 +53,21 @@ class TrainedModel:
             )
         return (token,)
 
-    def prefixed(self, sources: Iterable[Sequence[int]]) -> list[list[int]]:
-        """The tokens that the model reads of each source."""
-        return [[*self.source_prefix, *source] for source in sources]
+    def prefixed(self, sources: Iterable[Sequence[int]], texts: Iterable[str] | None = None) -> list[list[int]]:
+        """The tokens that the model reads of each source: its prefix, those of the sentences before the text (see
+        ``nmt.data.context``), which leave all within the limits of training and search, and its own."""
+        data, tokenizer = self.experiment.data, self.tokenizers.source
+        end, limit = tokenizer.control(BREAK), min(data.filters.max_length, self.experiment.search.max_source_tokens)
+        if data.context and end is None:
+            raise InputError(f"{run_of(self.checkpoint)}: its vocabulary has no token {BREAK}; restore its config")
+        return [
+            [
+                *self.source_prefix,
+                *context_tokens(text, tokenizer.encode, end, number=data.context, room=limit - len(source)),
+                *source,
+            ]
+            for source, text in zip(sources, repeat("") if texts is None else texts, strict=False)
+        ]
 
     def to(self, language: str | None) -> TrainedModel:
         """The same model with another target language; None: this one. Raises InputError where it does not have it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.data.context import BREAK, rows_of_sentences
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.models.feed import Feed, TeacherForcing
@@ -63,7 +64,7 @@ class Scorer:
         search = self.trained.experiment.search
         log_probs = token_log_probs(
             self.trained.model,
-            self.trained.prefixed(source.ids for source, _ in pairs),
+            self.trained.prefixed((source.ids for source, _ in pairs), sources),
             [target.ids for _, target in pairs],
             self.trained.compute,
             batch_tokens=search.batch_tokens,
@@ -78,12 +79,15 @@ class Scorer:
         return scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
-        """Loss, perplexity and accuracy of the model on given translations. The decoder reads what ``feed`` chooses;
-        None: teacher forcing."""
+        """Loss, perplexity and accuracy of the model on given translations; one that has learnt with context does
+        not count blank pairs. The decoder reads what ``feed`` chooses; None: teacher forcing."""
         tokenizers = self.trained.tokenizers
+        if tokenizers.source.control(BREAK) is not None:
+            rows = rows_of_sentences(sources, targets)
+            sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
         return predict(
             self.trained.model,
-            self.trained.prefixed(map(tokenizers.source.encode, sources)),
+            self.trained.prefixed(map(tokenizers.source.encode, sources), sources),
             [tokenizers.target.encode(text) for text in targets],
             feed or TeacherForcing(),
             self.trained.compute,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
+from nmt.data.context import Sentence
 from nmt.data.pieces import Lengths, Span, halved, split_long
 from nmt.search.config import SearchConfig
 from nmt.translator.translation import Translation
@@ -173,6 +174,19 @@ class Segmentation:
         ]
 
     def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
+        """The line in pieces; those of a sentence with context know the sentences before them, in the line too."""
+        segmented = self._cut(line, is_whole)
+        if not isinstance(line, Sentence):
+            return segmented
+        before, pieces = list(line.previous), []
+        if self._search.markup or self._search.document:  # what the model has been given of these lines
+            before = [piece.text for previous in line.previous for piece in self._cut(previous, False).pieces]
+        for piece in segmented.pieces:
+            pieces.append(replace(piece, text=Sentence(piece.text, before)))
+            before.append(str(piece.text))
+        return SegmentedLine(segmented.marked, tuple(pieces))
+
+    def _cut(self, line: str, is_whole: bool) -> SegmentedLine:
         marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
         if not (self._search.markup or self._search.document) and (
             self._lengths is None or self._count(line) <= self._lengths.usual

@@ -38,6 +38,7 @@ from nmt.translator.translation import Translation
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment, Level
+    from nmt.data.context import Document
     from nmt.evaluation.perplexity import Prediction
     from nmt.search.reduction import VocabularyReducer
     from nmt.translator.aligner import Aligner, LearntAligner
@@ -122,6 +123,16 @@ class Translator:
             return self
         trained = self.trained.to(language)
         return replace(self, trained=trained, search=self.search.model_copy(update={"to": language}))
+
+    def document(self) -> Document:
+        """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``
+        and ``predict`` know those before each, up to a blank one. Raises InputError for a model without context."""
+        from nmt.data.context import Document
+
+        if self.trained.experiment.data.context == 0:
+            run = run_of(self.trained.checkpoint)
+            raise InputError(f"--context: {run} was trained without data.context; leave it out")
+        return Document()
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """The same translator, whose search calls a function with the number of sentences of each batch."""
@@ -209,7 +220,7 @@ class Translator:
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
         searched = Sentences(
             [sentences[row] for row in rows],
-            self.trained.prefixed(subwords[sentences[row]][:limit] for row in rows),
+            self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),
             prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
         )
@@ -357,7 +368,8 @@ class Translator:
             encoded = [tokenizers.source.encode_words(pairs[index][0]) for index in unknown]
             targets = [pairs[index][1] for index in unknown]
             source_ids = [source.ids[:limit] for source in encoded]
-            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets).values()
+            texts_of = [pairs[index][0] for index in unknown]
+            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets, texts_of).values()
             for index, source, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
                 texts[index] = with_copies(texts[index], copied(source, tokens, weights_TS, unknown=UNK))
         return iter(texts)

@@ -12,6 +12,7 @@ import numpy as np
 
 from nmt.core.device import Compute
 from nmt.core.files import naming, whole_file
+from nmt.data.context import Document, rows_of_sentences
 from nmt.data.pieces import Lengths
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
@@ -55,12 +56,13 @@ class Validation:
         trained = TrainedModel(
             self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths
         )
-        texts = [self.valid.text(index) for index in range(len(self.valid))]
-        sources, references = [text.source for text in texts], [text.target for text in texts]
+        sources = self.valid.source_texts()
+        references = [self.valid.text(index).target for index in range(len(self.valid))]
+        rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))
         prediction = predict(
             used,
-            [[*self.valid.prefix(index), *self.tokenizers.source.encode(text)] for index, text in enumerate(sources)],
-            [self.tokenizers.target.encode(text) for text in references],
+            [[*self.valid.prefix(row), *self.tokenizers.source.encode(sources[row])] for row in rows],
+            [self.tokenizers.target.encode(references[row]) for row in rows],
             TeacherForcing(),
             self.compute,
             batch_tokens=self.experiment.search.batch_tokens,
@@ -69,7 +71,7 @@ class Validation:
         if self.experiment.training.validation.bleu:
             figures |= self._translated(trained, sources, references)
         if snapshot is not None and self.experiment.training.snapshots:
-            self._write_snapshot(trained, snapshot)
+            self._write_snapshot(trained, snapshot, sources)
         return figures
 
     def _translated(
@@ -107,7 +109,8 @@ class Validation:
         if (old := self.experiment.data.old_domain) is not None:
             blocks = list(read_blocks(old))
             own = translator.to(old.target_language)
-            translations = [each.text for each in own.translate([line for block in blocks for line in block.sources])]
+            sources = Document().sentences(line for block in blocks for line in block.sources)
+            translations = [each.text for each in own.translate(sources)]
             targets = [line for block in blocks for line in block.targets]
             bleu, chrf = scores(translations, targets, metrics=("bleu", "chrf"))
             figures |= {"bleu old domain": bleu.value, "chrf old domain": chrf.value}
@@ -121,7 +124,7 @@ class Validation:
             found.setdefault(corpora[int(self.valid.corpus[row])].languages, []).append(row)
         return found
 
-    def _write_snapshot(self, trained: TrainedModel, path: Path) -> None:
+    def _write_snapshot(self, trained: TrainedModel, path: Path, all_sources: Sequence[str]) -> None:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
         from nmt.alignment.formats import Alignment, jsonl_line
@@ -134,8 +137,7 @@ class Validation:
         attention, alignments = View("attention"), dict[int, Alignment]()
         for languages, own in self._rows_of_directions(rows.tolist()).items():
             aligner = Aligner(trained.to(None if languages is None else languages[1]), experiment.alignment)
-            texts = [valid.text(row) for row in own]
-            sources, targets = [text.source for text in texts], [text.target for text in texts]
+            sources, targets = [all_sources[row] for row in own], [valid.text(row).target for row in own]
             aligned = aligner.align([attention], sources, targets, level="subword")[attention]
             alignments |= zip(own, aligned, strict=True)
         with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:

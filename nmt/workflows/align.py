@@ -20,6 +20,7 @@ from nmt.alignment.formats import Alignment, AlignmentWriter, LineWriter, pharao
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
+from nmt.data.context import Document
 from nmt.data.corpus import open_bytes, read_lines
 from nmt.data.words import text_words, white_space_words
 from nmt.translator.views import Views
@@ -233,18 +234,19 @@ def windows(
     """Cuts all pairs of lines into windows of ``size`` pairs; None: ``WINDOW_PAIRS``. Without ``target`` the pairs are
     source lines and their translations by the model, which is not needed otherwise. Close it, so that its progress bar
     goes. Raises InputError without a pair."""
-    first = 0
+    first, in_source, in_target = 0, Document(), Document()  # a model may read the sentences before
     with log.progress(description=description, unit="pair") as bar:
         all_pairs = pairs(source, target)
         while window := list(islice(all_pairs, size or WINDOW_PAIRS)):
             sources, targets = map(list, zip(*window, strict=True))
+            sources = in_source.sentences(sources)
             if target is None:
                 assert translator is not None
                 translations = [best for best, *_ in translator.translate_sentences(sources)]
                 for warning in translator.cut_warnings(translations, first_line=first + 1):
                     log.warning(warning)
                 targets = [translation.text for translation in translations]
-            yield Window(first, sources, targets)
+            yield Window(first, sources, in_target.sentences(targets))
             first += len(window)
             bar.update(len(window))
     if first == 0:

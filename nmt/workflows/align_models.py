@@ -28,6 +28,7 @@ from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import BY_ATTENTION, Side, View
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.context import with_context_of
 from nmt.data.tokenizer import EncodedWords
 from nmt.models.names import matching
 from nmt.training import metrics
@@ -377,7 +378,10 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
             if distances is not None:
                 distances += permuted_distances(
                     translator.trained.model,
-                    translator.trained.prefixed(source.ids for source, target in pairs if source.ids and target.ids),
+                    translator.trained.prefixed(
+                        (source.ids for source, target in pairs if source.ids and target.ids),
+                        (source.text for source, target in pairs if source.ids and target.ids),
+                    ),
                     [target.ids for source, target in pairs if source.ids and target.ids],
                     translator.trained.compute,
                     batch_tokens=translator.trained.experiment.search.batch_tokens,
@@ -394,7 +398,10 @@ def probability_falls(
     """The fall of each target word's probability, under teacher forcing, without each source word, (I, J) for each
     pair. The probability of a word is that of its subwords."""
     versions = [
-        [line, *(" ".join((line[:begin] + line[end:]).split()) for begin, end in source.word_spans)]
+        [
+            line,
+            *(with_context_of(line, " ".join((line[:begin] + line[end:]).split())) for begin, end in source.word_spans),
+        ]
         for line, (source, _) in zip(window.sources, pairs, strict=True)
     ]
     targets = [target for target, lines in zip(window.targets, versions, strict=True) for _ in lines]

@@ -23,6 +23,7 @@ from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
+from nmt.data.context import BREAK, Document, context_tokens
 from nmt.data.corpus import PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
@@ -101,13 +102,13 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
         else:
             log.info(f"taking the subwords of {config.subwords.model}")
             tokenizers = load_tokenizers(config.subwords.model, config.subwords)
-        tokenizers = tokenizers.with_languages(config.target_languages)
+        tokenizers = tokenizers.with_controls(config.control_pieces)
         del sample
         if config.filters.duplicates:
             mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
             mark_duplicates(scratch / "verdicts.bin", scratch / "near.bin", scratch, verdict=Verdict.NEAR_DUPLICATE)
         tokenizers.save(partial)
-        encode = _Encoder(tokenizers, tokenise)
+        encode = _Encoder(config, tokenizers, tokenise)
         tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
         valid = _store_valid(config, encode, partial / "valid") if config.valid_corpora else None
     report = Report(
@@ -174,6 +175,7 @@ class _Encoded(NamedTuple):
 
     sources: Ragged
     targets: Ragged
+    contexts: Ragged
     source_words: npt.NDArray[np.int64]
     target_words: npt.NDArray[np.int64]
     words: tuple[Ragged, Ragged] | None
@@ -186,6 +188,8 @@ class _Texts(NamedTuple):
     sources: list[str]
     targets: list[str]
     wants_words: bool
+    context: int
+    max_length: int
 
 
 _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Encoded]]
@@ -241,12 +245,24 @@ def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
     if block.wants_words:
         sources, source_words = _with_words(tokenizers.source, block.sources)
         targets, target_words = _with_words(tokenizers.target, block.targets)
-        return _Encoded(sources, targets, *counts, (source_words, target_words))
-    return _Encoded(
-        Ragged.of(tokenizers.source.encode_arrays(block.sources)),
-        Ragged.of(tokenizers.target.encode_arrays(block.targets)),
-        *counts,
-        None,
+        contexts = _contexts(tokenizers.source, block, sources)
+        return _Encoded(sources, targets, contexts, *counts, (source_words, target_words))
+    sources = Ragged.of(tokenizers.source.encode_arrays(block.sources))
+    targets = Ragged.of(tokenizers.target.encode_arrays(block.targets))
+    return _Encoded(sources, targets, _contexts(tokenizers.source, block, sources), *counts, None)
+
+
+def _contexts(tokenizer: Tokenizer, block: _Texts, sources: Ragged) -> Ragged:
+    """The tokens of the sentences before each source, which leave a source with them within `max_length`."""
+    if block.context == 0:
+        return Ragged.blank(len(block.sources))
+    encode, end = functools.cache(tokenizer.encode), tokenizer.control(BREAK)
+    pairs = zip(block.sources, sources.lengths.tolist(), strict=True)
+    return Ragged.of(
+        [
+            np.array(context_tokens(text, encode, end, number=block.context, room=block.max_length - length), np.int32)
+            for text, length in pairs
+        ]
     )
 
 
@@ -260,17 +276,19 @@ def _with_words(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ragged, Rag
 class _Encoder:
     """Joins every block with its tokens, in order."""
 
-    def __init__(self, tokenizers: TokenizerPair, tokenise: _Tokenise) -> None:
+    def __init__(self, config: DataConfig, tokenizers: TokenizerPair, tokenise: _Tokenise) -> None:
         self.tokenizers = tokenizers
+        self._config = config
         self._tokenise = tokenise
 
     def __call__(self, blocks: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Encoded]]:
         begun: deque[_Rows] = deque()
+        context, max_length = self._config.context, self._config.filters.max_length
 
         def texts() -> Iterator[_Texts]:
             for block in blocks:
                 begun.append(block)
-                yield _Texts(block.sources, block.targets, block.wants_words)
+                yield _Texts(block.sources, block.targets, block.wants_words, context, max_length)
 
         for encoded in self._tokenise(self.tokenizers, texts()):
             yield begun.popleft(), encoded
@@ -320,7 +338,12 @@ def _store_train(
     stored = [_stored(corpus, corpus.weight, encode.tokenizers) for corpus in corpora]
     with (
         StoreWriter(
-            folder, corpora=stored, vocabulary_sizes=sizes, keep_text=keep_text, keep_links=keep_links
+            folder,
+            corpora=stored,
+            vocabulary_sizes=sizes,
+            keep_text=keep_text,
+            keep_links=keep_links,
+            keep_context=config.context > 0,
         ) as writer,
         verdicts.open("rb") as verdict_file,
     ):
@@ -338,7 +361,7 @@ def _store_train(
                 wants_words = links is not None and writer.keep_words
                 return _Rows(block.first_line, verdicts, sources, targets, near, links, wants_words)
 
-            for block, encoded in encode(map(passed, _progress(corpus, "tokenising"))):
+            for block, encoded in encode(map(passed, _in_document(config, _progress(corpus, "tokenising")))):
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
                 block.verdicts[block.verdicts == Verdict.KEPT] = by_length
                 kept = by_length == Verdict.KEPT
@@ -350,7 +373,7 @@ def _store_train(
                 writer.append(
                     corpus=number, lines=block.first_line + np.flatnonzero(block.verdicts == Verdict.KEPT),
                     sources=sources, targets=targets, texts=texts,
-                    links=block.links and block.links.select(kept), words=words,
+                    links=block.links and block.links.select(kept), words=words, contexts=encoded.contexts.select(kept),
                 )  # fmt: skip
                 tallies[number].add(block.first_line, block.verdicts, block.near & (block.verdicts == Verdict.KEPT))
                 sides[0].add(sources, int(encoded.source_words[kept].sum()))
@@ -378,17 +401,22 @@ def _store_valid(config: DataConfig, encode: _Encoder, folder: Path) -> ValidRep
     too_long: list[int] = []
     pairs = 0
     stored = [_stored(corpus, 1.0, encode.tokenizers) for corpus in corpora]
-    with StoreWriter(folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True) as writer:
+    with StoreWriter(
+        folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True, keep_context=config.context > 0
+    ) as writer:
         for number, corpus in enumerate(corpora):
             blocks = (
                 _Rows(block.first_line, no_row.view(np.uint8), block.sources, block.targets, no_row)
-                for block in read_blocks(corpus)
+                for block in _in_document(config, read_blocks(corpus))
                 for no_row in (np.zeros(len(block.sources), np.bool_),)
             )
             for block, encoded in encode(blocks):
                 lines = block.first_line + np.arange(len(block.sources))
                 texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
-                writer.append(corpus=number, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts)
+                writer.append(
+                    corpus=number, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts,
+                    contexts=encoded.contexts,
+                )  # fmt: skip
                 sides[0].add(encoded.sources, int(encoded.source_words.sum()))
                 sides[1].add(encoded.targets, int(encoded.target_words.sum()))
                 shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
@@ -413,6 +441,13 @@ def _progress(corpus: TrainingCorpusConfig, description: str) -> Iterator[PairBl
         for block in read_linked_blocks(corpus):
             yield block
             bar.update(len(block.sources))
+
+
+def _in_document(config: DataConfig, blocks: Iterator[PairBlock]) -> Iterator[PairBlock]:
+    """The blocks of a corpus; for a model with context each source knows the lines before it."""
+    document = Document()
+    for block in blocks:
+        yield replace(block, sources=document.sentences(block.sources)) if config.context else block
 
 
 def _count_words(texts: Sequence[str]) -> npt.NDArray[np.int64]:

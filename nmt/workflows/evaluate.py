@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.context import Document
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
@@ -114,9 +115,12 @@ def _of_model(
 ) -> Evaluation:
     from nmt.evaluation.feeds import FEEDS
 
+    sources = Document().sentences(sources)  # a model may read the sentences before
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:
-        waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
+        waits = scoring.wait_scores(
+            translator, [*map(str, sources)], lambda texts: scoring.scores(texts, references)[0].value
+        )
     with log.progress(total=(1 + len(FEEDS)) * len(sources), description="evaluate", unit="line") as bar:
         translations = translator.reporting(bar.update).translate(sources)
         predictions = {}

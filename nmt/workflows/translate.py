@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
@@ -15,7 +16,7 @@ import torch
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
-from nmt.core.lines import LineReader, windows
+from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import typed
 from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
@@ -23,6 +24,7 @@ from nmt.translator.workers import LoadOptions, Workers
 from nmt.workflows.output_files import output_file
 
 if TYPE_CHECKING:
+    from nmt.data.context import Document
     from nmt.translator.source_language import SourceLanguageCheck
     from nmt.workflows.lines_beside import LinesBeside
 
@@ -61,17 +63,19 @@ def translate(
     device: str,
     precision: str,
     load: Loader,
+    context: bool = False,
 ) -> None:
     """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
     for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
     begins with, and words or phrases, with tabs between, that it contains. ``alignment`` adds to each translation in
-    jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate.
-
-    A blank line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its
-    line number, and the line is translated as far as it goes.
+    jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate. With
+    ``context`` lines are sentences, read with those before them in their document, which a blank line ends. A blank
+    line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its line number,
+    and the line is translated as far as it goes.
     """
     refuse_overwriting(output, input, prefix, constraints)
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
+    document = translator.document() if context else None
     options = OutputOptions(format, alignment)
     options.check(translator.search.n_best)
     if alignment:
@@ -86,10 +90,10 @@ def translate(
         interactive = input is None and sys.stdin.isatty()
         encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
         total = None
-        if interactive or (input is not None and log.is_watched()):
-            from nmt.workflows.terminal import count_lines, typed_lines
+        if input is not None and log.is_watched():
+            from nmt.workflows.terminal import count_lines
 
-            total = None if input is None else count_lines(input)
+            total = count_lines(input)
         bar = None
         if not interactive:
             bar = stack.enter_context(log.progress(total=total, description="translate", unit="line"))
@@ -110,7 +114,7 @@ def translate(
                 None if prefixes is None else prefixes.of(window),
                 None if phrases is None else [line.split("\t") for line in phrases.of(window)],
             )
-            for window in (typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size))
+            for window in _windows(stream, size, document, interactive=interactive)
         )
         started, lines, tokens, characters = time.monotonic(), 0, 0, 0
         judge: SourceLanguageCheck | None = None
@@ -140,6 +144,19 @@ def translate(
             )
     if input and output and not is_written_directly(output) and format == "text" and lines:
         log.info(f"next: {_next_step(translator, model, input, output)}")
+
+
+def _windows(stream: BinaryIO, size: int, document: Document | None, *, interactive: bool) -> Iterator[list[Line]]:
+    """Reads lines together; those of a document know the lines before them."""
+    if interactive:
+        from nmt.workflows.terminal import typed_lines
+
+    for window in typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
+        if document is None:
+            yield window
+        else:
+            texts = document.sentences(line.text for line in window)
+            yield [replace(line, text=text) for line, text in zip(window, texts, strict=True)]
 
 
 def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:

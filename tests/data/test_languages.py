@@ -104,7 +104,7 @@ def test_the_vocabulary_has_a_control_piece_for_each_target_language(prepared: P
         }
     ids = tokenizer.encode("der Hund")
     assert tokenizer.detokenize([tokenizer.languages["en"], *ids]) == "der Hund"
-    assert tokenizer.with_languages(["en", "de"]) is tokenizer
+    assert tokenizer.with_controls(["<2en>", "<2de>"]) is tokenizer
 
 
 def test_a_given_vocabulary_gets_the_tokens_that_it_lacks(
@@ -127,7 +127,7 @@ def test_a_piece_of_text_that_looks_like_a_token_is_refused(prepared: PreparedDa
     assert set(tokenizer.languages) == {"de", "xx"}
     normal = model[:-2] + bytes([model[-2], PieceType.NORMAL])
     with pytest.raises(InputError, match="has <2en> as a piece of text"):
-        Tokenizer(normal).with_languages(["en"])
+        Tokenizer(normal).with_controls(["<2en>"])
 
 
 def test_separate_vocabularies_have_the_tokens_on_the_source_side(trees: dict[str, Any], tmp_path: Path) -> None:

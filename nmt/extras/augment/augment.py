@@ -31,6 +31,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
+from nmt.data.context import Document
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.data.whole_folder import locked
 from nmt.evaluation.translation import scores
@@ -247,7 +248,8 @@ class Augmentation:
     def table(self, runs: Mapping[str, Path]) -> str:
         """BLEU and chrF of runs on the validation corpus, by ``search`` of their configurations."""
         valid = self.experiment.data.valid_corpora
-        sources, references = list(_sides(valid, "source")), list(_sides(valid, "target"))
+        sources = [text for corpus in valid for text in Document().sentences(_sides([corpus], "source"))]
+        references = list(_sides(valid, "target"))
         rows = [f"{'valid':<30}  BLEU   chrF"]
         for name, run in runs.items():
             translator = nmt.load_translator(run, device=self.options.device, precision=self.options.precision)

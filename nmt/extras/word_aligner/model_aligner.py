@@ -47,14 +47,13 @@ class ModelAligner:
         between_pieces = weights(
             self.layer,
             self.trained.model,
-            self.trained.prefixed(sources[row].ids for row in rows),
+            self.trained.prefixed((sources[row].ids for row in rows), (sources[row].text for row in rows)),
             [targets[row].ids for row in rows],
             self.trained.compute,
             batch_tokens=self.trained.experiment.search.batch_tokens,
         )
-        prefix = len(self.trained.source_prefix)
         for row, both_TS in zip(rows, between_pieces, strict=True):
-            forward_TS, backward_TS = (weights_TS[:, prefix:] for weights_TS in both_TS)
+            forward_TS, backward_TS = (weights_TS[:, -1 - len(sources[row].ids) :] for weights_TS in both_TS)
             word_T, word_S = (np.array(word_indices(side[row]), dtype=np.int64) for side in (targets, sources))
             speaks_TS = np.ix_(word_T != NO_WORD, word_S != NO_WORD)
             count_I, count_J = (

@@ -201,15 +201,16 @@ def _run(
     languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
     to = read.experiment.search.to or languages[0]
     translator = translator.to(to)
-    texts = [store.text(row) for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == to]
-    if not texts:
+    rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == to]
+    if not rows:
         raise InputError(f"--to {to}: no corpus of data.valid is into it; choose another, or add --no-translations")
     if len(set(languages)) > 1:
         note = f"its translations are those into {to}; --to chooses another language"
         run = replace(run, notes=(*run.notes, note))
-    sources, references = [text.source for text in texts], [text.target for text in texts]
-    log.info(f"{name}: translating the {len(texts):,} sentences of its validation set")
-    with log.progress(total=len(texts), description="translate", unit="line") as bar:
+    all_sources = store.source_texts()
+    sources, references = [all_sources[row] for row in rows], [store.text(row).target for row in rows]
+    log.info(f"{name}: translating the {len(rows):,} sentences of its validation set")
+    with log.progress(total=len(rows), description="translate", unit="line") as bar:
         found = translator.reporting(bar.update).translate(sources)
     validated = _Validated(sources, references, [each.text for each in found])
     return replace(run, translated=_translated(translator, validated, found, samples)), validated

@@ -1,0 +1,201 @@
+"""Previous sentences as context: the contents of a store, compared with plain loops over the lines."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config.structure import parse_document, validate
+from nmt.core.errors import InputError
+from nmt.data.batching import BatchingConfig, collate, epoch_batches
+from nmt.data.config import DataConfig
+from nmt.data.context import Document, Sentence, with_context_of
+from nmt.data.prepared import PreparedData
+from nmt.data.sampling import SubwordSampling
+from nmt.data.store import Store
+from nmt.data.token_links import collate_linked
+from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import EOS
+from nmt.workflows.prepare import prepare
+from tests.data.conftest import make_pairs
+
+MAX_LENGTH = 40
+
+
+def config_of(**data: Any) -> DataConfig:
+    tree = {"subwords": {"kind": "bpe", "size": 100}, "filters": {"max_length": MAX_LENGTH}, **data}
+    return validate(DataConfig, parse_document(json.dumps(tree), "c.yaml"))
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:
+    """Two corpora to train on and one to validate on, by file: with blank lines on one side or both, equal pairs, a
+    pair in another's corpus, copies, a pair too long, and one of an odd ratio."""
+    folder = tmp_path_factory.mktemp("context")
+    pairs = make_pairs(100)
+    one, other, valid = list(pairs[:60]), list(pairs[60:80]), list(pairs[80:])
+    one[5:5] = [("", "")]
+    one[10:10] = [(" \t ".replace("\t", "\u2003"), "the dog .")]
+    one[15:15] = [("der Hund !", "")]  # dropped, and yet the sentence before the next
+    one[20:20] = [one[3], ("Katze", "Katze"), (" ".join(["Hund"] * 60), "dog"), valid[4]]
+    one += [one[1]]
+    valid[7:7] = [("", "")]
+    corpora = {str(folder / name): lines for name, lines in (("one", one), ("other", other), ("valid", valid))}
+    for path, lines in corpora.items():
+        Path(path).write_text("".join(f"{source}\t{target}\n" for source, target in lines), encoding="utf-8")
+    return corpora
+
+
+@pytest.fixture(scope="module")
+def prepared(
+    corpora: dict[str, list[tuple[str, str]]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[int, PreparedData]:
+    """The corpora prepared with 0, 1 and 3 previous sentences."""
+    one, other, valid = corpora
+    return {
+        context: prepare(
+            config_of(train=[{"pairs": one}, {"pairs": other}], valid={"pairs": valid}, context=context),
+            run=tmp_path_factory.mktemp("prepared"),
+            seed=1,
+        )
+        for context in (0, 1, 3)
+    }
+
+
+def expected_context(tokenizer: Tokenizer, lines: list[tuple[str, str]], row: int, number: int) -> list[int]:
+    """The tokens before a line, by a walk back from it."""
+    end = tokenizer.pieces(range(tokenizer.size)).index("<break>")
+    tokens: list[int] = []
+    place = row
+    while place > 0 and row - place < number and lines[row][0].strip() and lines[place - 1][0].strip():
+        place -= 1
+        tokens = [*tokenizer.encode(lines[place][0]), end, *tokens]
+    room = max(MAX_LENGTH - len(tokenizer.encode(lines[row][0])), 0)
+    return tokens[len(tokens) - room :] if len(tokens) > room else tokens
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_the_store_has_the_sentences_before_each_line(
+    number: int, prepared: dict[int, PreparedData], corpora: dict[str, list[tuple[str, str]]]
+) -> None:
+    made, plain = prepared[number], prepared[0]
+    tokenizer = made.tokenizers.source
+    assert tokenizer.size == plain.tokenizers.source.size + 1
+    assert made.valid is not None
+    assert plain.valid is not None
+    assert len(made.valid) == len(corpora[list(corpora)[2]])
+    cut = 0
+    for store, same in ((made.train, plain.train), (made.valid, plain.valid)):
+        assert len(store) == len(same)  # filters look at the pair only
+        for index in range(len(store)):
+            assert store.line(index) == same.line(index)
+            assert store.source(index).tolist() == same.source(index).tolist()
+            assert same.prefix(index) == ()
+            corpus, line = store.line(index)
+            expected = expected_context(tokenizer, corpora[corpus], line - 1, number)
+            assert store.prefix(index) == tuple(expected)
+            assert store.source_lengths[index] == len(expected) + len(same.source(index))
+            cut += expected[:1] != [] and len(expected) + len(same.source(index)) == MAX_LENGTH
+    assert cut > 0
+
+
+def test_the_previous_line_counts_though_it_was_dropped(prepared: dict[int, PreparedData]) -> None:
+    store, tokenizer = prepared[1].train, prepared[1].tokenizers.source
+    by_line = {store.line(index)[1]: index for index in range(len(store)) if store.corpus[index] == 0}
+    assert 16 not in by_line
+    assert store.prefix(by_line[17]) == (*tokenizer.encode("der Hund !"), tokenizer.control("<break>"))
+    assert store.prefix(by_line[1]) == store.prefix(by_line[7]) == ()  # the start of the file, and behind a blank line
+
+
+def test_no_text_is_split_into_the_break(prepared: dict[int, PreparedData]) -> None:
+    tokenizer = prepared[1].tokenizers.source
+    end = tokenizer.control("<break>")
+    assert end == tokenizer.size - 1
+    assert end not in tokenizer.encode("der <break> Hund<break>")
+    assert tokenizer.control("<2en>") is None
+    assert tokenizer.control("der") is None
+    assert tokenizer.with_controls(["<break>"]) is tokenizer
+
+
+def test_batches_have_context_before_sources(prepared: dict[int, PreparedData]) -> None:
+    store = prepared[3].train
+    config = BatchingConfig(batch_tokens=120)
+    rows = epoch_batches(store, config, seed=1, epoch=0)[0]
+    batch = collate(store, rows)
+    for row, index in enumerate(rows.tolist()):
+        tokens = [*store.prefix(index), *store.source(index).tolist(), EOS]
+        assert batch.source_BS[row, : len(tokens)].tolist() == tokens
+        assert batch.source_length_B[row] == len(tokens) == store.source_lengths[index] + 1
+
+
+def test_links_and_drawn_subwords_go_with_context(
+    corpora: dict[str, list[tuple[str, str]]], tmp_path: Path, prepared: dict[int, PreparedData]
+) -> None:
+    path = next(iter(corpora))
+    lines = corpora[path]
+    links = ["0-0" if source.strip() and target else "" for source, target in lines]
+    (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
+    for sampling in (0.0, 0.5):
+        config = config_of(
+            train={"pairs": path, "links": str(tmp_path / "links"), "languages": ["de", "en"]},
+            context=1,
+            subwords={"kind": "bpe", "size": 100, "sampling": sampling},
+        )
+        made = prepare(config, run=tmp_path / f"run-{sampling}", seed=1)
+        store, tokenizers = made.train, made.tokenizers
+        drawn = SubwordSampling(tokenizers, 0.5, seed=1, epoch=0) if sampling else None
+        rows = np.arange(12, 24)
+        batch = collate_linked(store, rows, sampling=drawn)
+        assert batch.links is not None
+        np.testing.assert_array_equal(batch.source_BS, collate(store, rows, sampling=drawn).source_BS)
+        for row, index in enumerate(rows.tolist()):
+            context = expected_context(tokenizers.source, lines, store.line(index).number - 1, 1)
+            prefix = [tokenizers.source.languages["en"], *context]
+            assert batch.source_BS[row, : len(prefix)].tolist() == prefix
+            first = batch.links.source_E[batch.links.sentence_E == row].min()
+            assert first == len(prefix)
+
+
+def test_a_damaged_context_is_found(prepared: dict[int, PreparedData], tmp_path: Path) -> None:
+    store = prepared[1].train
+    for path in store.folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    sizes = prepared[1].tokenizers.source.size, prepared[1].tokenizers.target.size
+    Store.open(tmp_path).check(*sizes)
+    data = bytearray((tmp_path / "context.bin").read_bytes())
+    (tmp_path / "context.bin").write_bytes(b"\xff\xff" + data[2:])
+    with pytest.raises(InputError, match="damaged"):
+        Store.open(tmp_path).check(*sizes)
+    (tmp_path / "context.offsets.bin").unlink()
+    with pytest.raises(InputError):
+        Store.open(tmp_path)
+
+
+def test_another_number_of_sentences_is_prepared_again(corpora: dict[str, Any], tmp_path: Path) -> None:
+    train = {"pairs": list(corpora)[1]}
+    assert not prepare(config_of(train=train), run=tmp_path, seed=1).reused
+    assert prepare(config_of(train=train, context=0), run=tmp_path, seed=1).reused
+    assert not prepare(config_of(train=train, context=2), run=tmp_path, seed=1).reused
+    assert prepare(config_of(train=train, context=2), run=tmp_path, seed=1).reused
+
+
+def test_a_document_in_parts_is_that_of_the_whole() -> None:
+    lines = ["a", "b", " ", "c", "d", "e", "", "", "f"]
+    whole = Document().sentences(lines)
+    assert whole == lines
+    assert [each.previous for each in whole if isinstance(each, Sentence)] == [
+        (), ("a",), (), (), ("c",), ("c", "d"), (), (), ()
+    ]  # fmt: skip
+    document = Document()
+    parts = [each for begin in range(0, len(lines), 2) for each in document.sentences(whole[begin : begin + 2])]
+    assert [vars(each) for each in parts] == [vars(each) for each in whole]
+    assert all(type(line) is str for each in parts if isinstance(each, Sentence) for line in each.previous)
+    again = pickle.loads(pickle.dumps(whole))
+    assert [vars(each) for each in again] == [vars(each) for each in whole]
+    assert vars(with_context_of(whole[4], "x")) == vars(whole[4])
+    assert type(with_context_of("plain", "x")) is str
