@@ -31,7 +31,7 @@ BARS: Mapping[str, float] = {
     "oblique docstrings, %": 3,
     "frames to the score in train": 12,
     "frames to the score in translate": 12,
-    "lines loaded by train and translate": 12900,
+    "lines loaded by train and translate": 13200,
 }
 """Largest value of each figure."""
 
