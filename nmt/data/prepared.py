@@ -92,13 +92,12 @@ def open_folder(folder: Path, key: str, *, reused: bool) -> PreparedData:
     return PreparedData(folder, tokenizers, train, valid, report, reused, key)
 
 
-_NOT_PREPARED = {"prepared": True, "workers": True, "old_domain": True, "subwords": {"model": True}}
-
-
 def corpus_key(config: DataConfig, seed: int) -> str:
     """Hashes all that the prepared folder depends on: format, config, seed, and the bytes of every file. The path of a
     subword model does not count."""
-    tree = config.model_dump(mode="json", exclude=_NOT_PREPARED)
+    tree = config.model_dump(
+        mode="json", exclude={"prepared": True, "workers": True, "old_domain": True, "subwords": {"model": True}}
+    )
     for section in ("train", "valid", "test"):
         corpora = tree[section] if isinstance(tree[section], list) else [tree[section]]
         for corpus in filter(None, corpora):  # what is made without these keys is what was made before there were any
