@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from nmt import experiment as experiments
 from nmt.config.structure import parse_document, validate
@@ -26,6 +26,7 @@ from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
+from nmt.models.config import ModelConfig
 from nmt.translator.find_run import find_checkpoint, run_of
 
 VALIDATING = 0.1
@@ -307,7 +308,7 @@ def size_of(model: str) -> Size:
     return Size(
         name=f"that of {run}",
         reason=f"# That of {run}; only dropout may be another.\n",
-        model=indent(write(experiment.model.model_dump(mode="json", exclude_defaults=True)), "  "),
+        model=indent(write(_changed(experiment.model)), "  "),
         subwords=experiment.data.subwords.size,
         batch_tokens=training.batching.batch_tokens,
         learning_rate=training.optimizer.learning_rate / 4,
@@ -316,6 +317,18 @@ def size_of(model: str) -> Size:
         start_from=str(run),
         joint=experiment.data.subwords.joint,
     )
+
+
+def _changed(model: ModelConfig) -> Any:
+    """The keys of a model section that have other values than their defaults, and every kind that these are of."""
+
+    def with_kinds(changed: Any, whole: Any) -> Any:
+        if not isinstance(changed, dict):
+            return changed
+        kind = {"kind": whole["kind"]} if "kind" in whole else {}
+        return {**kind, **{key: with_kinds(value, whole[key]) for key, value in changed.items()}}
+
+    return with_kinds(model.model_dump(mode="json", exclude_defaults=True), model.model_dump(mode="json"))
 
 
 def target_tokens(found: Survey, pairs: int) -> int:

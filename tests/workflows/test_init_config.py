@@ -24,6 +24,7 @@ from nmt.workflows.init_config import (
     Size,
     Speed,
     size_for,
+    size_of,
     subwords_for,
     target_tokens,
     updates_for,
@@ -87,6 +88,16 @@ def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: 
     refused = nmt("train", "a.yaml", *more, "--set", "training.validation={bleu: false, metric: loss}", folder=here)
     assert (refused.returncode, b"data.old_domain is translated by validations" in refused.stderr) == (2, True)
     assert init("b", "--tsv", "pairs.tsv", "--from", "nowhere").error.startswith("nowhere: no such run directory")
+
+
+def test_a_configuration_of_a_transformer_names_its_kinds(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
+    part = "{kind: transformer, layers: 1, size: 16, heads: 2}"
+    transformer = [f"model.{side}={part}" for side in ("encoder", "decoder")]
+    experiment = experiments.load(trained / "config.yaml", transformer)
+    experiments.save(experiment, tmp_path / "run" / experiments.FILE)
+    model = yaml.safe_load(size_of(str(tmp_path / "run")).model)
+    assert experiments.load(trained / "config.yaml", [f"model={json.dumps(model)}"]).model == experiment.model
 
 
 def test_two_files_are_split_side_by_side(here: Path, init: Command) -> None:
