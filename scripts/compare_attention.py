@@ -451,13 +451,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             failures[case] = str(error)
             log.warning(f"{case.system.name}, seed {case.seed}: {error}")
 
-    def time(rounds: int, case: Case) -> None:
-        case.time(rounds)
-
     steps: list[tuple[Callable[[Case], None], list[Case]]] = []
     if budget.updates is None:
         firsts = [case for case in cases if case.seed == options.seeds[0]]
-        steps += [(partial(time, rounds), firsts) for rounds in range(1, ROUNDS + 1)]
+        steps += [(partial(Case.time, rounds=rounds), firsts) for rounds in range(1, ROUNDS + 1)]
     steps.append((lambda case: case.work(options.split, options.gold or ()), cases))
     with ThreadPoolExecutor(options.jobs) as executor:
         try:

@@ -193,6 +193,8 @@ class TrainingConfig(Structure):
             raise ValueError(
                 f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates as well"
             )
+        if self.lora is not None and self.start_from is None:
+            raise ValueError("lora adapts a model that is trained: name it with start_from, or leave lora out")
         if self.lora is not None and (self.freeze or self.ema is not None):
             key = "freeze" if self.freeze else "ema"
             raise ValueError(f"lora trains its adapters alone, and does not go with {key}; leave one of them out")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils import parametrize
 
 from nmt.attention.reinforce import RewardSums
 from nmt.core.device import Compute
@@ -114,7 +113,7 @@ class Objective:
             return losses_4
         inputs = (self._model, source_BS, target_BT, config.feed.at(update), self._guide(batch))
         tokens, smoothing = int(batch.target_length_B.sum()), config.label_smoothing
-        with self._compute.autocast(), recomputing(config.recompute), parametrize.cached():
+        with self._compute.autocast(), recomputing(config.recompute):
             gold, guidance = guided_loss(
                 *inputs, tokens=tokens, smoothing=smoothing, r_drop=config.r_drop, summed=all_reduce
             )

@@ -104,7 +104,7 @@ class Trainer:
         self._announce = announce
         self._started = 0.0
         self._saved_at = -1
-        self._owes_validation = False
+        self._owes_validation = validate is not None and config.validation.first == 0
         self._epoch_batches = 0
 
     # ------------------------------------------------------------------------------------------- checkpoints
@@ -128,9 +128,9 @@ class Trainer:
             )
         if precision != self.compute.precision:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
-        checkpoint.load_weights(folder, self.used)
+        checkpoint.load_weights(folder, used := self.used)
         tensors = checkpoint.read_tensors(folder / folders.TRAINING)
-        if self.used is not self.model:
+        if used is not self.model:
             checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
@@ -220,7 +220,7 @@ class Trainer:
             log.progress(total=total, description="train", unit="update", initial=done) as bar,
             prefetched(self._stream.after(self.position)) as updates,
         ):
-            if owed or (done == 0 and config.validation.first == 0):
+            if owed:
                 self._validate(metrics)
                 self._saved_at = -1
                 self._save(metrics)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ class TrainedModel:
     def prefixed(self, sources: Iterable[Sequence[int]], texts: Iterable[str] | None = None) -> list[list[int]]:
         """The tokens that the model reads of each source: its prefix, those of the sentences before the text (see
         ``nmt.data.context``), which leave all within the limits of training and search, and its own."""
-        data, tokenizer = self.experiment.data, self.tokenizers.source
+        sources, data, tokenizer = list(sources), self.experiment.data, self.tokenizers.source
         end, limit = tokenizer.control(BREAK), min(data.filters.max_length, self.experiment.search.max_source_tokens)
         if data.context and end is None:
             raise InputError(f"{run_of(self.checkpoint)}: its vocabulary has no token {BREAK}; restore its config")
@@ -66,7 +65,7 @@ class TrainedModel:
                 *context_tokens(text, tokenizer.encode, end, number=data.context, room=limit - len(source)),
                 *source,
             ]
-            for source, text in zip(sources, repeat("") if texts is None else texts, strict=False)
+            for source, text in zip(sources, [""] * len(sources) if texts is None else texts, strict=True)
         ]
 
     def to(self, language: str | None) -> TrainedModel:

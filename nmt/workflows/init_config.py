@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from nmt import experiment as experiments
 from nmt.config.structure import parse_document, validate
@@ -26,7 +26,6 @@ from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
-from nmt.models.config import ModelConfig
 from nmt.translator.find_run import find_checkpoint, run_of
 
 VALIDATING = 0.1
@@ -87,7 +86,7 @@ def init_config(
     there are as many updates as fit. ``start_from`` is a run to fine-tune. Raises InputError for files that are no
     corpus, for what would be overwritten, and where nothing can be measured."""
     path, run, folder = places(name)
-    tuned = None if start_from is None else size_of(start_from)
+    tuned = None if start_from is None else size_of_run(start_from)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
     others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
     found = survey(parts.train, most=most, seed=seed, known=others)
@@ -298,7 +297,7 @@ BASE_CUDA = Size(
 )
 
 
-def size_of(model: str) -> Size:
+def size_of_run(model: str) -> Size:
     """The model of a run, and settings to fine-tune it. Raises InputError where there is none."""
     run = run_of(find_checkpoint(model))
     experiment = experiments.load(run / experiments.FILE)
@@ -308,7 +307,7 @@ def size_of(model: str) -> Size:
     return Size(
         name=f"that of {run}",
         reason=f"# That of {run}; only dropout may be another.\n",
-        model=indent(write(_changed(experiment.model)), "  "),
+        model=indent(write(experiment.model.model_dump(mode="json")), "  "),
         subwords=experiment.data.subwords.size,
         batch_tokens=training.batching.batch_tokens,
         learning_rate=training.optimizer.learning_rate / 4,
@@ -317,18 +316,6 @@ def size_of(model: str) -> Size:
         start_from=str(run),
         joint=experiment.data.subwords.joint,
     )
-
-
-def _changed(model: ModelConfig) -> Any:
-    """The keys of a model section that have other values than their defaults, and every kind that these are of."""
-
-    def with_kinds(changed: Any, whole: Any) -> Any:
-        if not isinstance(changed, dict):
-            return changed
-        kind = {"kind": whole["kind"]} if "kind" in whole else {}
-        return {**kind, **{key: with_kinds(value, whole[key]) for key, value in changed.items()}}
-
-    return with_kinds(model.model_dump(mode="json", exclude_defaults=True), model.model_dump(mode="json"))
 
 
 def target_tokens(found: Survey, pairs: int) -> int:

@@ -68,6 +68,9 @@ def test_the_budget_is_spent_on_updates(tmp_path: Path, monkeypatch: pytest.Monk
     assert [each["training.validation.every"] for each in commands[:3]] == ["5", "35", "58"]
     assert {each["data.prepared"] for each in commands[:3]} == {f"{case.folder}/prepared"}  # its own subwords
     assert case.record["starts"] == [120.0]  # 4 + 232 / 2: the whole budget
+    assert case._updates() == (232, 0.5)
+    (case.folder.parent / "speed.json").write_text("[[0.5, 4.0], [0.25, 4.0], [0.4, 3.0]]")
+    assert case._updates() == (464, 0.25)  # by the fastest
     other = Case(Base(CONFIG, (), Budget(3.0, None), tmp_path), case.system, 7)
     with pytest.raises(InputError, match=r"seed-7: was trained for 2 CPU minutes; delete it or give another --output$"):
         other.work("valid", ())

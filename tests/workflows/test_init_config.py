@@ -24,7 +24,7 @@ from nmt.workflows.init_config import (
     Size,
     Speed,
     size_for,
-    size_of,
+    size_of_run,
     subwords_for,
     target_tokens,
     updates_for,
@@ -96,7 +96,7 @@ def test_a_configuration_of_a_transformer_names_its_kinds(trained: Path, tmp_pat
     transformer = [f"model.{side}={part}" for side in ("encoder", "decoder")]
     experiment = experiments.load(trained / "config.yaml", transformer)
     experiments.save(experiment, tmp_path / "run" / experiments.FILE)
-    model = yaml.safe_load(size_of(str(tmp_path / "run")).model)
+    model = yaml.safe_load(size_of_run(str(tmp_path / "run")).model)
     assert experiments.load(trained / "config.yaml", [f"model={json.dumps(model)}"]).model == experiment.model
 
 

@@ -68,7 +68,7 @@ class Synthetic:
 
 @dataclass(frozen=True)
 class Mixture:
-    """How real and made pairs are mixed.
+    """The mixture of real and made pairs in an epoch.
 
     Attributes:
         real: The factor of the weights of the real corpora.

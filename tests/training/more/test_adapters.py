@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        train(load("config.yaml"), precision="float32")
+        train(load(Path("config.yaml")), precision="float32")
     return folder
 
 
 def tune(*settings: str) -> None:
-    train(load("config.yaml", ["training.start_from=run", *settings]), precision="float32")
+    train(load(Path("config.yaml"), ["training.start_from=run", *settings]), precision="float32")
 
 
 def test_an_adapted_matrix_is_that_of_the_paper(tmp_path: Path) -> None:
@@ -110,6 +111,27 @@ def test_adapters_are_trained_alone_and_exactly_resumed(
         np.testing.assert_array_equal(weight, tuned[name])
 
 
+def test_the_first_validation_is_not_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a training that was killed after it, or before its checkpoint was written."""
+    monkeypatch.chdir(folder)
+    settings = ("training.stopping.updates=4", "training.validation={every: 2, first: 0, metric: loss, bleu: false}")
+    tune("run=whole", *settings)
+    expected = validations("whole")
+    assert [each["update"] for each in expected] == [0, 2, 4]
+    for name, keeps in (("killed", True), ("killed-before", False)):
+        shutil.copytree("whole", name, symlinks=True)
+        for step in sorted(Path(name, "checkpoints").iterdir())[keeps:]:
+            shutil.rmtree(step)
+        for link in ("latest", "best"):
+            Path(name, link).unlink()
+            if keeps:
+                Path(name, link).symlink_to("checkpoints/step-00000000")
+        tune(f"run={name}", *settings)
+        assert validations(name) == expected
+        states = [json.loads((Path(run) / "latest" / "state.json").read_text()) for run in ("whole", name)]
+        assert states[0]["standing"] == states[1]["standing"]
+
+
 def test_frozen_weights_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     tune("run=frozen", "training.freeze=[encoder.*, output.bias_V]")
@@ -128,13 +150,25 @@ def test_frozen_weights_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("training.freeze=['*']", "training.freeze: matches all weights; leave some to train"),
         ("training.lora.on='*.bias*'", "training.lora.on: *.bias*: matches vectors only"),
         ("training.lora.on=nothing", "training.lora.on: nothing: matches no weight; their names begin with"),
-        ("model.encoder={kind: rnn, size: 8}", "matches encoder.forwards.0.rnns.0.weight_ih_l0, which is recurrent"),
-        ("model.embedding.tie=all", "matches encoder.embedding.table.weight, which is shared by several modules"),
+        ("training={start_from: null, lora: {}}", "lora adapts a model that is trained: name it with start_from"),
+        ("training={start_from: run, freeze: [a], lora: {}}", "does not go with freeze"),
     ],
 )
 def test_what_is_refused(setting: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    more = ["training.lora.on=encoder.*"] if setting.startswith("model.") else []
     with pytest.raises(InputError) as error:
-        train(load("config.yaml", ["run=refused", *more, setting]), precision="float32")
+        tune("run=refused", setting)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.encoder={kind: rnn, size: 8}", "matches encoder.forwards.0.rnns.0.weight_ih_l0, which is recurrent"),
+        ("model.embedding.tie=all", "matches encoder.embedding.table.weight, which is shared by several modules"),
+    ],
+)
+def test_matrices_without_adapters(setting: str, message: str, folder: Path) -> None:
+    model = build(load(folder / "config.yaml", [setting]).model, source_tokens=9, target_tokens=9, pad=PAD, bos=BOS)
+    with pytest.raises(InputError, match=message):
+        add_adapters(model, LowRankConfig(on="encoder.*"))
