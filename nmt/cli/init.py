@@ -90,9 +90,11 @@ def init(
         if any(option is not None for option in (*files, valid_pairs, test_pairs)):
             raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.example import write_example
-        from nmt.workflows.init_config import Parts, init_config, places
+        from nmt.workflows.init_config import Parts, init_config, places, size_of_run
 
         name = name or "example"
+        if start_from is not None:
+            size_of_run(start_from)  # before the corpus is written
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         written = write_example(places(name)[2])
         parts = Parts(written["train"], written["valid"], written["test"])

@@ -87,7 +87,9 @@ def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: 
     assert (first["bleu old domain"], first["chrf old domain"]) == (before["bleu"], before["chrf"])
     refused = nmt("train", "a.yaml", *more, "--set", "training.validation={bleu: false, metric: loss}", folder=here)
     assert (refused.returncode, b"data.old_domain is translated by validations" in refused.stderr) == (2, True)
-    assert init("b", "--tsv", "pairs.tsv", "--from", "nowhere").error.startswith("nowhere: no such run directory")
+    for corpus in (["--tsv", "pairs.tsv"], ["--example"]):
+        assert init("b", *corpus, "--from", "nowhere").error.startswith("nowhere: no such run directory")
+        assert not Path("data/b").exists()
 
 
 def test_a_configuration_of_a_transformer_names_its_kinds(trained: Path, tmp_path: Path) -> None:
