@@ -414,4 +414,6 @@ def test_an_update_waits_for_the_device_once(kind: str, tmp_path: Path, monkeypa
     with pretended() as device:
         train(experiment, device="cuda:0", precision="float32")
     assert len(device.waits) <= 5, "\n".join(device.waits)
-    assert all("_trainer" in upload for upload in device.uploads), "but for the weights all is sent in pinned memory"
+    assert all(upload.endswith(" _model") for upload in device.uploads), (
+        "but for the weights all is sent in pinned memory"
+    )
