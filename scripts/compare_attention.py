@@ -43,9 +43,9 @@ from nmt.evaluation.bootstrap import Estimate, PairedComparison, SentenceCounts,
 from nmt.experiment import Experiment
 
 BEAM = 5
-SHORT, LONG, ROUNDS = 5, 35, 2
+SHORT, LONG, ROUNDS = 5, 35, 3
 """Updates of the two trainings whose difference is the time of an update; both have the first, slow ones. All systems
-are timed in turn, in rounds, and the least of each is its time: what else runs on the machine can only add to it."""
+are timed in turn, in rounds, and the least of each training is its time: what else runs only adds to it."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Case:
 
     run/            the run directory of nmt train
     training.json   the budget, the updates that it pays for, and the CPU seconds of each start
-    ../speed.json   of the system: CPU seconds of an update and of the rest of a training, each time they were measured
+    ../speed.json   of the system: CPU seconds of trainings of SHORT and of LONG updates, for each round
     valid/, test/   translations.txt and figures.json of a split
     log.txt         output of all commands
     """
@@ -207,8 +207,7 @@ class Case:
             for updates in (SHORT, LONG):
                 with tempfile.TemporaryDirectory(dir=self.folder) as run:
                     seconds.append(self._train(updates, Path(run) / "run", 1))
-            update = max((seconds[1] - seconds[0]) / (LONG - SHORT), 1e-4)
-            _write_json(path, [*measured, [update, max(seconds[0] - SHORT * update, 0.0)]])
+            _write_json(path, [*measured, seconds])
 
     def _updates(self) -> tuple[int, float | None]:
         """The number of updates that the budget pays for, and the CPU seconds of an update as far as they are known."""
@@ -216,8 +215,10 @@ class Case:
             return self.base.budget.updates, None
         assert self.base.budget.minutes is not None
         self.time(1)
-        update, rest = min(json.loads((self.folder.parent / "speed.json").read_text(encoding="utf-8")))
-        updates = math.floor((60 * self.base.budget.minutes - rest) / update)
+        rounds = json.loads((self.folder.parent / "speed.json").read_text(encoding="utf-8"))
+        short, long = (min(of_rounds) for of_rounds in zip(*rounds, strict=True))
+        update = max((long - short) / (LONG - SHORT), 1e-4)
+        updates = math.floor((60 * self.base.budget.minutes - short) / update) + SHORT
         if updates < LONG:
             raise InputError(f"{self.folder}: {self.base.budget} pay for {max(updates, 0)} updates; give more")
         return updates, update
@@ -467,6 +468,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         system: [case for case in cases if case.system == system and case not in failures] for system in chosen
     }
     results = [Result.read(done, options.split, references) for done in of_system.values() if done]
+    if not results:
+        sys.exit(1)
     text, trees = tables(results, sources, options.edges)
     seeds = ", ".join(map(str, options.seeds))
     text = f"{base.budget} of one thread for each training, seeds {seeds}, {options.split}, beam {BEAM}.\n\n{text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,24 @@ def test_the_budget_is_spent_on_updates(tmp_path: Path, monkeypatch: pytest.Monk
     assert {each["data.prepared"] for each in commands[:3]} == {f"{case.folder}/prepared"}  # its own subwords
     assert case.record["starts"] == [120.0]  # 4 + 232 / 2: the whole budget
     assert case._updates() == (232, 0.5)
-    (case.folder.parent / "speed.json").write_text("[[0.5, 4.0], [0.25, 4.0], [0.4, 3.0]]")
-    assert case._updates() == (464, 0.25)  # by the fastest
+    (case.folder.parent / "speed.json").write_text("[[9.0, 20.0], [4.0, 14.0], [4.5, 11.5]]")
+    assert case._updates() == (469, 0.25)  # by the fastest training of each length
     other = Case(Base(CONFIG, (), Budget(3.0, None), tmp_path), case.system, 7)
     with pytest.raises(InputError, match=r"seed-7: was trained for 2 CPU minutes; delete it or give another --output$"):
         other.work("valid", ())
+
+
+def test_a_comparison_whose_systems_all_fail_ends_with_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(self: Case, split: str, gold: Sequence[Path]) -> None:
+        raise InputError("out of memory")
+
+    monkeypatch.setattr(Case, "work", work)
+    with pytest.raises(SystemExit) as ended:
+        compare_attention.main([f"--config={CONFIG}", f"--output={tmp_path}", "--systems=baseline", "--updates=3"])
+    assert ended.value.code == 1
+    assert "baseline, seed 1: out of memory" in capsys.readouterr().err
 
 
 def test_a_comparison_from_end_to_end(
