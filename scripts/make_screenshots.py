@@ -2,8 +2,8 @@
 
     python scripts/make_screenshots.py [--run runs/de-en] [--output docs/pictures]
 
-Needs Chromium and chromedriver (Debian: apt install chromium chromium-driver). Writes report.png, alignment-page.png and
-server.png, with 64 colours.
+Needs Chromium and chromedriver (Debian: apt install chromium chromium-driver). Writes report.png, alignment-page.png
+and server.png, with 64 colours.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             lines = (ROOT / "data" / "de-en" / f"test.{kind}").read_text(encoding="utf-8").splitlines(keepends=True)
             (folder / f"x.{kind}").write_text("".join(lines[LINES[0] - 1 : LINES[1]]), encoding="utf-8")
         _nmt("report", options.run, "--samples", "3", "--output", folder / "report.html")
-        _nmt("align", options.run, "--source", folder / "x.de", "--target", folder / "x.en", "--gold", folder / "x.align",
-             "--format", "html", "--output", folder / "pairs.html")  # fmt: skip
+        files = ("--source", folder / "x.de", "--target", folder / "x.en", "--gold", folder / "x.align")
+        _nmt("align", options.run, *files, "--format", "html", "--output", folder / "pairs.html")
         browser.open((folder / "report.html").as_uri())
-        browser.run("[...document.querySelectorAll('h2')].find((each) => each.textContent === 'Training').scrollIntoView()")
+        browser.run("for (const each of document.querySelectorAll('h2'))"
+                    "if (each.textContent === 'Training') each.scrollIntoView()")  # fmt: skip
         _picture(browser, options.output / "report.png", 620)
         browser.open((folder / "pairs.html").as_uri())
         browser.until("return document.querySelector('.word')")

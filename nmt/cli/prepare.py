@@ -14,7 +14,7 @@ from nmt.core import log
 
 def prepare(
     config: Config,
-    force: Annotated[bool, typer.Option("--force", help="Prepare again even where nothing has changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Prepare again even if nothing has changed.")] = False,
     ray: Ray = None,
     overrides: Overrides = None,
     quiet: Quiet = False,

@@ -41,8 +41,10 @@ def anchors(text: str) -> set[str]:
 
 
 def test_sentences_are_found() -> None:
-    text = "# Heading\n\nOne `x.y = 1` here. See [the page](a.md), now:\n\n    code. Code.\n\n| a | b |\n\n- An item.\n  It goes on.\n"
-    assert sentences(text) == ["One Code here.", "See the page, now:", "An item.", "It goes on."]
+    text = (
+        "# Heading\n\nOne `x = 1` here. See [it](a.md), now:\n\n    code. Code.\n\n| a |\n\n- An item.\n  It goes on.\n"
+    )
+    assert sentences(text) == ["One Code here.", "See it, now:", "An item.", "It goes on."]
 
 
 def test_sentences_are_short() -> None:

@@ -37,13 +37,14 @@ def aligner(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write an aligner to this file that needs no model; without it, learn for MODEL and write to its run.",
+            help="Write an aligner that needs no model to this file; without this option, learn for MODEL and write to "
+            "its run.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Of the alignment layer. Default: 1.", show_default=False),
+        typer.Option("--seed", metavar="N", min=0, help="Seed of the alignment layer. Default: 1.", show_default=False),
     ] = None,
     to: To = None,
     device: Device = "auto",

@@ -48,7 +48,7 @@ def report(
         bool,
         typer.Option(
             "--translations/--no-translations",
-            help="Whether the models translate their validation sets; without, what training has left is shown.",
+            help="Translate the validation sets; without this, the page shows only training.",
         ),
     ] = True,
     pictures: Annotated[
