@@ -232,7 +232,7 @@ class AlignOptions(ModelOptions):
     ] = None
     min_score: Annotated[
         float | None,
-        _reports("--min-score", metavar="X", help="Score from which a pair of --suspects is listed. Default: 4."),
+        _reports("--min-score", metavar="X", help="Score from which a pair is listed as unlikely. Default: 4."),
     ] = None
 
 
