@@ -25,4 +25,4 @@ def test_screenshots_are_made_anew(tmp_path: Path) -> None:
     for name in PICTURES:
         with Image.open(tmp_path / name) as made, Image.open(ROOT / "docs" / "pictures" / name) as shown:
             assert made.size == shown.size
-            assert len(set(made.convert("RGB").getdata())) > 16
+            assert len(made.convert("RGB").getcolors() or ()) > 16
