@@ -165,9 +165,10 @@ CONFLICTS = (
 def evaluate(options: EvaluateOptions) -> None:
     """Score translations, or word alignments.
 
-    BLEU, chrF and TER with their sacreBLEU signatures. With a model, the scores of its own translations, and perplexity
-    and token accuracy of the references under teacher forcing, free running and scheduled sampling. Without files it
-    scores the test corpora of the configuration. With --alignment: AER, precision, recall and F1 of links.
+    Prints BLEU, chrF and TER with their sacreBLEU signatures. With a model, it scores the model's translations, and
+    also prints perplexity and token accuracy of the references under teacher forcing, free running and scheduled
+    sampling. Without files it scores the test corpora of the configuration. With --alignment it prints AER,
+    precision, recall and F1 of links.
     """
     if options.alignment is not None and options.gold is not None:
         from nmt.workflows.evaluate_alignment import evaluate_alignment

@@ -20,10 +20,10 @@ def prepare(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Turn a corpus into a token store.
+    """Prepare a corpus for training.
 
-    Learns the subword model, drops what the filters drop, and reports what was dropped and why. Where neither the
-    corpus nor its configuration has changed, nothing is redone.
+    Learns the subword model, filters the pairs, reports what was dropped and why, and writes the tokens. If neither the
+    corpus nor its configuration has changed, it does nothing.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment

@@ -51,11 +51,10 @@ def train(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train a model, or go on training it.
+    """Train a model, or resume its training.
 
-    Prepares the corpus first if needed. Where the run directory that the configuration names holds a checkpoint,
-    training goes on from it.
-    Ctrl-C saves and stops; the same command goes on from there.
+    Prepares the corpus first if needed. If the run directory has a checkpoint, training continues from it. Ctrl-C
+    saves and stops, and the same command continues.
     Processes on several machines: see docs/train.md.
     """
     set_verbosity(quiet=quiet, verbose=verbose)

@@ -82,8 +82,8 @@ def augment(
 ) -> None:
     """Make more training pairs from text of one language, or from existing pairs.
 
-    Models of both directions, which are trained where there are none, translate the text. The pairs, and a
-    configuration that learns from them too, go to one folder. Ctrl-C stops; the same command goes on from there."""
+    Models of both directions translate the text; missing models are trained. The new pairs, and a configuration that
+    also uses them, are written to one folder. Ctrl-C stops, and the same command continues."""
     set_verbosity(quiet=quiet, verbose=verbose)
     for option, is_given, needs, is_there in (
         ("--back-translation", back_translation != "tagged", "--target-text", bool(target_text)),

@@ -39,7 +39,7 @@ def filter(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find the pairs of a corpus that are no translations.
+    """Find the pairs of a corpus that are not translations.
 
     Trains a model to distinguish the pairs from wrong pairs made of them. The score of a pair is the log-odds that it
     is a translation."""

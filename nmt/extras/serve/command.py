@@ -84,8 +84,8 @@ class ServeOptions(ModelOptions):
 def serve(options: ServeOptions) -> None:
     """Serve translations over HTTP, with a page to try them.
 
-    POST /translate takes {"text": "..."}; what many clients send at once is translated together. The page is at /, the
-    API at /docs, counts for Prometheus at /metrics."""
+    POST /translate takes {"text": "..."}; requests that arrive together are translated together. The page is at /, the
+    API at /docs, and counts for Prometheus at /metrics."""
     if options.max_sentences > options.queue:
         raise InputError(
             f"--max-sentences {options.max_sentences}: such a request has no room in --queue {options.queue}"

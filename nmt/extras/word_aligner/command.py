@@ -55,9 +55,9 @@ def aligner(
 ) -> None:
     """Learn to align words from sentence pairs.
 
-    With --output from --source and --target, without a translation model. Otherwise for a trained model, from the pairs
-    it was trained on or those given: also teaches an alignment layer on top of the model, for nmt align --method
-    trained."""
+    With --output, learns from --source and --target, without a translation model. Otherwise learns for a trained
+    model, from its training pairs or the given ones, and also trains an alignment layer on top of the model, for nmt
+    align --method trained."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if (source is None) != (target is None):
         raise InputError("--source and --target go together; give both")

@@ -48,8 +48,8 @@ def states(
 ) -> None:
     """Draw the states of a model over sentences.
 
-    Gates and states of a recurrent layer as heatmaps, a row for each unit and a column for each subword; or, with
-    --curves and for Transformers too, sentences as curves through their states.
+    Draws the gates and states of a recurrent layer as heatmaps, with a row for each unit and a column for each
+    subword. With --curves, also for Transformers, it draws sentences as curves through their states.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     if source is None or output is None:
