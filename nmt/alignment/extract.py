@@ -39,14 +39,14 @@ class Rule(Structure):
     """Keys of every rule."""
 
     heads: Annotated[str, Field(min_length=1)] = "*"
-    """Heads whose weights are averaged into the matrix, a pattern over their names: `layer3.*`, `*.head1`."""
+    """Pattern of the heads whose weights are averaged into the matrix: `layer3.*`, `*.head1`."""
 
     aligner_share: Fraction = 0.5
-    """Share of the learnt aligner in `--method trained`; the rest is the model's."""
+    """Weight of the aligner in `--method trained`; the model has the rest."""
 
 
 class Argmax(Rule):
-    """Each target word with the source word of the highest weight, provided that weight is at least `threshold`."""
+    """Each target word with the source word of the highest weight, if that is at least `threshold`."""
 
     kind: Literal["argmax"] = "argmax"
     threshold: Fraction = 0.0
@@ -67,9 +67,9 @@ class Share(Rule):
 
     kind: Literal["share"] = "share"
     share: Annotated[float, Field(gt=0, le=1)] = 0.4
-    """Least weight of a link, as a share of the highest of its row."""
+    """Smallest weight of a link, as a share of the highest of its row."""
     threshold: Fraction = 0.2
-    """Least highest weight of a row that gives links."""
+    """Smallest maximum of a row that gives links."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
         """The links of one sentence pair."""

@@ -18,7 +18,7 @@ class AttentionConfig(Structure):
     score: AnyScoreOrNone = Additive()
     """How well a query of the decoder and a key, a state of the encoder, go together; ``none``: no attention."""
     weights: AnyNormalizer = Softmax()
-    """What makes weights of the scores of all source positions."""
+    """Weighting function, which turns the scores of all source positions into weights."""
     key_size: Size | None = None
     """For a recurrent decoder: the width of keys W x that the score reads in place of encoder states x, which are the
     values; null: states are keys as well."""

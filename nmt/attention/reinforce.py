@@ -27,12 +27,12 @@ class Rewarded(Structure):
     """The options of a choice that learns from a reward; see ``Sampled``."""
 
     discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Weight of a later word's log-probability: 0 rewards a choice for its own word alone, 1 for all that follow.
-    A choice reaches later words by way of the decoder's state alone; where it does not, they are noise."""
+    """Weight of a later word's log-probability: 0 rewards a choice only for its own word, 1 for all later words. A
+    choice affects later words only through the decoder's state; otherwise they are noise."""
     expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
-    """Probability that a training step looks through the expectation instead of a draw."""
+    """Probability that a training step uses the expectation instead of a draw."""
     variance_normalization: bool = False
-    """Divide R - b - m by the deviation of R - b over the batch where that is above 1 (Mnih & Gregor 2014, "Neural
+    """Divide R - b - m by the deviation of R - b over the batch if that is above 1 (Mnih & Gregor 2014, "Neural
     Variational Inference and Learning in Belief Networks", section 2.3). Large rewards then change the scores less, and
     the estimate is biased."""
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def align(options: AlignOptions) -> None:
     """Align the words of sentence pairs.
 
-    By a model's attention or gradients, one line per pair. With --target the pairs are given (forced decoding); without
-    it the model's own translations are aligned. With --reverse two models align the pairs, one from each side, and
-    their alignments are joined. With --links there is no model: links from files are joined, written in another format,
-    drawn and judged. With --lexicon or --suspects the links themselves are written only where --output or --format is
-    given. With --compare it says how far a model's methods agree instead.
+    Uses a model's attention or gradients, and prints one line for each pair. With --target it aligns given pairs
+    (forced decoding), and without it the model's own translations. With --reverse two models align the pairs, one
+    from each side, and their alignments are joined. With --links no model is needed: links from files are joined,
+    converted, drawn or scored. With --lexicon or --suspects the links themselves are written only with --output or
+    --format. With --compare it prints how far the methods of a model agree.
     """
     from nmt.workflows.align import AlignmentInputs
 

@@ -12,14 +12,14 @@ import typer
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import ModelOptions
 
-_aligned = partial(typer.Option, rich_help_panel="What is aligned")
-_models = partial(typer.Option, rich_help_panel="By models")
-_learnt = partial(typer.Option, rich_help_panel="By what is learnt from text, without a model")
-_files = partial(typer.Option, rich_help_panel="By links from files, without a model")
+_aligned = partial(typer.Option, rich_help_panel="Input")
+_models = partial(typer.Option, rich_help_panel="Models")
+_learnt = partial(typer.Option, rich_help_panel="Aligners, without a model")
+_files = partial(typer.Option, rich_help_panel="Links from files, without a model")
 _joined = partial(typer.Option, rich_help_panel="Two directions")
-_written = partial(typer.Option, rich_help_panel="What is written")
-_judged = partial(typer.Option, rich_help_panel="How good it is")
-_reports = partial(typer.Option, rich_help_panel="What all pairs tell together")
+_written = partial(typer.Option, rich_help_panel="Output")
+_judged = partial(typer.Option, rich_help_panel="Evaluation")
+_reports = partial(typer.Option, rich_help_panel="Corpus reports")
 
 
 @dataclass(frozen=True)
@@ -35,40 +35,38 @@ class AlignOptions(ModelOptions):
     ] = False
     text: Annotated[
         bool,
-        _aligned(
-            "--text",
-            help="The lines are ordinary text: align its words and punctuation marks, not what white space parts.",
-        ),
+        _aligned("--text", help="The lines are ordinary text: find its words and punctuation marks, and align these."),
     ] = False
     method: Annotated[
         Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"] | None,
         _models(
             "--method",
-            help="Where the soft matrix comes from: the model's attention when it produces a word, or once it has read "
-            "it; what its score of each target word depends on, which takes far longer and works without attention; or "
-            "what nmt aligner has learnt for it, which is best. Default: attention.",
+            help="Source of the soft matrix: attention of the step that produces a word, or of the next step "
+            "(shifted-attention); gradients, which are much slower and work without attention; or the layer "
+            "trained by nmt aligner, which is best. Default: attention.",
         ),
     ] = None
-    raw: Annotated[
-        bool, _models("--raw", help="Leave the norms or products of --method gradient or input-x-gradient as they are.")
-    ] = False
-    signed: Annotated[
-        bool, _models("--signed", help="As --raw, and the products of --method input-x-gradient with their sign.")
-    ] = False
+    raw: Annotated[bool, _models("--raw", help="Do not scale the rows of --method gradient or input-x-gradient.")] = (
+        False
+    )
+    signed: Annotated[bool, _models("--signed", help="As --raw, and keep the sign of --method input-x-gradient.")] = (
+        False
+    )
     heads: Annotated[
         str | None,
         _models(
             "--heads",
             metavar="PATTERN",
-            help="Whose attention weights are averaged, for example layer3.* or layer2.head1. Default: all.",
+            help="Pattern of the heads whose attention weights are averaged, for example layer3.* or layer2.head1. "
+            "Default: all.",
         ),
     ] = None
     choose_heads: Annotated[
         Literal["entropy", "gold"] | None,
         _models(
             "--choose-heads",
-            help="Average the heads, of one layer or of all, or take the one head, whose weights on the first 200 "
-            "pairs are least spread, or whose links agree best with --gold.",
+            help="Choose all heads, the heads of one layer, or one head: those with the sharpest weights on the first "
+            "200 pairs (entropy), or with the lowest error rate (gold).",
         ),
     ] = None
     reverse: Annotated[
@@ -76,24 +74,28 @@ class AlignOptions(ModelOptions):
         _models(
             "--reverse",
             metavar="MODEL",
-            help="A model that translates the target to the source: the alignments of both are joined.",
+            help="A model that translates the target into the source; the alignments of both models are joined.",
         ),
     ] = None
     reverse_to: Annotated[
         str | None,
-        _models("--reverse-to", metavar="LANGUAGE", help="Target language of --reverse, for a model of several."),
+        _models(
+            "--reverse-to", metavar="LANGUAGE", help="Target language of --reverse, for a model of several languages."
+        ),
     ] = None
     aligner: Annotated[
         Path | None,
-        _learnt("--aligner", metavar="FILE", help="Align by what nmt aligner --output has written, without a model."),
+        _learnt("--aligner", metavar="FILE", help="Align with this file of nmt aligner --output, without a model."),
     ] = None
     learn: Annotated[
-        bool, _learnt("--learn", help="Align by what is learnt from these very pairs, without a model.")
+        bool, _learnt("--learn", help="Learn an aligner from these pairs and align them, without a model.")
     ] = False
     links: Annotated[
         Path | None,
         _files(
-            "--links", metavar="FILE", help="Take links from this file, of any format and aligner, instead of a model."
+            "--links",
+            metavar="FILE",
+            help="Read links from this file, of any format and aligner, instead of using a model.",
         ),
     ] = None
     reverse_links: Annotated[
@@ -112,15 +114,15 @@ class AlignOptions(ModelOptions):
             metavar="0|1",
             min=0,
             max=1,
-            help="What --links and --reverse-links call the first word of a sentence. Default: 0.",
+            help="Number of the first word of a sentence in --links and --reverse-links. Default: 0.",
         ),
     ] = None
     target_first: Annotated[
         bool,
         _files(
             "--target-first",
-            help="--reverse-links, or --links where they stand alone, put the target first, as nmt align does with a "
-            "model of the other direction.",
+            help="--reverse-links (or --links, if it is the only file) puts the target first, as nmt align with a "
+            "model of the other direction does.",
         ),
     ] = False
     symmetrize: Annotated[
@@ -130,8 +132,8 @@ class AlignOptions(ModelOptions):
         | None,
         _joined(
             "--symmetrize",
-            help="How they are joined: by their links, or where the mean or the product of their matrices reaches a "
-            "threshold. Default: grow-diag-final-and.",
+            help="How both directions are joined: by their links, or by a threshold on the mean or product of their "
+            "matrices. Default: grow-diag-final-and.",
         ),
     ] = None
     threshold: Annotated[
@@ -139,7 +141,7 @@ class AlignOptions(ModelOptions):
         _joined(
             "--threshold",
             metavar="X",
-            help="The least mean or product that makes a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
+            help="Smallest mean or product of a link. Default: 0.25 for soft-mean, 0.05 for soft-product.",
         ),
     ] = None
     format_: Annotated[
@@ -164,7 +166,7 @@ class AlignOptions(ModelOptions):
             metavar="0|1",
             min=0,
             max=1,
-            help="What pharaoh, gold and tsv are to call the first word of a sentence. Default: 0.",
+            help="Number of the first word of a sentence in pharaoh, gold and tsv. Default: 0.",
         ),
     ] = None
     level: Annotated[
@@ -176,9 +178,9 @@ class AlignOptions(ModelOptions):
         _written(
             "--view",
             metavar="VIEW",
-            help="What --format html shows: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient, "
-            "each:HEADS for a view of each head, or, of --links, links; with forward: or backward: before it, of one "
-            "of two directions alone; repeatable. Default: what the other options say; of attention each head, too.",
+            help="A view of --format html: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient; "
+            "each:HEADS for each head; links for --links; forward: or backward: before it for one of two "
+            "directions. Repeatable. Default: the other options, and each head of attention.",
         ),
     ] = None
     gold: Annotated[
@@ -192,16 +194,17 @@ class AlignOptions(ModelOptions):
             metavar="0|1",
             min=0,
             max=1,
-            help="What --gold calls the first word of a sentence. Default: 0.",
+            help="Number of the first word of a sentence in --gold. Default: 0.",
         ),
     ] = None
     compare: Annotated[
         bool,
         _judged(
-            "--compare", help="Print no alignments but how far a model's methods agree, and with --gold their AER."
+            "--compare",
+            help="Print how far the methods of a model agree, and with --gold their AER, instead of alignments.",
         ),
     ] = False
-    json: Annotated[bool, _judged("--json", help="Print what --compare finds as one JSON object.")] = False
+    json: Annotated[bool, _judged("--json", help="Print the results of --compare as one JSON object.")] = False
     lexicon: Annotated[
         Path | None,
         _reports(
@@ -211,12 +214,12 @@ class AlignOptions(ModelOptions):
         ),
     ] = None
     min_count: Annotated[
-        int | None, _reports("--min-count", metavar="N", min=1, help="The least count in it. Default: 1.")
+        int | None, _reports("--min-count", metavar="N", min=1, help="Lowest count in --lexicon. Default: 1.")
     ] = None
-    lowercase: Annotated[bool, _reports("--lowercase", help="Its words in lower case.")] = False
+    lowercase: Annotated[bool, _reports("--lowercase", help="Ignore case in --lexicon.")] = False
     examples: Annotated[
         int | None,
-        _reports("--examples", metavar="N", min=0, help="Line numbers that it names for each entry. Default: 3."),
+        _reports("--examples", metavar="N", min=0, help="Line numbers for each entry of --lexicon. Default: 3."),
     ] = None
     suspects: Annotated[
         Path | None,
@@ -229,9 +232,7 @@ class AlignOptions(ModelOptions):
     ] = None
     min_score: Annotated[
         float | None,
-        _reports(
-            "--min-score", metavar="X", help="The score from which on a pair is suspicious by itself. Default: 4."
-        ),
+        _reports("--min-score", metavar="X", help="Score from which a pair is listed as unlikely. Default: 4."),
     ] = None
 
 

@@ -24,11 +24,11 @@ def average(
         typer.Option("--last", metavar="N", min=2, help="The newest N checkpoints of the run; default: all."),
     ] = None,
     best: Annotated[
-        int | None, typer.Option("--best", metavar="N", min=2, help="The N that were validated best.")
+        int | None, typer.Option("--best", metavar="N", min=2, help="The N checkpoints with the best validations.")
     ] = None,
     best_by: Annotated[
         Literal["loss", "perplexity", "accuracy", "bleu"] | None,
-        typer.Option("--best-by", help="What --best goes by. Default: the configuration's training.validation.metric."),
+        typer.Option("--best-by", help="Metric of --best. Default: the configuration's training.validation.metric."),
     ] = None,
     overrides: Overrides = None,
     quiet: Quiet = False,
@@ -36,8 +36,8 @@ def average(
 ) -> None:
     """Average the weights of checkpoints.
 
-    The mean is a checkpoint of its own, which the link `averaged` in the run directory leads to: name it to translate,
-    evaluate, align or start training from.
+    The mean is a separate checkpoint; the link `averaged` in the run directory points to it. Use it as MODEL to
+    translate, evaluate or align, or start training from it.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     if last is not None and best is not None:

@@ -38,8 +38,8 @@ def config(
         typer.Option(
             "--explain",
             metavar="KEY",
-            help="Say what a key means, its type, bounds and default, for example training.optimizer.beta2; of a group "
-            "all its keys. Needs no MODEL; with one, also its value there.",
+            help="Print what a key means, its type, bounds and default, for example training.optimizer.beta2; for a "
+            "group, all its keys. With a MODEL, also its value.",
             autocompletion=_keys,
         ),
     ] = None,
@@ -56,7 +56,7 @@ def config(
 ) -> None:
     """Show a configuration with every key written out, or explain a key.
 
-    What is shown is a configuration that gives the same run."""
+    The output is a configuration that gives the same run."""
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt.config.help import explain as explanation
     from nmt.config.json_schema import document

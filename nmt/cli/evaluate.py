@@ -43,7 +43,7 @@ class EvaluateOptions(ModelOptions):
             metavar="0|1",
             min=0,
             max=1,
-            help="What --alignment calls the first word of a sentence. Default: 0.",
+            help="Number of the first word of a sentence in --alignment. Default: 0.",
         ),
     ] = None
     gold: Annotated[
@@ -56,7 +56,7 @@ class EvaluateOptions(ModelOptions):
             metavar="0|1",
             min=0,
             max=1,
-            help="What --gold calls the first word of a sentence. Default: 0.",
+            help="Number of the first word of a sentence in --gold. Default: 0.",
         ),
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False
@@ -65,7 +65,7 @@ class EvaluateOptions(ModelOptions):
         typer.Option(
             "--glossary",
             metavar="FILE",
-            help="Terms to translate with, and to look for in translations: see nmt translate --glossary.",
+            help="Translate with these terms and count them in translations: see nmt translate --glossary.",
         ),
     ] = None
     by_length: Annotated[
@@ -76,7 +76,7 @@ class EvaluateOptions(ModelOptions):
         typer.Option(
             "--length-edges",
             metavar="N,N,...",
-            help="Where --by-length cuts: the last number of source words of each bucket. Default: 5,10,15,20,25,30.",
+            help="Largest number of source words of each bucket of --by-length. Default: 5,10,15,20,25,30.",
         ),
     ] = None
     plot: Annotated[
@@ -84,7 +84,10 @@ class EvaluateOptions(ModelOptions):
         typer.Option("--plot", metavar="FILE", help="Draw BLEU by source length into this .png or .svg file."),
     ] = None
     wait: Annotated[
-        str | None, typer.Option("--wait", metavar="K,K,...", help="Also score what nmt translate --wait would give.")
+        str | None,
+        typer.Option(
+            "--wait", metavar="K,K,...", help="Also score the simultaneous translations of nmt translate --wait."
+        ),
     ] = None
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as TER does.")] = False
     tokenize: Annotated[
@@ -162,9 +165,10 @@ CONFLICTS = (
 def evaluate(options: EvaluateOptions) -> None:
     """Score translations, or word alignments.
 
-    BLEU, chrF and TER with their sacreBLEU signatures. With a model, the scores of its own translations, and perplexity
-    and token accuracy of the references under teacher forcing, free running and scheduled sampling. Without files it
-    scores the test corpora of the configuration. With --alignment: AER, precision, recall and F1 of links.
+    Prints BLEU, chrF and TER with their sacreBLEU signatures. With a model, it scores the model's translations, and
+    also prints perplexity and token accuracy of the references under teacher forcing, free running and scheduled
+    sampling. Without files it scores the test corpora of the configuration. With --alignment it prints AER,
+    precision, recall and F1 of links.
     """
     if options.alignment is not None and options.gold is not None:
         from nmt.workflows.evaluate_alignment import evaluate_alignment

@@ -18,10 +18,10 @@ def info(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show what a run or a checkpoint is.
+    """Show a summary of a run or a checkpoint.
 
-    Its corpus and languages, the parts of the model and their parameters, the training so far, the checkpoints and what
-    they have reached, what else is in the run, and the commands to go on with. No weights are loaded."""
+    Prints its corpus and languages, the parts of the model and their parameters, the training so far, the checkpoints
+    and their scores, the other contents of the run, and commands to continue with. Loads no weights."""
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt.workflows.info import inspect, text
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from nmt.experiment import Experiment
     from nmt.workflows.init_config import Measure, Speed
 
-_FILES = "What there is"
-_HELD = "What is held out"
+_FILES = "Input files"
+_HELD = "Held-out pairs"
 
 
 def _file(option: str, *names: str, text: str, panel: str = _FILES) -> object:
@@ -33,16 +33,16 @@ def _count(option: str, text: str) -> object:
 
 def init(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="What to call it: writes NAME.yaml, for a run runs/NAME.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the configuration NAME.yaml and of the run runs/NAME.")
     ] = None,
-    source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, a line each.")] = None,
+    source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, one per line.")] = None,
     target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None,
     tsv: Annotated[Path | None, _file("--tsv", text="Instead of both: lines of source, TAB, target.")] = None,
     example: Annotated[
         bool,
         typer.Option(
             "--example",
-            help="A small German-English corpus that comes with nmt, to try it. NAME is then example, if left out.",
+            help="Use a small German-English corpus that comes with nmt. The default NAME is then example.",
             rich_help_panel=_FILES,
         ),
     ] = False,
@@ -63,14 +63,15 @@ def init(
         typer.Option("--from", metavar="MODEL", help="Fine-tune this run: its model and vocabulary, at a lower rate."),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Another seed, other pairs.")
+        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Selects the held-out pairs.")
     ] = 1,
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", metavar="N", min=0.1, help="As many updates as this machine makes in N minutes."),
+        typer.Option("--minutes", metavar="N", min=0.1, help="Train for N minutes: measure how many updates that is."),
     ] = None,
     no_time: Annotated[
-        bool, typer.Option("--no-time", help="Do not measure, in some ten seconds, how long training will take.")
+        bool,
+        typer.Option("--no-time", help="Do not measure how long training will take, which needs about ten seconds."),
     ] = False,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -78,9 +79,9 @@ def init(
 ) -> None:
     """Write a configuration for your own sentence pairs.
 
-    Sizes go by the number of pairs and the machine, and comments say why. Pairs to validate and to test on are held out
-    where no files of such are given: then all parts are written to data/NAME, every pair to one of them. Nothing is
-    overwritten."""
+    Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to
+    validate or test on, pairs are held out, and all parts are written to data/NAME, every pair to one of them.
+    Nothing is overwritten."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if minutes is not None and no_time:
         raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")

@@ -38,19 +38,19 @@ Overrides: TypeAlias = Annotated[
 ]
 
 Device: TypeAlias = Annotated[
-    str, typer.Option("--device", metavar="DEVICE", help="auto (CUDA where it is), cpu, cuda, or cuda:1.")
+    str, typer.Option("--device", metavar="DEVICE", help="auto (CUDA if available), cpu, cuda, or cuda:1.")
 ]
 
 Precision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16"],
-    typer.Option("--precision", help="Number format of the matrix products; auto takes the fastest that is safe."),
+    typer.Option("--precision", help="Number format of the matrix products; auto chooses the fastest safe one."),
 ]
 
 UsePrecision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
     typer.Option(
         "--precision",
-        help="Number format of the matrix products; auto takes bfloat16 or float16 where the hardware has it; "
+        help="Number format of the matrix products; auto chooses bfloat16 or float16 if the hardware supports it; "
         "int8, on a CPU, rounds more.",
     ),
 ]
@@ -65,8 +65,8 @@ LengthPenalty: TypeAlias = Annotated[
     typer.Option(
         "--length-penalty",
         metavar="X",
-        help="Exponent of the length that a hypothesis's score is divided by; 0 favours short ones. "
-        "Default: the configuration's.",
+        help="Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: the "
+        "configuration's.",
     ),
 ]
 
@@ -82,7 +82,9 @@ MaxLengthRatio: TypeAlias = Annotated[
 To: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--to", metavar="LANGUAGE", help="Target language of a model of several, as its configuration names it."
+        "--to",
+        metavar="LANGUAGE",
+        help="Target language, for a model of several languages, as its configuration names it.",
     ),
 ]
 
@@ -92,8 +94,8 @@ BatchTokens: TypeAlias = Annotated[
         "--batch-tokens",
         metavar="N",
         min=1,
-        help="Source tokens decoded together, padding included and each counted for every beam: speed against memory. "
-        "Default: the configuration's.",
+        help="Source tokens decoded together, including padding, counted for every beam. More is faster and needs more "
+        "memory. Default: the configuration's.",
     ),
 ]
 
@@ -102,14 +104,14 @@ Ray: TypeAlias = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Share the work out over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto: one that runs here, else the "
-        "cores of this machine.",
+        help="Distribute the work over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto: the cluster of this "
+        "machine, otherwise its cores.",
     ),
 ]
 
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 
-Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")]
 
 
 @dataclass(frozen=True)

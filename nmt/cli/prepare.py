@@ -14,16 +14,16 @@ from nmt.core import log
 
 def prepare(
     config: Config,
-    force: Annotated[bool, typer.Option("--force", help="Prepare again even where nothing has changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Prepare again even if nothing has changed.")] = False,
     ray: Ray = None,
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Turn a corpus into a token store.
+    """Prepare a corpus for training.
 
-    Learns the subword model, drops what the filters drop, and reports what was dropped and why. Where neither the
-    corpus nor its configuration has changed, nothing is redone.
+    Learns the subword model, filters the pairs, reports what was dropped and why, and writes the tokens. If neither the
+    corpus nor its configuration has changed, it does nothing.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment

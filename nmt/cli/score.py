@@ -50,8 +50,8 @@ def score(
 ) -> None:
     """Score given translations: how probable the model finds them.
 
-    One line for each pair of lines. The score is the log-probability over the length penalty, as search ranks
-    translations."""
+    Prints one line for each pair of lines. The score is the log-probability divided by the length penalty, by which
+    the search ranks translations."""
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, None, length_penalty, None, batch_tokens, to)
     check_model(model, changes, needs_language=True)

@@ -17,7 +17,7 @@ Processes = Annotated[
         "--processes",
         metavar="N",
         min=1,
-        help="Train with so many processes on this machine, which share its cores; on CUDA one for each GPU.",
+        help="Train with N processes on this machine, which share its cores; on CUDA one for each GPU.",
     ),
 ]
 
@@ -26,7 +26,7 @@ SkipDamaged = Annotated[
     bool,
     typer.Option(
         "--skip-damaged",
-        help="Where the newest checkpoint is damaged, set it aside and go on from the newest one that is whole.",
+        help="If the newest checkpoint is damaged, rename it and continue from the newest complete one.",
     ),
 ]
 
@@ -34,7 +34,8 @@ SkipDamaged = Annotated[
 Extend = Annotated[
     bool,
     typer.Option(
-        "--extend", help="Go on with another training.stopping.updates, more or fewer, by the schedule for that number."
+        "--extend",
+        help="Continue with another training.stopping.updates, more or fewer, and the schedule for that number.",
     ),
 ]
 
@@ -50,11 +51,10 @@ def train(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train a model, or go on training it.
+    """Train a model, or resume its training.
 
-    Prepares the corpus first if needed. Where the run directory that the configuration names holds a checkpoint,
-    training goes on from it.
-    Ctrl-C saves and stops; the same command goes on from there.
+    Prepares the corpus first if needed. If the run directory has a checkpoint, training continues from it. Ctrl-C
+    saves and stops, and the same command continues.
     Processes on several machines: see docs/train.md.
     """
     set_verbosity(quiet=quiet, verbose=verbose)

@@ -37,7 +37,7 @@ class TranslateOptions(ModelOptions):
     ray: Ray = None
     field: Annotated[
         str | None,
-        typer.Option("--field", metavar="NAME", help="With --ray: where records have the text. Default: text."),
+        typer.Option("--field", metavar="NAME", help="With --ray: field of records with the text. Default: text."),
     ] = None
     n_best: Annotated[
         int | None,
@@ -49,7 +49,9 @@ class TranslateOptions(ModelOptions):
     temperature: Annotated[
         float | None,
         typer.Option(
-            "--temperature", metavar="X", help="Of a draw: below 1 probable words become more so. Implies --sample."
+            "--temperature",
+            metavar="X",
+            help="Temperature of the draws: below 1, probable words become more probable. Implies --sample.",
         ),
     ] = None
     top_k: Annotated[
@@ -59,23 +61,27 @@ class TranslateOptions(ModelOptions):
     top_p: Annotated[
         float | None,
         typer.Option(
-            "--top-p", metavar="X", help="Draw from the fewest subwords of probability X together. Implies --sample."
+            "--top-p",
+            metavar="X",
+            help="Draw from the fewest subwords whose total probability reaches X. Implies --sample.",
         ),
     ] = None
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", min=0, help="Another seed, other draws. Implies --sample.")
+        int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the draws. Implies --sample.")
     ] = None
     consensus: Annotated[
         Literal["chrf", "bleu"] | None,
-        typer.Option("--consensus", help="Draw many translations, take the one most like all (minimum Bayes risk)."),
+        typer.Option(
+            "--consensus", help="Draw many translations and choose the one most similar to all (minimum Bayes risk)."
+        ),
     ] = None
     samples: Annotated[
-        int | None, typer.Option("--samples", metavar="N", min=2, help="How many --consensus draws. Default: 32.")
+        int | None, typer.Option("--samples", metavar="N", min=2, help="Number of draws of --consensus. Default: 32.")
     ] = None
     prefix: Annotated[
         Path | None,
         typer.Option(
-            "--prefix", metavar="FILE", help="What translations begin with, a line for each line; blank: as they like."
+            "--prefix", metavar="FILE", help="How translations begin, one line for each input line; blank: no prefix."
         ),
     ] = None
     constraints: Annotated[
@@ -83,13 +89,13 @@ class TranslateOptions(ModelOptions):
         typer.Option(
             "--constraints",
             metavar="FILE",
-            help="Words or phrases, with tabs between, that translations contain, a line for each line.",
+            help="Words or phrases, separated by tabs, that translations contain; one line for each input line.",
         ),
     ] = None
     glossary: Annotated[
         Path | None,
         typer.Option(
-            "--glossary", metavar="FILE", help="Terms and their translations: source term, TAB, target term a line."
+            "--glossary", metavar="FILE", help="Terms and their translations: lines of source term, TAB, target term."
         ),
     ] = None
     wait: Annotated[
@@ -99,18 +105,17 @@ class TranslateOptions(ModelOptions):
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
-            "--ensemble", metavar="MODEL", help="A further model that translates together with MODEL; repeatable."
+            "--ensemble", metavar="MODEL", help="Another model that translates together with MODEL; repeatable."
         ),
     ] = None
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Choose among what nmt shortlist found for the words of a line: faster.")
+        bool, typer.Option("--shortlist", help="Choose among the subwords that nmt shortlist found for a line: faster.")
     ] = False
     replace_unknown: Annotated[
-        bool,
-        typer.Option("--replace-unknown", help="Copy the source word where a translation would have an unknown one."),
+        bool, typer.Option("--replace-unknown", help="Replace an unknown word of a translation by its source word.")
     ] = False
     markup: Annotated[
-        bool, typer.Option("--markup", help="Carry tags, entities, URLs, numbers and placeholders over unchanged.")
+        bool, typer.Option("--markup", help="Keep tags, entities, URLs, numbers and placeholders unchanged.")
     ] = False
     document: Annotated[
         bool, typer.Option("--document", help="The input is running text: translate each line sentence by sentence.")
@@ -119,20 +124,20 @@ class TranslateOptions(ModelOptions):
         bool,
         typer.Option(
             "--context",
-            help="Lines are sentences of a document, in order, a blank line between two: translate each with those "
-            "before it. For a model of data.context; with --document lines are paragraphs.",
+            help="Lines are sentences of documents, in order, with a blank line between documents: translate each with "
+            "those before it. For a model with data.context. With --document, lines are paragraphs.",
         ),
     ] = False
     format_: Annotated[
         Literal["text", "tsv", "jsonl"],
-        typer.Option("--format", help="tsv: line, rank, score, text. jsonl: all that is known of each line."),
+        typer.Option("--format", help="tsv: line, rank, score, text. jsonl: one object for each line."),
     ] = "text"
     alignment: Annotated[
         bool, typer.Option("--alignment", help="With --format jsonl: soft alignment and links of each translation.")
     ] = False
     engine: Annotated[
         Literal["nmt", "ctranslate2"],
-        typer.Option("--engine", help="ctranslate2: translate with what nmt export has written of MODEL."),
+        typer.Option("--engine", help="ctranslate2: translate with the files that nmt export wrote for MODEL."),
     ] = "nmt"
     workers: Annotated[
         int | None,
@@ -141,8 +146,7 @@ class TranslateOptions(ModelOptions):
             metavar="N",
             min=1,
             max=1024,
-            help="Processes that translate, each with one thread. Left out, as many as threads where there are "
-            "thousands of lines.",
+            help="Processes that translate, each with one thread. Default: as many as threads, for thousands of lines.",
         ),
     ] = None
 

@@ -28,11 +28,11 @@ class BatchingConfig(Structure):
     """The batches that pairs form."""
 
     batch_tokens: int = Field(
-        4096, ge=1, description="target tokens per batch, end tokens and padding included; a longer pair goes alone"
+        4096, ge=1, description="most target tokens of a batch, with end tokens and padding; a longer pair is one batch"
     )
-    max_sentences: int | None = Field(None, ge=1, description="pairs per batch, at most; default: no limit")
+    max_sentences: int | None = Field(None, ge=1, description="most pairs of a batch; null: no limit")
     pool: int = Field(
-        65_536, ge=1, description="pairs drawn at random that are then sorted by length and cut into batches"
+        65_536, ge=1, description="number of pairs that are drawn at random, sorted by length and divided into batches"
     )
 
 

@@ -22,7 +22,7 @@ class CorpusConfig(Structure):
     target: FilePath | None = Field(None, description="file of target sentences, one per line")
     pairs: FilePath | None = Field(None, description="instead of both: file of lines 'source TAB target'")
     languages: tuple[Language, Language] | None = Field(
-        None, description="of source and target, such as [de, en]: for a model of several languages, in every corpus"
+        None, description="languages of source and target, such as [de, en]; given for all corpora or for none"
     )
 
     @model_validator(mode="after")
@@ -71,7 +71,7 @@ class TrainingCorpusConfig(CorpusConfig):
     """A corpus to train on."""
 
     weight: float = Field(
-        1.0, gt=0, le=1000, description="how often each pair is seen per epoch; 0.5: a random half, new each epoch"
+        1.0, gt=0, le=1000, description="how often each pair is seen in an epoch; 0.5: a different half in each epoch"
     )
     links: FilePath | None = Field(
         None, description="file of word links for training.guided_attention: a Pharaoh line (0-0 1-2) for each pair"
@@ -79,23 +79,23 @@ class TrainingCorpusConfig(CorpusConfig):
 
 
 class SubwordsConfig(Structure):
-    """The tokenizer. SentencePiece, learned from the training corpora, or a model that is there."""
+    """The tokenizer: SentencePiece, learned from the training corpora, or an existing model."""
 
     model: FilePath | None = Field(
-        None, description="run directory, prepared folder or .model file whose subwords to take; default: learn them"
+        None, description="run directory, prepared folder or .model file whose subwords to use; default: learn new ones"
     )
     kind: Literal["unigram", "bpe", "char", "word"] = Field("unigram", description="the segmentation model")
     size: int = Field(
         8000, ge=8, le=1_000_000,
-        description="entries per vocabulary, with the 4 special ones; for char and word the most there may be",
+        description="entries of a vocabulary, including the 4 special ones; a limit for char and word",
     )  # fmt: skip
     min_frequency: int = Field(
         1, ge=1, le=1_000_000_000,
-        description="for word: rarer words are unknown, counted in the pairs that the vocabulary is learnt from",
+        description="for word: words that occur more rarely in the pairs of the vocabulary are unknown",
     )  # fmt: skip
-    joint: bool = Field(True, description="one vocabulary for both languages, or one each")
+    joint: bool = Field(True, description="one vocabulary for both languages, or one for each")
     character_coverage: float = Field(
-        1.0, ge=0.98, le=1, description="share of the text's characters to spell; the rarest beyond it become unknown"
+        1.0, ge=0.98, le=1, description="share of the text's characters that the vocabulary covers; others are unknown"
     )
     normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"] = Field(
         "nmt_nfkc", description="SentencePiece's Unicode normalization; cf folds case"
@@ -105,7 +105,7 @@ class SubwordsConfig(Structure):
     )
     sampling: float = Field(
         0.0, ge=0, le=1,
-        description="draw segmentations anew each epoch: unigram's smoothing alpha or the dropout rate of BPE; 0: off",
+        description="draw new segmentations in each epoch: smoothing alpha of unigram, or dropout rate of BPE; 0: off",
     )  # fmt: skip
     training_sentences: int = Field(
         200_000, ge=1, description="pairs drawn from the corpora to learn the vocabulary from; bounds memory and time"
@@ -129,18 +129,18 @@ class SubwordsConfig(Structure):
 
 
 class FiltersConfig(Structure):
-    """The training pairs to leave out. Blank sides always are; validation pairs never are."""
+    """Training pairs to drop. Pairs with a blank side are always dropped; validation pairs are never dropped."""
 
     max_length: int = Field(200, ge=1, description="most subwords on either side")
-    max_ratio: float = Field(9.0, ge=1, description="longer over shorter side, in subwords, at most")
+    max_ratio: float = Field(9.0, ge=1, description="largest ratio of the longer to the shorter side, in subwords")
     identical: bool = Field(True, description="drop pairs whose sides are the same text")
-    duplicates: bool = Field(True, description="drop all but the first of equal pairs, across all corpora")
+    duplicates: bool = Field(True, description="drop repeated pairs, across all corpora")
     near_duplicates: bool = Field(
-        False, description="drop all but the first of pairs that differ in case, punctuation, digits or spaces only"
+        False, description="drop pairs that differ from an earlier one only in case, punctuation, digits or spaces"
     )
-    control_characters: bool = Field(True, description="drop pairs with characters that are no text: controls, BOM")
+    control_characters: bool = Field(True, description="drop pairs with control characters or a byte order mark")
     held_out: Literal["pair", "source", "none"] = Field(
-        "pair", description="drop pairs found in valid or test, compared by both sides or by the source alone"
+        "pair", description="drop pairs that are in valid or test: compare both sides (pair) or only the source"
     )
 
     @model_validator(mode="after")
@@ -169,26 +169,26 @@ class DataConfig(Structure):
     """Everything that `nmt prepare` reads."""
 
     prepared: FilePath | None = Field(
-        None, description="folder of the prepared corpus, which several runs may share; default: prepared in the run"
+        None, description="folder of the prepared corpus, which several runs can share; default: prepared in the run"
     )
     train: TrainingCorpora = Field(description="corpus or list of corpora")
     temperature: float = Field(
         1.0, gt=0, le=100,
-        description="T: of n pairs, a direction of languages has a share of an epoch in proportion to n^(1/T); "
-        "1: corpora as they are, more: small ones come more often",
+        description="T: a language direction with n pairs gets a share of an epoch in proportion to n^(1/T). "
+        "1 leaves the corpora as they are; a larger T shows small corpora more often",
     )  # fmt: skip
-    valid: Corpora | None = Field(None, description="corpus or list of corpora to validate on; used whole, as they are")
-    test: Corpora = Field((), description="corpora kept out of training, and what evaluate scores by default")
+    valid: Corpora | None = Field(None, description="corpus or list of corpora to validate on; never filtered")
+    test: Corpora = Field((), description="corpora that are held out of training, and scored by nmt evaluate")
     old_domain: CorpusConfig | None = Field(
-        None, description="for fine-tuning: pairs as the old model knows them, whose BLEU validations measure as well"
+        None, description="for fine-tuning: pairs of the old domain, whose BLEU and chrF validations measure as well"
     )
     context: int = Field(
         0, ge=0, le=MOST,
         description="source sentences that the model reads before each one: the lines before it in its corpus, up to a "
         "blank one, which ends a document",
     )  # fmt: skip
-    subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is cut into tokens")
-    filters: FiltersConfig = Field(FiltersConfig(), description="which training pairs are left out")
+    subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is divided into tokens")
+    filters: FiltersConfig = Field(FiltersConfig(), description="training pairs that are dropped")
     workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -
     Sentences of more than 4192 bytes are not learned from.
 
     Raises:
-        InputError: The size is more than the text has subwords, or less than it has characters, or there is no text.
+        InputError: The size is more than the text has subwords, or less than it has characters, or the text is empty.
     """
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     if config.joint:

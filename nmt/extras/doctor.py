@@ -27,7 +27,7 @@ VARIABLE = re.compile(r"(?!NMT_API_KEY)(NMT|OMP|MKL|CUDA|TORCH)_\w+|MULTI30K|XDG
 def doctor() -> None:
     """Print versions, processor, kernels, devices, extras and folders.
 
-    Ten lines to paste into a report of a fault. Nothing is written, and nothing is sent anywhere."""
+    Paste the output into bug reports. The command writes no files and sends nothing."""
     typer.echo("\n".join(f"{label:<10}{text}" for label, text in findings().items()))
 
 

@@ -45,17 +45,18 @@ class ModelConfig(Structure):
     """An encoder, a decoder, the attention between them and what they share; any encoder goes with any decoder."""
 
     embedding: EmbeddingConfig = EmbeddingConfig()
-    """What a subword is to the model."""
+    """Word embeddings."""
     encoder: AnyEncoder = RNNEncoderConfig()
-    """What reads the source sentence."""
+    """The part that reads the source sentence."""
     decoder: AnyDecoder = RNNDecoderConfig()
-    """What writes the translation, subword by subword."""
+    """The part that writes the translation, subword by subword."""
     attention: AttentionConfig = AttentionConfig()
-    """The decoder's, to the source. Where its score is left out, a Transformer has ``scaled_dot``, readers ``none``."""
+    """Attention of the decoder to the source. Default score: ``scaled_dot`` for a Transformer, ``none`` for reencoding
+    and glimpses, otherwise ``additive``."""
     context: Annotated[ContextConfig | None, BareKind] = None
     """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
     dropout: DropoutConfig = DropoutConfig()
-    """What is left out at random in training, so that the model does not learn the corpus by heart."""
+    """Dropout rates."""
 
     @property
     def memory_size(self) -> int:

@@ -16,8 +16,8 @@ Layers = Annotated[int, Field(gt=0, le=1000)]
 
 
 class PretrainedConfig(Structure):
-    """Word vectors that embeddings start from, in the text format of word2vec and fastText. A bare path is a file for
-    both sides. With ``tie: all`` both fill the one table, where a token has its vector from ``source`` first."""
+    """Word vectors that embeddings start from, in the text format of word2vec and fastText. A plain path is a file
+    for both sides. With tie: all, both fill one table, and a token of both files gets its vector from source."""
 
     source: FilePath | None = None
     """File of the source embedding; null: random."""

@@ -25,29 +25,29 @@ class OptimizerConfig(Structure):
 
     kind: Literal["adam", "adamw"] = "adamw"
     learning_rate: Positive = 1e-3
-    """The peak: the schedule multiplies it."""
+    """Peak of the learning rate; the schedule multiplies it."""
     beta1: Momentum = 0.9
     """Decay of the gradient's moving average (Kingma & Ba 2015, algorithm 1)."""
     beta2: Momentum = 0.98
     """Decay of the squared gradient's moving average; 0.98 as in Vaswani et al. 2017, section 5.3."""
     epsilon: Positive = 1e-9
-    """Added to the root of the squared gradient's average, which an update is divided by."""
+    """Added to the square root of the squared gradient's average, by which an update is divided."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight decay of matrices; biases and other vectors have none."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """The rate of a layer is that of the layer above it times this (discriminative fine-tuning, Howard & Ruder 2018,
-    section 3.2, who take 1 / 2.6), encoder and decoder each from its top; embeddings are below the bottom layer."""
+    """Factor of the learning rate from each layer to the one below it, in encoder and decoder, with the embeddings
+    below the bottom layer (discriminative fine-tuning, Howard & Ruder 2018, section 3.2, who use 1 / 2.6)."""
 
 
 class StoppingConfig(Structure):
-    """The end of training: the first of these that is reached."""
+    """The end of training: the first limit that is reached."""
 
     updates: Count | None = None
     """Steps of the optimizer; null: no limit."""
     epochs: Count | None = None
     """Passes over the training corpora; null: no limit."""
     minutes: Positive | None = None
-    """Minutes of training, all starts and validations together."""
+    """Minutes of training, over all starts and including validations."""
     patience: Count | None = None
     """Validations in a row without a better ``training.validation.metric``."""
 
@@ -64,8 +64,8 @@ class ValidationConfig(Structure):
     every: Count = 500
     """Updates between validations; the last update has one too."""
     first: Annotated[int, Field(ge=0)] | None = None
-    """One more validation, after this update, to see early that a model learns; 0: before the first update, to see what
-    a model is worth that training starts from."""
+    """One more validation after this update, to see early that a model learns; 0: before the first update, to measure
+    the model that training starts from."""
     metric: Literal["loss", "bleu"] = "bleu"
     """The metric of the best checkpoint: the lowest loss, or the highest BLEU."""
     bleu: bool = True
@@ -85,7 +85,7 @@ class ValidationConfig(Structure):
 
 
 class RiskConfig(Structure):
-    """Minimum risk training (Shen et al. 2016): minimises the expected cost of hypotheses that the model itself makes.
+    """Minimum risk training (Shen et al. 2016): minimises the expected cost of the model's own hypotheses.
     See ``nmt.training.more.risk``."""
 
     samples: Annotated[int, Field(ge=2)] = 8
@@ -102,22 +102,22 @@ class RiskConfig(Structure):
     max_length_ratio: Positive = 2.0
     """A hypothesis has at most this many tokens for each source token, and ten more, as in translation."""
     cross_entropy: Annotated[float, Field(ge=0.0)] = 0.0
-    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). It is 0 by default: the reference
-    among the hypotheses already holds the model to it; and since the risk's gradient has the size of alpha, a weight
-    that is not as small leaves little of the risk."""
+    """Weight of the usual loss, added to the risk (Edunov et al. 2018, section 3). It is 0 by default, because the
+    reference among the hypotheses already keeps the model close to it. The gradient of the risk is proportional to
+    alpha, so a larger weight dominates the risk."""
 
 
 class GuidedAttentionConfig(Structure):
-    """Attention that learns from given links as well (Garg et al. 2019). See ``nmt.models.guidance``."""
+    """Attention that is also trained on given links (Garg et al. 2019). See ``nmt.models.guidance``."""
 
     weight: Positive = 0.05
-    """Weight of its loss, which is the mean over the target subwords that have links; the paper's lambda."""
+    """Weight of the attention loss, which is the mean over the target subwords that have links; the paper's lambda."""
     heads: str = "*"
-    """The heads that learn, a shell pattern over their names, as in ``alignment``; their mean is what the links say."""
+    """Pattern of the guided heads, as in ``alignment``; their mean is trained on the links."""
 
 
 class LowRankConfig(Structure):
-    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and A and B alone are trained. See
+    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and only A and B are trained. See
     ``nmt.training.more.adapters``."""
 
     rank: Count = 8
@@ -132,57 +132,57 @@ class TrainingConfig(Structure):
     """The training of a model."""
 
     start_from: FilePath | None = None
-    """Fine-tuning: a run directory, checkpoint folder or config whose weights a new run begins with; null: random ones.
-    The optimizer begins afresh. Of another vocabulary, pieces that are spelt alike keep their rows."""
+    """Fine-tuning: run directory, checkpoint folder or config whose weights a new run starts from; null: random
+    weights. The optimizer starts anew. With another vocabulary, pieces with the same spelling keep their rows."""
     freeze: tuple[str, ...] = ()
-    """Weights that stay as they are: shell patterns over their names, such as ``encoder.*``."""
+    """Weights that are not trained: shell patterns of their names, such as ``encoder.*``."""
     lora: LowRankConfig | None = None
-    """Low-rank adapters are trained in place of the weights, which stay as they are; null: none."""
+    """Train low-rank adapters instead of the weights; null: train the weights."""
     batching: BatchingConfig = BatchingConfig()
     """The batches that pairs form."""
     accumulate: Count = 1
-    """Batches of an update, whose gradients are added up."""
+    """Number of batches in an update; their gradients are added."""
     normalization: Literal["tokens", "sentences"] = "tokens"
-    """The mean that the loss of an update is: over all its target tokens, or over all its sentences, each with the sum
-    over its tokens."""
+    """Mean of the loss of an update: over its target tokens, or over its sentences, each with the sum over its
+    tokens."""
     optimizer: OptimizerConfig = OptimizerConfig()
-    """The optimizer, which makes a step of a gradient."""
+    """The optimizer."""
     schedule: AnySchedule = Constant()
-    """The factor of the peak learning rate at each update."""
+    """Schedule of the learning rate: the factor of the peak at each update."""
     clip_norm: Positive | None = 1.0
-    """The gradient's norm is at most this (Pascanu et al. 2013); null: no limit."""
+    """Largest norm of the gradient (Pascanu et al. 2013); null: no limit."""
     feed: AnyFeed = TeacherForcingConfig()
-    """The last word that the decoder reads."""
+    """What the decoder reads as the previous word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    """Share of the target probability that goes to all subwords alike instead of the gold one (Szegedy et al. 2016,
+    """Share of the target probability that is spread over all subwords instead of the gold one (Szegedy et al. 2016,
     section 7)."""
     recompute: bool = False
-    """Gradient checkpointing: the activations inside a layer are computed anew in the backward pass, which takes less
+    """Gradient checkpointing: compute the activations inside a layer again in the backward pass, which takes less
     memory and more time."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
-    """Weight of the disagreement between two passes under two draws of dropout (alpha of Liang et al. 2021, who take
-    5); 0: one pass. See ``nmt.models.likelihood``."""
+    """Weight of the divergence between two passes with different dropout (alpha of Liang et al. 2021, who use 5); 0:
+    one pass. See ``nmt.models.likelihood``."""
     guided_attention: GuidedAttentionConfig | None = None
-    """Attention that learns from the links of ``data.train`` as well; null: it does not."""
+    """Train attention on the links of data.train as well; null: do not."""
     risk: RiskConfig | None = None
-    """Minimum risk training in place of the usual loss; null: none. For a model that has been trained already."""
+    """Minimum risk training instead of the usual loss, for a trained model; null: none."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    """Decay of an exponential moving average of the weights, which is what is validated and used; null: none."""
+    """Decay of an exponential moving average of the weights, which is validated and used; null: none."""
     stopping: StoppingConfig = StoppingConfig(patience=10)
     """The end of training."""
     validation: ValidationConfig = ValidationConfig()
     """Measurements of the model while it is trained."""
     average: Annotated[int, Field(ge=2)] | None = None
-    """At the end, the checkpoints of this many last validations are averaged, and the average becomes the best if its
-    metric is; null: none."""
+    """At the end, average the checkpoints of this many last validations; the average becomes the best checkpoint if
+    its metric is best. null: none."""
     keep: Count = 3
-    """Newest checkpoints that stay, beside the best one."""
+    """Number of newest checkpoints to keep, in addition to the best one."""
     save_every: Count = 500
-    """Updates between checkpoints; there is one at each validation as well."""
+    """Updates between checkpoints; each validation also writes one."""
     log_every: Count = 20
     """Updates between lines of metrics.jsonl."""
     snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
-    """First pairs of the valid corpus whose attention each validation writes; 0: none. See
+    """Number of first pairs of the valid corpus whose attention each validation saves; 0: none. See
     ``nmt.training.folders``."""
     tensorboard: bool = False
     """Write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""

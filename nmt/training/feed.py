@@ -106,7 +106,7 @@ class FeedConfig(Structure, ABC):
 
 
 class TeacherForcingConfig(FeedConfig):
-    """Gold words (Williams & Zipser 1989): all steps at once where the model can."""
+    """Gold words (Williams & Zipser 1989): all steps at once if the model allows it."""
 
     kind: Literal["teacher_forcing"] = "teacher_forcing"
 
@@ -144,8 +144,7 @@ class ScheduledSamplingConfig(FeedConfig):
     schedule: AnyGoldSchedule = LinearDecay()
     """The fall of the probability of a gold word."""
     unit: Literal["token", "sentence"] = "token"
-    """The unit that a coin is tossed for. The paper tosses for each token and reports that once a sentence is much
-    worse."""
+    """Unit of a draw. The paper draws for each token, and reports that one draw for each sentence is much worse."""
     guess: Literal["argmax", "sample"] = "argmax"
     """The model's own word: its most probable one, or one drawn from its distribution."""
 

@@ -83,7 +83,7 @@ class Linear(_ToTheEnd):
 
     kind: Literal["linear"] = "linear"
     hold: Share = 0.0
-    """Share of all updates that the peak is kept for."""
+    """Share of all updates during which the rate stays at the peak."""
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         assert last is not None
@@ -92,13 +92,13 @@ class Linear(_ToTheEnd):
 
 
 class Plateau(Schedule):
-    """``decay`` to the number of times that the validation metric has not got better ``patience`` times in a row."""
+    """decay to the power of the number of plateaus: patience validations in a row without a better metric."""
 
     kind: Literal["plateau"] = "plateau"
     decay: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.5
     """The factor of the rate at each plateau."""
     patience: Annotated[int, Field(gt=0)] = 2
-    """Validations in a row without a better metric that make a plateau."""
+    """Number of validations in a row without a better metric that make a plateau."""
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         return self.decay**plateaus

@@ -146,13 +146,13 @@ def test_help_lists_the_commands_and_their_options() -> None:
 def test_the_options_of_align_stand_in_groups_each_once() -> None:
     page = CliRunner().invoke(cli.app, ["align", "--help"]).stdout
     titles = [line for line in page.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert titles[:2] == ["Arguments:", "What is aligned:"]
+    assert titles[:2] == ["Arguments:", "Input:"]
     assert titles[-1] == "Other options:"
-    options = page.partition("What is aligned:")[2]
+    options = page.partition("Input:")[2]
     begins = [line.split()[0] for line in options.splitlines() if line.startswith("  -")]
     assert len(begins) == len(set(begins)) > 35
-    assert titles.index("What is written:") < titles.index("How good it is:")
-    assert page.index("What is written:") < page.index("--output PATH") < page.index("How good it is:")
+    assert titles.index("Output:") < titles.index("Evaluation:")
+    assert page.index("Output:") < page.index("--output PATH") < page.index("Evaluation:")
     assert "Other options:" not in CliRunner().invoke(cli.app, ["train", "--help"]).stdout
 
 

@@ -64,6 +64,7 @@ NOT_RUN = {
     "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
     "check_compatibility.py": "the same",
     "--ray": "needs Ray; tests/extras/ray/test_ray.py runs it",
+    "compare_attention.py": "takes hours; tests/scripts/test_compare_attention.py",
     "export OMP_NUM_THREADS=8": "of a script for SLURM",
     "srun ": "needs SLURM; torchrun is run by itself",
 }

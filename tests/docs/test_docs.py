@@ -56,16 +56,6 @@ def test_every_config_that_ships_is_valid(path: Path) -> None:
     load(path)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "examples" / "README.md"],
-    ids=lambda path: path.name,
-)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
-
-
 def test_other_toolkits_options_have_their_like_here() -> None:
     """docs/coming-from.md: each key on our side of the tables is one; test_commands.py sees to commands elsewhere."""
     text = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")

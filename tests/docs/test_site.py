@@ -135,7 +135,7 @@ def test_axe_finds_no_fault(site: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "link", "moved"),
     [
-        ("README.md", "docs/align.md#formats", "align.md#formats"),
+        ("README.md", "docs/align.md#two-directions", "align.md#two-directions"),
         ("docs/reliability.md", "../SECURITY.md", "SECURITY.md"),
         ("docs/begin.md", "../README.md", "index.md"),
         ("docs/begin.md", "train.md", "train.md"),

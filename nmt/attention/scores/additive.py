@@ -29,7 +29,7 @@ class Additive(Score):
 
     kind: Literal["additive"] = "additive"
     size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
-    """A, the width inside tanh; null: the query's."""
+    """A, the width inside tanh; null: the width of the query."""
     layers: Layers = 1
     """Layers of tanh; each above the first costs a product of A x A for each pair of query and key."""
 

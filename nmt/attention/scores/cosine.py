@@ -33,7 +33,7 @@ class Cosine(Score):
 
     kind: Literal["cosine"] = "cosine"
     sharpness: Annotated[float, Field(gt=0.0)] = 10.0
-    """Where b starts."""
+    """Initial value of b."""
 
     def projections(self, sizes: Sizes) -> Projections:
         """W (Q, K), only where the widths differ."""

@@ -28,10 +28,10 @@ class Gaussian(Score):
 
     kind: Literal["gaussian"] = "gaussian"
     bandwidth: Annotated[float, Field(gt=0.0)] | None = None
-    """s, or where it starts if it is learnt; null: the fourth root of the width, at which scores start about as large
-    as those of ``scaled_dot``."""
+    """sigma, or its initial value if it is learnt; null: the fourth root of the width, with which scores start about
+    as large as those of scaled_dot."""
     learned: bool = True
-    """Whether training changes s."""
+    """Train sigma."""
 
     def projections(self, sizes: Sizes) -> Projections:
         """W (Q, K), only where the widths differ."""

@@ -26,7 +26,7 @@ class Location(Score):
 
     kind: Literal["location"] = "location"
     positions: Annotated[int, Field(gt=0, le=1 << 20)] = 100
-    """How many source positions it can look at, in subwords."""
+    """Number of source positions that it can attend to, in subwords."""
 
     def projections(self, sizes: Sizes) -> Projections:
         """W; keys are not looked at."""

@@ -33,7 +33,7 @@ class Glimpse(Sampled):
 
     kind: Literal["glimpse"] = "glimpse"
     scales: Annotated[int, Field(ge=1, le=8)] = 3
-    """How many windows there are."""
+    """Number of windows."""
 
     @property
     def heads(self) -> int:

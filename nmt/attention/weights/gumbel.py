@@ -36,7 +36,7 @@ class Gumbel(Normalizer):
     end: Positive = 0.5
     """The temperature after ``updates``, below which the gradient's variance grows."""
     updates: Annotated[int, Field(gt=0)] = 2000
-    """How long the temperature falls."""
+    """Number of updates during which the temperature falls."""
 
     def temperature(self, update: int) -> float:
         """start x (end / start)^(update / updates), then end."""

@@ -31,7 +31,7 @@ class Hard(Sampled):
 
     kind: Literal["hard"] = "hard"
     training: Literal["reinforce", "marginal"] = "reinforce"
-    """How it learns: by REINFORCE from one draw for each step, or by the exact sum over all positions."""
+    """Training: REINFORCE from one draw for each step, or the exact sum over all positions."""
 
     @property
     def marginalizes(self) -> bool:

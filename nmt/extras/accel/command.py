@@ -16,7 +16,10 @@ def shortlist(
         int, typer.Option("--size", metavar="N", min=1, help="Target subwords for each source subword.")
     ] = 100,
     frequent: Annotated[
-        int, typer.Option("--frequent", metavar="N", min=0, help="The most frequent target subwords, for every line.")
+        int,
+        typer.Option(
+            "--frequent", metavar="N", min=0, help="Number of most frequent target subwords that every line gets."
+        ),
     ] = 1000,
     device: Device = "auto",
     precision: UsePrecision = "auto",
@@ -26,7 +29,7 @@ def shortlist(
 ) -> None:
     """Find the target subwords that each source subword needs, for nmt translate --shortlist.
 
-    Learns from the training pairs which subwords stand for which, and says how many translations of the validation
+    Learns the translations of subwords from the training pairs, and prints how many translations of the validation
     corpus are the same with the list."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])

@@ -27,21 +27,23 @@ def augment(
     back_translation: Annotated[
         Literal["tagged", "beam", "noised", "sampling", "none"],
         typer.Option(
-            help="Of the target text. tagged: by beam search, with <BT> before the source. beam: without. noised: "
-            "words dropped, blanked and shuffled. sampling: drawn at random."
+            help="Method for the target text. tagged: beam search, with <BT> before the source. beam: without <BT>. "
+            "noised: with words dropped, blanked and shuffled. sampling: drawn at random."
         ),
     ] = "tagged",
-    copies: Annotated[bool, typer.Option("--copies", help="The target text as its own source, too.")] = False,
+    copies: Annotated[bool, typer.Option("--copies", help="Also use the target text as its own source.")] = False,
     diversify: Annotated[
-        bool, typer.Option("--diversify", help="Both sides of the training pairs with translations of them, too.")
+        bool, typer.Option("--diversify", help="Also translate both sides of the training pairs.")
     ] = False,
     keep: Annotated[
-        float, typer.Option(metavar="X", min=0.01, max=1, help="The share of translations to keep, the best.")
+        float,
+        typer.Option(metavar="X", min=0.01, max=1, help="Share of the translations to keep; the worst are dropped."),
     ] = 1.0,
     keep_by: Annotated[
         Literal["score", "round-trip"] | None,
         typer.Option(
-            help="What is best. score (default): log-probability of a token. round-trip: chrF of the translation back."
+            help="Order of --keep. score (default): log-probability of a token. round-trip: chrF of the translation "
+            "back."
         ),
     ] = None,
     real_share: Annotated[
@@ -53,7 +55,8 @@ def augment(
     reverse: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="Run or configuration of the other direction; left out, CONFIG exchanged is trained."
+            metavar="MODEL",
+            help="Run or configuration of the other direction; default: train CONFIG with source and target exchanged.",
         ),
     ] = None,
     output: Annotated[
@@ -64,10 +67,11 @@ def augment(
         bool, typer.Option("--train", help="Train CONFIG and the new configuration, and compare them on data.valid.")
     ] = False,
     compare: Annotated[
-        bool, typer.Option("--compare", help="The same, with a model for each kind of pairs by itself as well.")
+        bool, typer.Option("--compare", help="As --train, and also train a model for each kind of pairs.")
     ] = False,
     beam: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Of the translations. Default: the configuration's.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Beam size of the translations. Default: the configuration's."),
     ] = None,
     ray: Ray = None,
     device: Device = "auto",
@@ -76,10 +80,10 @@ def augment(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Make more training pairs: of text of one language, and of the pairs that are there.
+    """Make more training pairs from text of one language, or from existing pairs.
 
-    Models of both directions, which are trained where there are none, translate the text. The pairs, and a
-    configuration that learns from them too, go to one folder. Ctrl-C stops; the same command goes on from there."""
+    Models of both directions translate the text; missing models are trained. The new pairs, and a configuration that
+    also uses them, are written to one folder. Ctrl-C stops, and the same command continues."""
     set_verbosity(quiet=quiet, verbose=verbose)
     for option, is_given, needs, is_there in (
         ("--back-translation", back_translation != "tagged", "--target-text", bool(target_text)),

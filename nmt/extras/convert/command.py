@@ -20,7 +20,7 @@ def import_(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write a configuration of JoeyNMT or OpenNMT-py as one of nmt.
+    """Convert a configuration of JoeyNMT or OpenNMT-py to one of nmt.
 
     A comment names the key that each was. What has no counterpart is listed at the end, and on stderr. Models are not
     converted, and nothing is overwritten."""

@@ -15,7 +15,7 @@ def export(
     model: Model = None,
     to: Annotated[
         Literal["ctranslate2", "onnx"],
-        typer.Option("--to", help="The engine to write it for: ctranslate2 for Transformers, onnx for any model."),
+        typer.Option("--to", help="Engine: ctranslate2 for Transformers, onnx for any model."),
     ] = "ctranslate2",
     output: Annotated[
         Path | None,
@@ -23,7 +23,7 @@ def export(
             "--output",
             "-o",
             metavar="DIR",
-            help="Where to; left out, exported/ in the run directory, where it is used.",
+            help="Folder; default: exported/ in the run directory, where other commands find it.",
         ),
     ] = None,
     overrides: Overrides = None,
@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Write a trained model for another engine.
 
-    Translates sentences of the validation corpus with both and says how many are alike."""
+    Translates sentences of the validation corpus with both and prints how many translations are equal."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
     with gc_paused():

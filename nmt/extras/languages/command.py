@@ -17,22 +17,29 @@ def languages(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="The languages of both sides, such as de,en; left out, by the files' endings or guessed.",
+            help="Languages of both sides, such as de,en; default: the files' endings, otherwise the most frequent "
+            "ones.",
         ),
     ] = None,
     format_: Annotated[
         Literal["faults", "kept"] | None,
         typer.Option(
             "--format",
-            help="Of all pairs, not of a sample. faults: a line for each pair with a side in another language. "
-            "kept: the other pairs, by TAB.",
+            help="Read all pairs. faults: a line for each pair with a side in another language. kept: the other pairs, "
+            "separated by TAB.",
         ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
     ] = None,
     margin: Annotated[
-        float, typer.Option(metavar="X", min=0, help="A larger one finds fewer pairs, with more certainty.")
+        float,
+        typer.Option(
+            metavar="X",
+            min=0,
+            help="How much more probable another language must be: a larger margin "
+            "finds fewer pairs, with more certainty.",
+        ),
     ] = 2.0,
     quiet: Quiet = False,
     verbose: Verbose = False,

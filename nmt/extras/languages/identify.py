@@ -28,7 +28,7 @@ Scores: TypeAlias = Mapping[str, float]
 Fault: TypeAlias = Literal["swapped", "source", "target"]
 
 NO_LANGUAGE = "zxx"
-"""The code of ISO 639 for what is no language."""
+"""The code of ISO 639 for text without a language."""
 
 MAX_CHARACTERS = 1000
 """Of a text; the rest adds time and no certainty."""

@@ -16,7 +16,7 @@ def filter(
     source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")],
     target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")],
     model: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What --save has written; left out, train on these pairs.")
+        Path | None, typer.Option(metavar="FILE", help="A model written by --save; default: train on these pairs.")
     ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the model; then score only with --output or --format.")
@@ -26,18 +26,22 @@ def filter(
     ] = None,
     format_: Annotated[
         Literal["scores", "kept"] | None,
-        typer.Option("--format", help="scores (default): of each pair. kept: the pairs from the threshold on, by TAB."),
+        typer.Option(
+            "--format",
+            help="scores (default): the score of each pair. kept: the pairs that reach the "
+            "threshold, separated by TAB.",
+        ),
     ] = None,
     false_alarms: Annotated[
         float, typer.Option(metavar="X", min=0, max=1, help="Sets the threshold: the share of held-out pairs below it.")
     ] = 0.01,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Of the training. Default: 1.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of the training. Default: 1.")] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find the pairs of a corpus that are no translations.
+    """Find the pairs of a corpus that are not translations.
 
-    By a model that is trained on the pairs against wrong ones made of them. The score of a pair is the log-odds that it
+    Trains a model to distinguish the pairs from wrong pairs made of them. The score of a pair is the log-odds that it
     is a translation."""
     set_verbosity(quiet=quiet, verbose=verbose)
     for option, value in {"--save": save, "--seed": seed}.items():

@@ -37,13 +37,14 @@ def aligner(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write an aligner to this file that needs no model; without it, learn for MODEL and write to its run.",
+            help="Write an aligner that needs no model to this file; without this option, learn for MODEL and write to "
+            "its run.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Of the alignment layer. Default: 1.", show_default=False),
+        typer.Option("--seed", metavar="N", min=0, help="Seed of the alignment layer. Default: 1.", show_default=False),
     ] = None,
     to: To = None,
     device: Device = "auto",
@@ -54,9 +55,9 @@ def aligner(
 ) -> None:
     """Learn to align words from sentence pairs.
 
-    With --output from --source and --target, without a translation model. Otherwise for a trained model, from the pairs
-    it was trained on or those given: also teaches an alignment layer on top of the model, for nmt align --method
-    trained."""
+    With --output, learns from --source and --target, without a translation model. Otherwise learns for a trained
+    model, from its training pairs or the given ones, and also trains an alignment layer on top of the model, for nmt
+    align --method trained."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if (source is None) != (target is None):
         raise InputError("--source and --target go together; give both")

@@ -31,7 +31,7 @@ class RNNEncoderConfig(Structure):
     layers: Layers = 1
     """Recurrent layers, one above the other."""
     size: Size = 256
-    """Width of the state, per direction."""
+    """Width of the state of each direction."""
     bidirectional: bool = True
     """Whether a second stack reads the sentence from its end (Schuster & Paliwal 1997)."""
     residual: bool = False
@@ -76,11 +76,13 @@ class RNNDecoderConfig(Structure):
     size: Size = 512
     """Width of the state."""
     residual: bool = False
-    """As the encoder's; attention asks and the readout reads with what the top layer gives out."""
+    """Each layer above the bottom one adds its input to its output. The query and the readout use the output of the
+    top layer."""
     query: Literal["previous", "current"] = "current"
-    """Which state asks: the one before this step, whose context enters the cell (Bahdanau), or this step's (Luong)."""
+    """State that is the query: that of this step (current, Luong), or the one before (previous, Bahdanau), whose
+    context vector is an input of the cell."""
     query_embedding: bool = False
-    """Takes [s; y'] as the query, with the embedding y' of the last word, instead of the state s alone."""
+    """The query is [s; y'], the state and the embedding of the last word, instead of the state s."""
     input_feeding: bool = True
     """Whether the last step's readout is part of the cell's input (Luong et al. 2015, section 3.3)."""
     readout_size: Size | None = None

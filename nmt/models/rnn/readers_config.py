@@ -14,7 +14,7 @@ class ReaderConfig(RNNDecoderConfig):
     """A recurrent decoder that looks at the source in a way of its own, with ``attention.score: none``."""
 
     query: Literal["previous"] = "previous"
-    """The state that looks at the source is the one before this step, and what it sees enters the cell."""
+    """The query is the state before this step, and its context vector is an input of the cell."""
     query_embedding: Literal[False] = False
     input_feeding: bool = False
 

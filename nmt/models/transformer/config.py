@@ -23,16 +23,16 @@ class TransformerConfig(Structure):
     """What encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
 
     layers: Layers = 6
-    """Each of self-attention and a feed-forward block, the decoder's with attention to the source between them."""
+    """Layers, each with self-attention and a feed-forward block; the decoder's also with attention to the source."""
     size: Size = 512
     """Width of a state."""
     heads: Size = 8
-    """Each has ``size / heads`` of the width, in self-attention and in the decoder's attention to the source."""
+    """Attention heads, each of width size / heads, in self-attention and in the decoder's attention to the source."""
     feed_forward: Size = 2048
     """Width inside the feed-forward block."""
     activation: Activation = "relu"
-    """Inside it: ``relu`` (Vaswani et al. 2017), ``gelu`` (Hendrycks & Gimpel 2016), ``swiglu`` (Shazeer 2020), which
-    has a third matrix."""
+    """Activation inside the feed-forward block: relu (Vaswani et al. 2017), gelu (Hendrycks & Gimpel 2016), or swiglu
+    (Shazeer 2020), which has a third matrix."""
     norm: Literal["pre", "post"] = "pre"
     """Where layers are normalised: before each block, with one more at the end (Wang et al. 2019), or after the
     residual connection (Vaswani et al. 2017)."""
@@ -40,9 +40,9 @@ class TransformerConfig(Structure):
     """``sinusoidal`` or ``learned`` vectors added to the embeddings (Vaswani et al. 2017; Gehring et al. 2017), or
     queries and keys of self-attention that are ``rotary``, turned by their position (Su et al. 2021)."""
     max_positions: Size = 512
-    """For ``positions: learned`` alone: how many vectors there are; all positions from the last one on share it."""
+    """Only for positions: learned: number of position vectors; all later positions share the last one."""
     score: AnyScore = ScaledDot()
-    """Of self-attention; weights are softmax's. The decoder's attention to the source has ``model.attention``."""
+    """Score of self-attention, with softmax weights. ``model.attention`` is the decoder's attention to the source."""
 
     @property
     def words(self) -> str:

@@ -48,7 +48,7 @@ def report(
         bool,
         typer.Option(
             "--translations/--no-translations",
-            help="Whether the models translate their validation sets; without, what training has left is shown.",
+            help="Translate the validation sets; without this, the page shows only training.",
         ),
     ] = True,
     pictures: Annotated[
@@ -66,8 +66,8 @@ def report(
 ) -> None:
     """Show runs on one HTML page: curves, corpus, model, translations, attention.
 
-    The page is one file that needs no network. Several runs are overlaid, and their translations of one validation set
-    compared by the paired bootstrap.
+    The page is one file that needs no network. Several runs are overlaid, and their translations of the same
+    validation set are compared by the paired bootstrap.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, None, None, batch_tokens, to)

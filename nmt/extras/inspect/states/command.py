@@ -22,11 +22,14 @@ def states(
     target: Annotated[Path | None, _file("--target", "-t", help="Their translations, for the decoder.")] = None,
     output: Annotated[Path | None, _file("--output", "-o", help="A picture, .svg or .png, or all as .html.")] = None,
     side: Annotated[
-        Literal["encoder", "decoder"], typer.Option("--side", help="Whose states; the decoder produces --target.")
+        Literal["encoder", "decoder"],
+        typer.Option("--side", help="Which states; the decoder is forced to produce --target."),
     ] = "encoder",
-    layer: Annotated[int | None, typer.Option("--layer", metavar="N", min=1, help="Default: the top one.")] = None,
+    layer: Annotated[
+        int | None, typer.Option("--layer", metavar="N", min=1, help="Layer. Default: the top one.")
+    ] = None,
     direction: Annotated[
-        Literal["forward", "backward"], typer.Option("--direction", help="Of a bidirectional encoder.")
+        Literal["forward", "backward"], typer.Option("--direction", help="Direction of a bidirectional encoder.")
     ] = "forward",
     curves: Annotated[
         bool,
@@ -36,17 +39,17 @@ def states(
         int | None, typer.Option("--line", metavar="N", min=1, help="Draw this pair. Default: the first, or first ten.")
     ] = None,
     units: Annotated[
-        int, typer.Option("--units", metavar="N", min=1, help="Units to draw, those that vary most.")
+        int, typer.Option("--units", metavar="N", min=1, help="Number of units to draw: those that vary most.")
     ] = 24,
     to: To = None,
     overrides: Overrides = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Draw what the states of a model do over sentences.
+    """Draw the states of a model over sentences.
 
-    Gates and states of a recurrent layer as heatmaps, a row for each unit and a column for each subword; or, with
-    --curves and for Transformers too, sentences as curves through their states.
+    Draws the gates and states of a recurrent layer as heatmaps, with a row for each unit and a column for each
+    subword. With --curves, also for Transformers, it draws sentences as curves through their states.
     """
     set_verbosity(quiet=quiet, verbose=verbose)
     if source is None or output is None:

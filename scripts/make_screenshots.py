@@ -1,0 +1,83 @@
+"""Pictures of the README: the report, the page of alignments and the server's page, for a model of the shipped corpus.
+
+    python scripts/make_screenshots.py [--run runs/de-en] [--output docs/pictures]
+
+Needs Chromium and chromedriver (Debian: apt install chromium chromium-driver). Writes report.png, alignment-page.png
+and server.png, with 64 colours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.extras.serve.browser import Browser, browsing  # noqa: E402
+
+SENTENCE = "Morgen wird die Lehrerin den Haustürschlüssel finden."
+LINES = (2, 8)
+"""First and last line of the test set that the page of alignments shows."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", default="runs/de-en", help="trained model")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "pictures", help="folder for the pictures")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as name, browsing(Path(name)) as browser:
+        folder = Path(name)
+        for kind in ("de", "en", "align"):
+            lines = (ROOT / "data" / "de-en" / f"test.{kind}").read_text(encoding="utf-8").splitlines(keepends=True)
+            (folder / f"x.{kind}").write_text("".join(lines[LINES[0] - 1 : LINES[1]]), encoding="utf-8")
+        _nmt("report", options.run, "--samples", "3", "--output", folder / "report.html")
+        files = ("--source", folder / "x.de", "--target", folder / "x.en", "--gold", folder / "x.align")
+        _nmt("align", options.run, *files, "--format", "html", "--output", folder / "pairs.html")
+        browser.open((folder / "report.html").as_uri())
+        browser.run("for (const each of document.querySelectorAll('h2'))"
+                    "if (each.textContent === 'Training') each.scrollIntoView()")  # fmt: skip
+        _picture(browser, options.output / "report.png", 620)
+        browser.open((folder / "pairs.html").as_uri())
+        browser.until("return document.querySelector('.word')")
+        browser.point(".word:nth-of-type(3)")
+        _picture(browser, options.output / "alignment-page.png", 620)
+        with _server(options.run) as address:
+            browser.open(address)
+            browser.type("#source", SENTENCE)
+            browser.until("return document.querySelector('.matrix')")
+            browser.point(".sentence > div:nth-of-type(2) .word:nth-of-type(5)")
+            _picture(browser, options.output / "server.png", 580)
+
+
+def _picture(browser: Browser, path: Path, height: int) -> None:
+    browser.emulate("Emulation.setDeviceMetricsOverride", width=1000, height=height, deviceScaleFactor=1, mobile=False)
+    browser.screenshot(path)
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(64).save(path, optimize=True)
+
+
+def _nmt(*arguments: object) -> None:
+    subprocess.run([sys.executable, "-m", "nmt", *map(str, arguments)], check=True)
+
+
+@contextmanager
+def _server(run: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "nmt", "serve", run, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        yield next(found[0] for line in process.stderr if (found := re.search(r"http://[\w.]+:\d+", line)))
+        process.terminate()
+
+
+if __name__ == "__main__":
+    main()
