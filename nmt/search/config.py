@@ -55,6 +55,9 @@ class SearchConfig(Structure):
     """A translation has at most this many tokens for each source token, and ten more."""
     no_repeat: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """No sequence of that many tokens comes twice in a translation; 0: whatever comes."""
+    suppress_padding: Literal["plain", "renormalized"] | None = None
+    """For a model that gives the padding token a probability, as imported ones may: it is never chosen. ``plain``: the
+    probabilities of the others stay; ``renormalized``: they sum to 1 without it."""
     groups: Annotated[int, Field(gt=0)] = 1
     """Diverse beam search: the beams are kept apart in that many groups."""
     diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 0.5
