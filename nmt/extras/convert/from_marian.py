@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import shlex
 import shutil
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from nmt.experiment import Experiment
 from nmt.extras.convert import marian
 from nmt.extras.convert.marian_folder import MarianFolder, Settings, read_folder, shown
 from nmt.models.config import ModelConfig
+from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 from nmt.nn.positions import sinusoid_halves
@@ -61,18 +60,7 @@ def import_hf(folder: Path, run: Path) -> None:
     if run.exists():
         raise InputError(f"--run {run}: is there already; give another name, or delete it")
     found = read_folder(folder)
-    experiment = _experiment(found, run)
-    weights, path = _weights(found)
-    with on_meta_device():
-        shapes = {
-            name: weight.shape
-            for name, weight in checkpoints.named_weights(build_model(experiment, found.tokenizers)).items()
-        }
-    ours = _converted(found, weights, path, shapes)
-    del weights
-    with without_init():
-        model = build_model(experiment, found.tokenizers)
-    checkpoints.fill(model, ours, path)
+    experiment, model = load_folder(found, run)
     unfinished = run.with_name(f".{run.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
@@ -95,6 +83,23 @@ def import_hf(folder: Path, run: Path) -> None:
     log.info(f"wrote: {run}")
     to = " --to LANGUAGE" if len(experiment.data.target_languages) > 1 else ""
     log.info(f"next: nmt translate {shlex.quote(str(run))}{to} --input FILE --output TRANSLATION")
+
+
+def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any, Any]]:
+    """The configuration and the model of a folder, on the CPU in float32. Raises InputError as ``import_hf``."""
+    experiment = _experiment(found, run)
+    weights, path = _weights(found)
+    for side, layers in (("encoder", experiment.model.encoder), ("decoder", experiment.model.decoder)):
+        assert isinstance(layers, TransformerEncoderConfig | TransformerDecoderConfig)
+        if (last := f"model.{side}.layers.{layers.layers - 1}.fc1.weight") not in weights:
+            raise InputError(f"{path}: has no {last}, and {found.config.path} says {layers.layers} {side}_layers")
+    with on_meta_device():
+        shapes = checkpoints.named_weights(build_model(experiment, found.tokenizers))
+    ours = _converted(found, weights, path, {name: weight.shape for name, weight in shapes.items()})
+    with without_init():
+        model = build_model(experiment, found.tokenizers)
+    checkpoints.fill(model, ours, path)
+    return experiment, model
 
 
 # ------------------------------------------------------------------------------------------------ configuration
@@ -213,27 +218,19 @@ def _licence(found: MarianFolder) -> str | None:
 
 def _weights(found: MarianFolder) -> tuple[dict[str, Tensor], Path]:
     """All tensors of a folder by their names there. Raises InputError for a file that is missing or damaged."""
-    path = found.path / marian.WEIGHTS
+    path, pickled = found.path / marian.WEIGHTS, found.path / marian.PICKLED
+    refuse_special(path)
+    if not path.exists() and pickled.exists():
+        from nmt.extras.convert.pickled import read_pickled
+
+        return read_pickled(pickled), pickled
     try:
-        refuse_special(path)
-        if path.exists():
-            return safetensors.torch.load_file(path), path
-        path = found.path / marian.PICKLED
-        refuse_special(path)
-        if path.exists():  # the restricted reader makes tensors alone, whatever the file says
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
-            if not isinstance(loaded, dict) or not all(
-                isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in loaded.items()
-            ):
-                raise ValueError("holds no tensors by their names")
-            return loaded, path
-    except (
-        safetensors.SafetensorError, pickle.UnpicklingError, zipfile.BadZipFile, OSError, EOFError, ValueError,
-        RuntimeError, KeyError, TypeError, AttributeError, IndexError, UnicodeError,
-    ) as error:  # fmt: skip
-        reason = " ".join(str(error).split()).partition(". ")[0]
-        raise InputError(f"{path}: cannot be read: it is damaged, or not a file of weights: {reason[:200]}") from None
-    raise InputError(f"{found.path}: has neither {marian.WEIGHTS} nor {marian.PICKLED}")
+        return safetensors.torch.load_file(path), path
+    except FileNotFoundError:
+        raise InputError(f"{found.path}: has neither {marian.WEIGHTS} nor {marian.PICKLED}") from None
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read, it is damaged or not a file of weights: {reason}") from None
 
 
 def _converted(

@@ -14,8 +14,12 @@ from nmt.core.memory import gc_paused
 def export(
     model: Model = None,
     to: Annotated[
-        Literal["ctranslate2", "onnx"],
-        typer.Option("--to", help="The engine to write it for: ctranslate2 for Transformers, onnx for any model."),
+        Literal["ctranslate2", "onnx", "hf"],
+        typer.Option(
+            "--to",
+            help="What to write it for: ctranslate2 for Transformers, onnx for any model, hf for Hugging Face's "
+            "transformers, a Transformer as Marian has it.",
+        ),
     ] = "ctranslate2",
     output: Annotated[
         Path | None,

@@ -26,10 +26,12 @@ class Shape:
     languages: tuple[str, ...] = ()
     bias: bool = True
     pickled: bool = False
+    updates: int = 0
+    """Updates of training, after which translations differ and end."""
 
 
 SHAPES = {
-    "opus": Shape(),
+    "opus": Shape({"init_std": 0.1}, updates=120),
     "relu": Shape({"activation_function": "relu", "scale_embedding": False}, {"renormalize_logits": None}, bias=False),
     "gelu": Shape({"activation_function": "gelu", "d_model": 30, "encoder_attention_heads": 5}),
     "deep-encoder": Shape({"encoder_layers": 3, "decoder_layers": 1, "decoder_ffn_dim": 24}),
@@ -72,7 +74,7 @@ def vocabulary(sides: tuple[str, ...], languages: tuple[str, ...] = ()) -> dict[
 
 
 def write(folder: Path, shape: Shape, *, seed: int = 1) -> Path:
-    """Writes a folder; weights are drawn large enough for models to disagree, and translations end by themselves."""
+    """Writes a folder; weights are drawn large enough for models to disagree."""
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     folder.mkdir(parents=True)
@@ -107,11 +109,15 @@ def write(folder: Path, shape: Shape, *, seed: int = 1) -> Path:
     model = MarianMTModel(config).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "embed_positions" not in name:
+            if "embed_positions" not in name and not shape.updates:
                 parameter.add_(torch.randn_like(parameter) * (0.05 if parameter.dim() == 1 else 0.15))
         if shape.bias:
             model.final_logits_bias.normal_()
-            model.final_logits_bias[0, 0] = 2.0
+        if settings.get("tie_word_embeddings") is False and config.share_encoder_decoder_embeddings:
+            for side in (model.model.encoder, model.model.decoder):
+                side.embed_tokens.weight.copy_(model.model.shared.weight)
+    if shape.updates:
+        _train(model, folder, shape.updates)
     generation = {
         "bad_words_ids": [[pad]], "num_beams": 4, "max_length": 60, "renormalize_logits": True, "pad_token_id": pad,
         "decoder_start_token_id": settings["decoder_start_token_id"], "eos_token_id": 0, "forced_eos_token_id": 0,
@@ -121,7 +127,20 @@ def write(folder: Path, shape: Shape, *, seed: int = 1) -> Path:
     model.save_pretrained(folder)
     if shape.pickled:
         (folder / "model.safetensors").unlink()
-        torch.save(
-            {name: tensor.half().float() for name, tensor in model.state_dict().items()}, folder / "pytorch_model.bin"
-        )
+        torch.save(model.state_dict(), folder / "pytorch_model.bin")
     return folder
+
+
+def _train(model: Any, folder: Path, updates: int) -> None:
+    from transformers import MarianTokenizer
+
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+    pairs = sorted(zip(lines("de", 1500), lines("en", 1500), strict=True), key=lambda pair: len(pair[0]))
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
+    for update in range(updates):
+        chosen = pairs[(update * 317) % 1400 :][:32]
+        x = tokenizer([source for source, _ in chosen], return_tensors="pt", padding=True)
+        y = tokenizer(text_target=[target for _, target in chosen], return_tensors="pt", padding=True).input_ids
+        model(**x, labels=y.masked_fill(y == tokenizer.pad_token_id, -100)).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
