@@ -118,7 +118,7 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
     if activation not in marian.ACTIVATIONS:
         known = ", ".join(marian.ACTIVATIONS)
         raise config.fault("activation_function", f"{shown(activation)} cannot be converted, only {known} can")
-    sides = {}
+    sides: dict[str, dict[str, Any]] = {}
     for side in ("encoder", "decoder"):
         heads = config.whole(f"{side}_attention_heads")
         if width % heads:
@@ -293,13 +293,13 @@ def _tables(found: MarianFolder, take: Any) -> dict[str, Tensor]:
     sizes = {side: len(vocabulary.pieces) for side, vocabulary in found.vocabularies.items()}
     if not found.is_shared:
         return {side: take(name, (sizes[side], width)) for side, name in marian.TABLES.items()}
-    copies = {
+    copies: dict[str, Tensor | None] = {
         name: take(name, (sizes["encoder"], width), required=False) for name in (marian.SHARED, *marian.TABLES.values())
     }
     there = {name: table for name, table in copies.items() if table is not None}
     if not there:
         raise InputError(f"{found.path}: the weights have no {marian.SHARED}")
-    first, *others = there
+    first, *others = there.keys()
     for other in others:
         if not torch.equal(there[first], there[other]):
             raise InputError(f"{found.path}: {other} differs from {first}, and both are the shared embeddings")

@@ -31,8 +31,8 @@ class Shape:
 
 
 SHAPES = {
-    "opus": Shape({"init_std": 0.1}, updates=120),
-    "relu": Shape({"activation_function": "relu", "scale_embedding": False}, {"renormalize_logits": None}, bias=False),
+    "opus": Shape({"init_std": 0.1}, bias=False, updates=150),
+    "relu": Shape({"activation_function": "relu", "scale_embedding": False}, {"renormalize_logits": None}),
     "gelu": Shape({"activation_function": "gelu", "d_model": 30, "encoder_attention_heads": 5}),
     "deep-encoder": Shape({"encoder_layers": 3, "decoder_layers": 1, "decoder_ffn_dim": 24}),
     "separate": Shape({"share_encoder_decoder_embeddings": False}, separate=True),
@@ -41,7 +41,7 @@ SHAPES = {
     "head": Shape({"tie_word_embeddings": False}),
     "pickled": Shape(pickled=True),
     "languages": Shape(languages=("fra", "spa", "zh_Hant")),
-    "start-is-end": Shape({"decoder_start_token_id": 0}, {"bad_words_ids": None}),
+    "start-is-end": Shape({"decoder_start_token_id": 0}, {"bad_words_ids": None, "renormalize_logits": None}),
 }
 
 
@@ -137,8 +137,8 @@ def _train(model: Any, folder: Path, updates: int) -> None:
     tokenizer = MarianTokenizer.from_pretrained(folder)
     pairs = sorted(zip(lines("de", 1500), lines("en", 1500), strict=True), key=lambda pair: len(pair[0]))
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
-    for update in range(updates):
-        chosen = pairs[(update * 317) % 1400 :][:32]
+    for _ in range(updates):
+        chosen = pairs[int(torch.randint(len(pairs) - 32, ())) :][:32]
         x = tokenizer([source for source, _ in chosen], return_tensors="pt", padding=True)
         y = tokenizer(text_target=[target for _, target in chosen], return_tensors="pt", padding=True).input_ids
         model(**x, labels=y.masked_fill(y == tokenizer.pad_token_id, -100)).loss.backward()

@@ -42,7 +42,8 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
     counts = [part.parameters for part in parts if part.parameters is not None]
     if counts:
         facts["parameters"] = f"{sum(counts):,}"
-    facts["updates"] = f"{max(line['update'] for line in metrics):,}"
+    if metrics:  # an imported model has none
+        facts["updates"] = f"{max(line['update'] for line in metrics):,}"
     if (best := _best(experiment, metrics)) is not None:
         facts["best in training"] = best
     return facts
