@@ -373,7 +373,7 @@ def test_nothing_is_overwritten(nmt: Command) -> None:
     [
         (
             ["theirs.yaml"],
-            "theirs.yaml: say first where it comes from: nmt import hf FOLDER, nmt import joeynmt CONFIG",
+            "theirs.yaml: say first where it comes from: nmt import hf FOLDER, nmt import",
         ),
         (["hf"], "nmt import hf: name the folder of a model"),
         (["opennmt", "theirs.yaml"], "theirs.yaml: is not of OpenNMT-py, which has data with path_src"),
