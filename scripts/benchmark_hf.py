@@ -21,8 +21,10 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -83,11 +85,11 @@ def make_model(folder: Path, *, tiny: bool) -> int:
     """Writes a MarianMT folder of random weights, its run and the run's export for CTranslate2; returns the number of
     its subwords."""
     import sentencepiece
-    from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     from nmt.extras.convert.from_marian import import_hf
     from nmt.extras.export.export_model import export
 
+    transformers: Any = import_module("transformers")
     there = folder / "marian"
     there.mkdir()
     size = 1000 if tiny else 60_000
@@ -102,15 +104,15 @@ def make_model(folder: Path, *, tiny: bool) -> int:
     (there / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     (layers, width, heads, inside) = (2, 32, 4, 64) if tiny else (6, 512, 8, 2048)
     torch.manual_seed(1)
-    config = MarianConfig(
+    config = transformers.MarianConfig(
         vocab_size=size, d_model=width, encoder_layers=layers, decoder_layers=layers, encoder_attention_heads=heads,
         decoder_attention_heads=heads, encoder_ffn_dim=inside, decoder_ffn_dim=inside, activation_function="swish",
         scale_embedding=True, max_position_embeddings=512, pad_token_id=size - 1, decoder_start_token_id=size - 1,
         eos_token_id=0, forced_eos_token_id=0,
     )  # fmt: skip
-    random = MarianMTModel(config)
+    random = transformers.MarianMTModel(config)
     random.final_logits_bias[0, 0] = -1000.0
-    random.generation_config = GenerationConfig(
+    random.generation_config = transformers.GenerationConfig(
         bad_words_ids=[[size - 1]], pad_token_id=size - 1, decoder_start_token_id=size - 1, eos_token_id=0,
         renormalize_logits=True, max_length=512, num_beams=4,
     )  # fmt: skip
@@ -124,9 +126,8 @@ def serve(pipe: Connection, system: str, task: Task) -> None:
     """Answers each question with the seconds of a translation of all sources."""
     torch.set_num_threads(task.threads)
     if system == "transformers":
-        from transformers import MarianMTModel
-
-        model = MarianMTModel.from_pretrained(task.folder / "marian").eval()
+        transformers: Any = import_module("transformers")
+        model = transformers.MarianMTModel.from_pretrained(task.folder / "marian").eval()
 
         def generate(batch: int) -> float:
             begin = time.perf_counter()
@@ -146,7 +147,8 @@ def serve(pipe: Connection, system: str, task: Task) -> None:
         return
     import nmt
 
-    engine, _, precision = system.partition(":")
+    name, _, precision = system.partition(":")
+    engine: Literal["nmt", "ctranslate2"] = "nmt" if name == "nmt" else "ctranslate2"
     overrides = [f"search.beam={task.beam}", f"search.max_length={task.length}", f"search.min_length={task.length}"]
     translator = nmt.load(task.folder / "run", device="cpu", precision=precision, engine=engine, overrides=overrides)
     imported = translator.trained.tokenizers.source.imported

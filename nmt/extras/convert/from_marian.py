@@ -275,13 +275,16 @@ def _converted(
     ours["output.bias_V"] = torch.zeros(size) if bias is None else bias[0, rows["decoder"]]
     width = tables["encoder"].shape[1]
     for side, name in marian.POSITIONS.items():
-        if name in left:
-            count = left[name].shape[0] if left[name].dim() == 2 else 0
-            table = take(name, (count, width))
-            assert table is not None
-            expected = sinusoid_halves(torch.arange(count)[None], width)[0] if count <= 1 << 16 else table + 1
-            if not torch.allclose(table, expected, atol=2e-3):  # some are in half precision
-                raise InputError(f"{path}: {name} are other positions than sinusoids; the {side} cannot be converted")
+        if name not in left:
+            continue
+        count = left[name].shape[0] if left[name].dim() == 2 else 0
+        stored = take(name, (count, width))
+        assert stored is not None
+        # some are in half precision
+        if count > 1 << 16 or not torch.allclose(
+            stored, sinusoid_halves(torch.arange(count)[None], width)[0], atol=2e-3
+        ):
+            raise InputError(f"{path}: {name} holds other positions than sinusoids; the {side} cannot be converted")
     if left:
         raise InputError(f"{path}: has {sorted(left)[0]}, which no MarianMT model of {found.config.path} has")
     return ours

@@ -371,10 +371,7 @@ def test_nothing_is_overwritten(nmt: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (
-            ["theirs.yaml"],
-            "theirs.yaml: say first where it comes from: nmt import hf FOLDER, nmt import",
-        ),
+        (["theirs.yaml"], "theirs.yaml: say first where it comes from: nmt import hf FOLDER, nmt import"),
         (["hf"], "nmt import hf: name the folder of a model"),
         (["opennmt", "theirs.yaml"], "theirs.yaml: is not of OpenNMT-py, which has data with path_src"),
         (["hf", ".", "-o", "x.yaml"], "--output x.yaml: is for configurations"),
