@@ -135,9 +135,8 @@ def serve(pipe: Connection, system: str, task: Task) -> None:
                 x = torch.tensor([[*row, 0] for row in task.rows[first : first + batch]])
                 with torch.inference_mode():
                     model.generate(
-                        input_ids=x, attention_mask=torch.ones_like(x), num_beams=task.beam, max_new_tokens=task.length,
-                        min_new_tokens=task.length,
-                    )  # fmt: skip
+                        input_ids=x, attention_mask=torch.ones_like(x), num_beams=task.beam, max_length=task.length + 1
+                    )
             return time.perf_counter() - begin
 
         fastest = min(BATCHES, key=generate)
@@ -149,7 +148,7 @@ def serve(pipe: Connection, system: str, task: Task) -> None:
 
     name, _, precision = system.partition(":")
     engine: Literal["nmt", "ctranslate2"] = "nmt" if name == "nmt" else "ctranslate2"
-    overrides = [f"search.beam={task.beam}", f"search.max_length={task.length}", f"search.min_length={task.length}"]
+    overrides = [f"search.beam={task.beam}", f"search.max_length={task.length - 1}"]  # and end-of-sentence
     translator = nmt.load(task.folder / "run", device="cpu", precision=precision, engine=engine, overrides=overrides)
     imported = translator.trained.tokenizers.source.imported
     assert imported is not None
