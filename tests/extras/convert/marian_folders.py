@@ -131,6 +131,7 @@ def write(folder: Path, shape: Shape, *, seed: int = 1) -> Path:
     return folder
 
 
+@torch.enable_grad()
 def _train(model: Any, folder: Path, updates: int) -> None:
     from transformers import MarianTokenizer
 
