@@ -66,7 +66,7 @@ class Experiment(Structure):
                 "model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true"
             )
         stopping, schedule = self.training.stopping, self.training.schedule
-        if not self.data.valid_corpora:
+        if not self.data.valid_corpora and self.data.imported is None:
             if stopping.updates is None and stopping.epochs is None and stopping.minutes is None:
                 raise ValueError("without data.valid, training.stopping needs updates, epochs or minutes")
             if schedule.kind == "plateau":

@@ -24,8 +24,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 8800,
-    "lines of nmt": 43400,
+    "lines of the core": 8850,
+    "lines of nmt": 44000,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,

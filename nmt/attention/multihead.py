@@ -63,6 +63,13 @@ class HeadsAttended(NamedTuple):
     """One for each head whose normalizer learns from a reward."""
 
 
+class Projection(NamedTuple):
+    """A linear map of an input of width X."""
+
+    weight_QX: Tensor
+    bias_Q: Tensor | None
+
+
 class MultiHead(nn.Module):
     """Heads over one query, key and value; each has the H-th part of the width of the query."""
 
@@ -76,9 +83,10 @@ class MultiHead(nn.Module):
         dropout: float,
         causal: bool = False,
         rotary: bool = False,
+        bias: bool = False,
     ) -> None:
         """``causal``: a query at position t sees keys up to t only. ``rotary``: queries and keys are rotated by their
-        positions. ``dropout`` is that of the weights."""
+        positions. ``bias``: every projection has one. ``dropout`` is that of the weights."""
         super().__init__()
         self.heads = heads
         self.rotary = rotary
@@ -87,6 +95,8 @@ class MultiHead(nn.Module):
         self.key_weight_QK = matrix(query_size, key_size) if config.score.reads_keys else None
         self.value_weight_QK = matrix(query_size, key_size)
         self.out_weight_QQ = matrix(query_size, query_size)
+        self.query_bias_Q, self.value_bias_Q, self.out_bias_Q = (_bias(query_size, bias) for _ in range(3))
+        self.key_bias_Q = _bias(query_size, bias and self.key_weight_QK is not None)
         width = query_size // heads
         self.core: DotProductHeads | IndependentHeads
         if isinstance(config.score, (Dot, ScaledDot)) and isinstance(config.weights, Softmax):
@@ -97,21 +107,21 @@ class MultiHead(nn.Module):
 
     def memory(self, states_BSK: Tensor, is_pad_BS: Tensor) -> BatchRecord:
         """The memory of a batch of sentences, for ``forward``."""
-        return self.core.memory(self._key_values(self._project(states_BSK, self._key_value_weights())), is_pad_BS)
+        return self.core.memory(self._key_values(self._project(states_BSK, self._key_value_projections())), is_pad_BS)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
         """Attends from queries (N, T, Q) at target positions (N, T) to a memory.
 
         N is B or a multiple of it; the rows of a sentence are neighbours.
         """
-        (query_NHTA,) = self._project(query_NTQ, [self.query_weight_QQ])
+        (query_NHTA,) = self._project(query_NTQ, [Projection(self.query_weight_QQ, self.query_bias_Q)])
         return self._join_heads(self.core(query_NHTA, position_NT, memory))
 
     def attend_to_self(
         self, x_NTQ: Tensor, position_NT: Tensor, is_pad_NT: Tensor | None, past: KeyValues | None = None
     ) -> tuple[HeadsAttended, KeyValues]:
         """Self-attention of T positions to themselves and to the ``past``; returns the keys and values of both."""
-        query_NHTA, *others = self._project(x_NTQ, self.self_weights())
+        query_NHTA, *others = self._project(x_NTQ, self.self_projections())
         present = self._key_values(others)
         if self.rotary:
             query_NHTA = rotated(query_NHTA, position_NT)
@@ -129,29 +139,41 @@ class MultiHead(nn.Module):
         empty_NH0A = like.new_empty(rows, self.heads, 0, self.query_weight_QQ.shape[0] // self.heads)
         return KeyValues(empty_NH0A, empty_NH0A)
 
-    def self_weights(self) -> list[Tensor]:
+    def self_projections(self) -> list[Projection]:
         """The projections of self-attention: of queries, of keys where the score reads them, of values."""
-        return [self.query_weight_QQ, *self._key_value_weights()]
+        return [Projection(self.query_weight_QQ, self.query_bias_Q), *self._key_value_projections()]
 
-    def _key_value_weights(self) -> list[Tensor]:
-        if self.key_weight_QK is None:
-            return [self.value_weight_QK]
-        return [self.key_weight_QK, self.value_weight_QK]
+    def _key_value_projections(self) -> list[Projection]:
+        values = Projection(self.value_weight_QK, self.value_bias_Q)
+        return [values] if self.key_weight_QK is None else [Projection(self.key_weight_QK, self.key_bias_Q), values]
 
     def _key_values(self, projected: list[Tensor]) -> KeyValues:
         """Values stand for keys where the score reads none."""
         return KeyValues(projected[0], projected[-1])
 
-    def _project(self, x_NTX: Tensor, weights: list[Tensor]) -> list[Tensor]:
-        """Projections by all weights in one product, split into heads: (N, H, T, A) each."""
+    def _project(self, x_NTX: Tensor, projections: list[Projection]) -> list[Tensor]:
+        """All projections in one product, split into heads: (N, H, T, A) each."""
         rows, time, _ = x_NTX.shape
-        product = F.linear(x_NTX, weights[0] if len(weights) == 1 else torch.cat(weights))
-        parts_NTPHA = product.view(rows, time, len(weights), self.heads, -1)
+        parts_NTPHA = F.linear(x_NTX, *joined(projections)).view(rows, time, len(projections), self.heads, -1)
         # contiguous, because that is faster than products over strides
         return [part_NTHA.transpose(1, 2).contiguous() for part_NTHA in parts_NTPHA.unbind(dim=2)]
 
     def _join_heads(self, attended: HeadsAttended) -> HeadsAttended:
-        return attended._replace(context_NTQ=F.linear(attended.context_NTQ, self.out_weight_QQ))
+        return attended._replace(context_NTQ=F.linear(attended.context_NTQ, self.out_weight_QQ, self.out_bias_Q))
+
+
+def joined(projections: list[Projection]) -> Projection:
+    """One projection for several of the same input, whose outputs stand side by side; all have a bias, or none."""
+    if len(projections) == 1:
+        return projections[0]
+    biases = [projection.bias_Q for projection in projections if projection.bias_Q is not None]
+    return Projection(
+        torch.cat([projection.weight_QX for projection in projections]), torch.cat(biases) if biases else None
+    )
+
+
+def _bias(size: int, is_there: bool) -> nn.Parameter | None:
+    return nn.Parameter(torch.zeros(size)) if is_there else None
 
 
 class DotProductHeads(nn.Module):

@@ -78,6 +78,14 @@ class TrainingCorpusConfig(CorpusConfig):
     )
 
 
+class ImportedConfig(Structure):
+    """A model that another toolkit trained, on text that is not here; `nmt import` writes this."""
+
+    name: str = Field(description="the folder or repository that it came from")
+    languages: tuple[str, ...] = Field((), description="target languages that it has tokens for, such as fra")
+    licence: str | None = Field(None, description="the licence that its model card names")
+
+
 class SubwordsConfig(Structure):
     """The tokenizer: SentencePiece, learned from the training corpora, or an existing model."""
 
@@ -171,6 +179,9 @@ class DataConfig(Structure):
     prepared: FilePath | None = Field(
         None, description="folder of the prepared corpus, which several runs can share; default: prepared in the run"
     )
+    imported: ImportedConfig | None = Field(
+        None, description="in the run of an imported model, instead of corpora: what is known of it"
+    )
     train: TrainingCorpora = Field(description="corpus or list of corpora")
     temperature: float = Field(
         1.0, gt=0, le=100,
@@ -193,8 +204,10 @@ class DataConfig(Structure):
 
     @model_validator(mode="after")
     def _some_train(self) -> Self:
-        if not self.train_corpora:
+        if not self.train_corpora and self.imported is None:
             raise ValueError("train is an empty list; name a corpus")
+        if self.train_corpora and self.imported is not None:
+            raise ValueError("imported is for a model without corpora of its own, and there is train; leave it out")
         return self
 
     @model_validator(mode="after")
@@ -229,6 +242,8 @@ class DataConfig(Structure):
     @property
     def target_languages(self) -> tuple[str, ...]:
         """The languages that training translates into, sorted; none where the corpora have no languages."""
+        if self.imported is not None:
+            return self.imported.languages
         return tuple(sorted({corpus.languages[1] for corpus in self.train_corpora if corpus.languages is not None}))
 
     @property

@@ -113,6 +113,8 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     if not config.filters.near_duplicates:
         del tree["filters"]["near_duplicates"]
     made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
+    if config.imported is None:
+        del tree["imported"]
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:
         given = load_tokenizers(config.subwords.model, config.subwords)

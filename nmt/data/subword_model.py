@@ -16,6 +16,9 @@ _PIECES, _TRAINER = 1, 2
 _TEXT, _SCORE, _TYPE = 1, 2, 3
 _KIND, _BYTE_FALLBACK = 3, 35
 
+IMPORTED = b"\x82\xfa\x01"
+"""Begins a model whose ids come from a vocabulary: the tag of field 4000, of bytes. See `nmt.data.imported`."""
+
 
 class ModelKind(IntEnum):
     """TrainerSpec.ModelType."""
@@ -77,14 +80,27 @@ def with_control_pieces(model: bytes, texts: Sequence[str]) -> bytes:
     """A serialised model with more control pieces at the end of its vocabulary, which no text is segmented into and
     which stand for no text. To append a repeated field to a message is to append its bytes."""
     for text in texts:
-        piece = _bytes_field(_TEXT, text.encode()) + bytes([_TYPE << 3, PieceType.CONTROL])
-        model += _bytes_field(_PIECES, piece)
+        piece = bytes([_TEXT << 3 | 2]) + sized(text.encode()) + bytes([_TYPE << 3, PieceType.CONTROL])
+        model += bytes([_PIECES << 3 | 2]) + sized(piece)
     return model
 
 
-def _bytes_field(number: int, value: bytes) -> bytes:
-    assert len(value) < 128, "a length of one byte"
-    return bytes([number << 3 | 2, len(value)]) + value
+def sized(value: bytes) -> bytes:
+    """The value of a field of bytes as it stands in a message."""
+    digits, rest = bytearray(), len(value)
+    while rest > 0x7F:
+        digits.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*digits, rest]) + value
+
+
+def first_field(message: bytes) -> tuple[bytes, bytes]:
+    """The bytes of the first field of a message, and the message without it. Raises IndexError where it is cut."""
+    _, place = _varint(message, 0)
+    size, place = _varint(message, place)
+    if place + size > len(message):
+        raise IndexError("cut short")
+    return message[place : place + size], message[place + size :]
 
 
 def _read(model: bytes) -> SubwordModel:

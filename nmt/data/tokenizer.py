@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,11 @@ from nmt.core.errors import InputError
 from nmt.core.files import naming, read_whole, sync_entry
 from nmt.data.config import SubwordsConfig
 from nmt.data.pieces import Span
-from nmt.data.subword_model import read_model, with_control_pieces
+from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
 if TYPE_CHECKING:
+    from nmt.data.imported import ImportedVocabulary
     from nmt.data.sampling import SegmentationSampler
 
 P = ParamSpec("P")
@@ -85,6 +86,10 @@ class Tokenizer:
         model: A serialised SentencePiece model, as in a `.model` file.
         name: How errors call it.
 
+    Attributes:
+        imported: The vocabulary of an imported model (see `nmt.data.imported`); None for our own.
+        begin: The id that the decoder reads before its first token.
+
     Raises:
         InputError: It is not a SentencePiece model, or one with other special ids than pad 0, unk 1, bos 2, eos 3.
     """
@@ -93,17 +98,24 @@ class Tokenizer:
         try:
             if not model:  # an empty message parses, as a model without any piece
                 raise ValueError("empty")
-            self._processor = sentencepiece.SentencePieceProcessor.from_proto(model)
+            if model.startswith(IMPORTED):
+                from nmt.data.imported import ImportedProcessor
+
+                self._processor: Any = ImportedProcessor.joined(model)
+            else:
+                self._processor = sentencepiece.SentencePieceProcessor.from_proto(model)
         except (RuntimeError, ValueError):
             raise InputError(f"{name}: not a SentencePiece model, or damaged") from None
+        self.imported: ImportedVocabulary | None = getattr(self._processor, "vocabulary", None)
+        self.begin = BOS if self.imported is None else self.imported.begin
         special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
-        if special != (PAD, UNK, BOS, EOS):
+        if special != (PAD, UNK, self.begin, EOS):
             raise InputError(f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model")
         self.model = model
         self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()
         # Word models know no lone separator. For them SentencePiece melts neighbouring unknown words into one token.
-        self._whole_words = self._processor.piece_to_id(MARK) == UNK
+        self._whole_words = self.imported is None and self._processor.piece_to_id(MARK) == UNK
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
@@ -263,7 +275,7 @@ class Tokenizer:
 
     @cached_property
     def _pieces(self) -> list[str]:
-        return self._processor.id_to_piece(list(range(self.size)))
+        return cast("list[str]", self._processor.id_to_piece(list(range(self.size))))
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -284,6 +296,8 @@ class Tokenizer:
         """A tokenizer that has these control pieces too, at the end of its vocabulary. Raises InputError where one is a
         piece of text."""
         tokens = [piece for piece in pieces if self.control(piece) is None]
+        if tokens and self.imported is not None:
+            raise InputError(f"{self.name}: is the vocabulary of an imported model, which has no token {tokens[0]}")
         if clash := [token for token in tokens if token in self._pieces]:
             raise InputError(f"{self.name}: has {clash[0]} as a piece of text; take such marks out of the corpora")
         return Tokenizer(with_control_pieces(self.model, tokens), name=self.name) if tokens else self
@@ -295,6 +309,8 @@ class Tokenizer:
 
     @cached_property
     def _sampler(self) -> SegmentationSampler | None:
+        if self.imported is not None:
+            return None
         try:
             from nmt.data.sampling import make_sampler
 
@@ -328,25 +344,27 @@ class TokenizerPair:
 
     @property
     def joint(self) -> bool:
-        """True where both sides have one vocabulary."""
-        return self.source is self.target
+        """True where both sides have one vocabulary; imported ones may still cut texts in two ways."""
+        return self.source is self.target or (
+            self.source.imported is not None and self.source.imported == self.target.imported
+        )
 
     @property
     def fingerprint(self) -> str:
         """Changes when either vocabulary does, or whether they are joint."""
-        parts = [self.source.fingerprint] if self.joint else [self.source.fingerprint, self.target.fingerprint]
-        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+        tokenizers = [self.source] if self.source is self.target else [self.source, self.target]
+        return hashlib.sha256(" ".join(each.fingerprint for each in tokenizers).encode()).hexdigest()
 
     def with_controls(self, pieces: Sequence[str]) -> TokenizerPair:
         """A pair whose source has these control pieces too; see `Tokenizer.with_controls`."""
         source = self.source.with_controls(pieces)
-        return replace(self, source=source, target=source if self.joint else self.target)
+        return replace(self, source=source, target=source if self.source is self.target else self.target)
 
     def save(self, folder: Path) -> None:
         """Write `subwords.model`, or `subwords.source.model` and `subwords.target.model`, and remove the other form."""
         models = (
             {"subwords.model": self.source}
-            if self.joint
+            if self.source is self.target
             else {"subwords.source.model": self.source, "subwords.target.model": self.target}
         )
         for name in ("subwords.model", "subwords.source.model", "subwords.target.model"):

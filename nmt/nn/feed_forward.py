@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.nn.dropout import Dropout
 
+Activation = Literal["relu", "gelu", "silu", "swiglu"]
+
+_ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
+
 
 class FeedForward(nn.Module):
     """W_2 a(W_1 x + b_1) + b_2, the same at every position (Vaswani et al. 2017, equation 2).
 
-    a is ``relu`` or ``gelu``; with ``swiglu`` a(...) is silu(W_1 x + b_1) * (V x + c) (Shazeer 2020, equation 6, with
-    biases as the other two have them).
+    a is ``relu``, ``gelu`` or ``silu``; with ``swiglu`` a(...) is silu(W_1 x + b_1) * (V x + c) (Shazeer 2020, equation
+    6, with biases as the others have them).
     """
 
-    def __init__(self, size: int, width: int, activation: Literal["relu", "gelu", "swiglu"], dropout: Dropout) -> None:
+    def __init__(self, size: int, width: int, activation: Activation, dropout: Dropout) -> None:
         super().__init__()
         self.activation = activation
         self.dropout = dropout
@@ -39,4 +44,4 @@ class FeedForward(nn.Module):
         if self.activation == "swiglu":
             gate_BTF, value_BTF = inner_BTF.chunk(2, dim=-1)
             return F.silu(gate_BTF) * value_BTF
-        return inner_BTF.relu() if self.activation == "relu" else F.gelu(inner_BTF)
+        return _ACTIVATIONS[self.activation](inner_BTF)

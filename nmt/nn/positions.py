@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -16,12 +17,24 @@ def sinusoids(position_BT: Tensor, size: int) -> Tensor:
     return torch.stack([angle_BTI.sin(), angle_BTI.cos()], dim=-1).flatten(2)[:, :, :size]
 
 
+def sinusoid_halves(position_BT: Tensor, size: int) -> Tensor:
+    """The entries of ``sinusoids`` with all sines first, then the cosines, as Marian has them (Junczys-Dowmunt et al.
+    2018, "Marian"); (B, T, size). Angles are formed in float64, so that late positions are exact, too."""
+    even_I = torch.arange(0, size, 2, device=position_BT.device, dtype=torch.float64)
+    angle_BTI = position_BT[:, :, None].double() * torch.pow(10_000.0, -even_I / size)
+    return torch.cat([angle_BTI.sin(), angle_BTI.cos()], dim=-1)[:, :, :size].float()
+
+
 class Sinusoidal(nn.Module):
-    """Adds ``sinusoids``."""
+    """Adds ``sinusoids``, or a like function's vectors."""
+
+    def __init__(self, vectors: Callable[[Tensor, int], Tensor] = sinusoids) -> None:
+        super().__init__()
+        self.vectors = vectors
 
     def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
         """``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all."""
-        return x_BTD + sinusoids(position_BT, x_BTD.shape[-1]).to(x_BTD.dtype)
+        return x_BTD + self.vectors(position_BT, x_BTD.shape[-1]).to(x_BTD.dtype)
 
 
 class Learned(nn.Module):
@@ -46,9 +59,12 @@ class Unchanged(nn.Module):
 
 
 def absolute_positions(kind: str, count: int, size: int) -> nn.Module:
-    """The module that adds ``sinusoidal`` or ``learned`` positions, or for another kind nothing."""
+    """The module that adds ``sinusoidal``, ``sinusoidal_halves`` or ``learned`` positions, or for another kind
+    nothing."""
     if kind == "learned":
         return Learned(count, size)
+    if kind == "sinusoidal_halves":
+        return Sinusoidal(sinusoid_halves)
     return Sinusoidal() if kind == "sinusoidal" else Unchanged()
 
 

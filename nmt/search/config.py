@@ -55,6 +55,9 @@ class SearchConfig(Structure):
     """A translation has at most this many tokens for each source token, and ten more."""
     no_repeat: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """No sequence of this many tokens occurs twice in a translation; 0: off."""
+    suppress_padding: Literal["plain", "renormalized"] | None = None
+    """Never choose the padding token, to which imported models may give a probability. plain: the probabilities of the
+    others stay; renormalized: they sum to 1 without it."""
     groups: Annotated[int, Field(gt=0)] = 1
     """Diverse beam search: number of groups of beams."""
     diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 0.5

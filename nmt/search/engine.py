@@ -10,11 +10,11 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
-from nmt.data.vocabulary import EOS
-from nmt.models.step_model import StepModel
+from nmt.data.vocabulary import EOS, PAD
+from nmt.models.step_model import StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.hypothesis import Constraint, Hypothesis, Search
-from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
+from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat, Suppress
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
 
@@ -98,6 +98,8 @@ class OwnEngine:
                     self.model, [sources[row] for row in rows], batch_prefixes, phrases, self.compute.device
                 )
                 searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
+            if config.suppress_padding == "renormalized":
+                searched = WithoutToken(searched, PAD)  # which a shortlist leaves at its place
             source_BS, restrictions = torch.from_numpy(padded).to(self.compute.device), _processors(config)
             processors = LogitsProcessors(
                 max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
@@ -174,4 +176,6 @@ def _processors(config: SearchConfig) -> list[LogitsProcessor]:
         processors.append(MinLength(config.min_length, eos=EOS))
     if config.no_repeat > 0:
         processors.append(NoRepeat(config.no_repeat))
+    if config.suppress_padding == "plain":
+        processors.append(Suppress(PAD))
     return processors

@@ -60,6 +60,18 @@ class NoRepeat:
 
 
 @final
+class Suppress:
+    """Rules a token out."""
+
+    def __init__(self, token: int) -> None:
+        self._token = token
+
+    def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
+        """See ``LogitsProcessor``."""
+        logits_NV[:, self._token] = -torch.inf
+
+
+@final
 class LogitsProcessors:
     """All restrictions on a batch of sentences. A limit of length or a prefix forces a token; other processors never
     rule that out."""

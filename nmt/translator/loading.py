@@ -17,7 +17,7 @@ from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.context import BREAK, context_tokens
 from nmt.data.pieces import Lengths
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
-from nmt.data.vocabulary import BOS, PAD
+from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
@@ -56,12 +56,13 @@ class TrainedModel:
         """The tokens that the model reads of each source: its prefix, those of the sentences before the text (see
         ``nmt.data.context``), which leave all within the limits of training and search, and its own."""
         sources, data, tokenizer = list(sources), self.experiment.data, self.tokenizers.source
+        languages = frozenset(tokenizer.languages.values())  # an imported model's text may begin with its own
         end, limit = tokenizer.control(BREAK), min(data.filters.max_length, self.experiment.search.max_source_tokens)
         if data.context and end is None:
             raise InputError(f"{run_of(self.checkpoint)}: its vocabulary has no token {BREAK}; restore its config")
         return [
             [
-                *self.source_prefix,
+                *(() if source and source[0] in languages else self.source_prefix),
                 *context_tokens(text, tokenizer.encode, end, number=data.context, room=limit - len(source)),
                 *source,
             ]
@@ -147,7 +148,11 @@ def load_trained(
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
     """A new model with the configuration of an experiment and the sizes of its vocabularies."""
     return build(
-        experiment.model, source_tokens=tokenizers.source.size, target_tokens=tokenizers.target.size, pad=PAD, bos=BOS
+        experiment.model,
+        source_tokens=tokenizers.source.size,
+        target_tokens=tokenizers.target.size,
+        pad=PAD,
+        bos=tokenizers.target.begin,
     )
 
 

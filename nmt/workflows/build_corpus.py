@@ -225,7 +225,7 @@ def _in_threads(
 
 
 def _on_cluster(runner: BlockRunner, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:
-    models = (tokenizers.source.model,) if tokenizers.joint else (tokenizers.source.model, tokenizers.target.model)
+    models = tuple(dict.fromkeys((tokenizers.source.model, tokenizers.target.model)))
     return runner.ordered(_encode_with, models, blocks, ahead=_AHEAD * max(runner.cores, 1))
 
 

@@ -219,7 +219,10 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
         pass  # it may have been deleted once the model was trained
     directions = tuple(dict.fromkeys(each.languages for each in corpora if each.languages is not None))
-    return Corpus(tuple(each.name for each in corpora), corpora[0].language_names, directions, pairs, kept, valid)
+    names = tuple(each.name for each in corpora)
+    if data.imported is not None:
+        names = (f"imported: {data.imported.name}",)
+    return Corpus(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:

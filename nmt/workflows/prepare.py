@@ -36,6 +36,11 @@ def prepare(
     Raises:
         InputError: A fault of the corpora or the config; the folder is then as it was.
     """
+    if config.imported is not None:
+        raise InputError(
+            f"data.imported: {config.imported.name} was trained elsewhere, there is no corpus to prepare; fine-tune "
+            f"it on one with: nmt init NAME --from {run}"
+        )
     folder = config.prepared or run / "prepared"
     if folder.is_symlink():
         folder = folder.resolve()  # what it points to is replaced, not the link

@@ -26,9 +26,7 @@ from nmt.data.config import DataConfig
 from nmt.data.pieces import Lengths
 from nmt.data.prepared import PreparedData
 from nmt.data.tokenizer import TokenizerPair
-from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
-from nmt.models.build import build
 from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
@@ -37,6 +35,7 @@ from nmt.training.processes import Processes, launched
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
+from nmt.translator.loading import build_model
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
@@ -264,9 +263,7 @@ def _model(
     experiment: Experiment, data: PreparedData, chosen: Compute, *, origin: Path | None, has_vectors: bool
 ) -> Seq2Seq[Any, Any]:
     """A new model, with the weights that training starts from; those that it does not train are frozen."""
-    source_tokens, target_tokens = data.tokenizers.source.size, data.tokenizers.target.size
-    model = build(experiment.model, source_tokens=source_tokens, target_tokens=target_tokens, pad=PAD, bos=BOS)
-    model = model.to(chosen.device)
+    model = build_model(experiment, data.tokenizers).to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
     elif has_vectors:

@@ -299,11 +299,11 @@ def _npz(folder: Path) -> Opened:
 # ------------------------------------------------------------------------------------------------------- configuration
 
 
-def _foreign(example: str) -> Callable[[Path], Opened]:
+def _foreign(toolkit: str, example: str) -> Callable[[Path], Opened]:
     def opened_in(folder: Path) -> Opened:
         def read(path: Path) -> None:
             (folder / "imported.yaml").unlink(missing_ok=True)
-            import_config(path, output=folder / "imported.yaml")
+            import_config(path, toolkit=toolkit, output=folder / "imported.yaml")
             experiments.load(folder / "imported.yaml")
 
         return Opened([example.encode()], _of_file(folder / "theirs.yaml", read))
@@ -768,8 +768,8 @@ READERS = (
     Reader("links npz", _npz),
     Reader("config", _config, cost=3),
     Reader("--set", _override, cost=3),
-    Reader("config of JoeyNMT", _foreign(JOEYNMT), cost=3),
-    Reader("config of OpenNMT-py", _foreign(OPENNMT), cost=3),
+    Reader("config of JoeyNMT", _foreign("joeynmt", JOEYNMT), cost=3),
+    Reader("config of OpenNMT-py", _foreign("opennmt", OPENNMT), cost=3),
     Reader("subword model", _subwords, cost=2),
     Reader("store.json", _store("store.json")),
     Reader("store offsets", _store("source.offsets.bin")),

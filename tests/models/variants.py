@@ -33,6 +33,12 @@ _SMALL: dict[str, dict[str, dict[str, Any]]] = {
 
 TRANSFORMER = {"kind": "transformer"}
 
+MARIAN = {
+    "norm": "post", "activation": "silu", "positions": "sinusoidal_halves", "attention_bias": True,
+    "scale_embedding": False,
+}  # fmt: skip
+"""Options that imported models have."""
+
 READERS: dict[str, dict[str, Any]] = {
     "reencoding": {"kind": "reencoding"},
     "reencoding, residual layers": {"kind": "reencoding", "cell": "gru", "layers": 2, "residual": True},
@@ -203,6 +209,7 @@ def transformers() -> Iterator[Any]:
             yield both(f"transformer-{norm}-{positions}", norm=norm, positions=positions)
     for activation in ("gelu", "swiglu"):
         yield both(f"transformer-{activation}", activation=activation)
+    yield both("transformer-marian", **MARIAN)
     yield both("transformer-few positions", positions="learned", max_positions=3)
     yield both("transformer-one head, one layer", heads=1, layers=1)
     yield both("transformer-tied, narrow embeddings", tie="all", size=12, heads=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -56,3 +58,16 @@ def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
     for hypotheses, others in zip(search(), expected, strict=True):
         assert [each.tokens for each in hypotheses] == [each.tokens for each in others]
         assert [each.score for each in hypotheses] == pytest.approx([each.score for each in others], abs=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_suppressed_padding_is_never_chosen_and_its_probability_stays_or_is_shared_out(beam: int) -> None:
+    model = scripted([[0.5, 0.0, 0.0, 0.1, 0.4, 0.0], [0.5, 0.0, 0.0, 0.5, 0.0, 0.0]])
+    scores = {}
+    for kind in (None, "plain", "renormalized"):
+        config = SearchConfig(beam=beam, suppress_padding=kind, length_penalty=0.0, max_length=3)
+        ((best, *_),) = OwnEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids([[4]], config)
+        assert (0 in best.tokens) == (kind is None)
+        scores[kind] = best.log_prob
+    assert math.exp(scores["plain"]) == pytest.approx(0.4 * 0.5)
+    assert math.exp(scores["renormalized"]) == pytest.approx(0.8 * 1.0)

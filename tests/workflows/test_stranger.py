@@ -44,7 +44,11 @@ def test_the_package_has_no_call_that_executes_what_it_reads() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if DANGEROUS.search(line)
     ]
-    assert not found
+    # the restricted reader of tensors, for imported models
+    only = '        loaded = torch.load(path, map_location="cpu", weights_only=True)'
+    assert [each for each in found if not each.endswith(only.strip())] == []
+    assert len(found) == 1
+    assert found[0].startswith("extras/convert/pickled.py:")
 
 
 class Payload:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead
+from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, joined
 from nmt.core.record import BatchRecord, shared
 from nmt.extras.accel import native
 from nmt.extras.accel.product import Product
@@ -144,10 +144,10 @@ class _LayerStep:
         self._heads = itself.heads
         self.width = itself.query_weight_QQ.shape[0] // itself.heads
         self._scale = itself.core.scale
-        self._project_self = Product(torch.cat(itself.self_weights()))
-        self._out_self = Product(itself.out_weight_QQ)
-        self._project_source = Product(source.query_weight_QQ)
-        self._out_source = Product(source.out_weight_QQ)
+        self._project_self = Product(*joined(itself.self_projections()))
+        self._out_self = Product(itself.out_weight_QQ, itself.out_bias_Q)
+        self._project_source = Product(source.query_weight_QQ, source.query_bias_Q)
+        self._out_source = Product(source.out_weight_QQ, source.out_bias_Q)
         self._source: DotProductHeads = source.core
         self._rise, self._activated, self._fall = Product.of(inside.rise), inside.activated, Product.of(inside.fall)
         residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)

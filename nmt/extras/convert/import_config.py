@@ -17,13 +17,13 @@ from nmt.extras.convert.from_opennmt import from_opennmt, is_opennmt
 from nmt.extras.convert.imported_config import ImportedConfig
 
 
-def import_config(path: Path, *, output: Path | None) -> None:
-    """Writes a configuration with the keys that have a counterpart, each with the original key; None stands for stdout.
-    Keys without one are warned about, and listed at the end of the file. Raises InputError for a file of another kind,
-    for an invalid result, and where ``output`` exists."""
+def import_config(path: Path, *, toolkit: str, output: Path | None) -> None:
+    """Writes a configuration of ``joeynmt`` or ``opennmt`` with the keys that have a counterpart, each with the
+    original key; None stands for stdout. Keys without one are warned about, and listed at the end of the file. Raises
+    InputError for a file of another kind, for an invalid result, and where ``output`` exists."""
     if output is not None and output.exists():
         raise InputError(f"--output {output}: is there already; give another name, or delete it")
-    config = converted(load_document(path), str(path))
+    config = converted(load_document(path), toolkit, str(path))
     name = f"{path.name}, " if path.name.isprintable() else ""
     text = f"# From {name}a configuration of {config.name}. Written by nmt import.\n{config.yaml()}"
     validate(Experiment, config.document())
@@ -43,16 +43,17 @@ def import_config(path: Path, *, output: Path | None) -> None:
         log.info(f"next: nmt train {shlex.quote(str(output))}")
 
 
-def converted(document: Document, name: str) -> ImportedConfig:
-    """Converts the keys of another toolkit's configuration that have a counterpart. Raises InputError for an unknown
+def converted(document: Document, toolkit: str, name: str) -> ImportedConfig:
+    """Converts the keys of a toolkit's configuration that have a counterpart. Raises InputError for one of another
     toolkit."""
-    if is_joeynmt(document):
+    if toolkit == "joeynmt" and is_joeynmt(document):
         return from_joeynmt(document)
-    if is_opennmt(document):
+    if toolkit == "opennmt" and is_opennmt(document):
         return from_opennmt(document)
     if "run" in document.tree:
         raise InputError(f"{name}: has the key run, as configurations of nmt have; use it as it is: nmt train {name}")
-    raise InputError(
-        f"{name}: is of neither JoeyNMT (sections data, training, model) nor OpenNMT-py (data with path_src, and keys "
-        "such as save_model); write a configuration with nmt init"
-    )
+    marks = {
+        "joeynmt": "JoeyNMT, which has sections data, training, model",
+        "opennmt": "OpenNMT-py, which has data with path_src, and keys such as save_model",
+    }
+    raise InputError(f"{name}: is not of {marks[toolkit]}; write a configuration with nmt init")

@@ -14,8 +14,12 @@ from nmt.core.memory import gc_paused
 def export(
     model: Model = None,
     to: Annotated[
-        Literal["ctranslate2", "onnx"],
-        typer.Option("--to", help="Engine: ctranslate2 for Transformers, onnx for any model."),
+        Literal["ctranslate2", "onnx", "hf"],
+        typer.Option(
+            "--to",
+            help="Engine: ctranslate2 for Transformers, onnx for any model, hf for Hugging Face's transformers, which "
+            "loads Transformers of Marian's architecture.",
+        ),
     ] = "ctranslate2",
     output: Annotated[
         Path | None,

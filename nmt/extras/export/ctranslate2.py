@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import MultiHead
+from nmt.attention.multihead import MultiHead, Projection, joined
 from nmt.attention.scores.dot import Dot
 from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import TokenizerPair
-from nmt.data.vocabulary import BOS, EOS, UNK
+from nmt.data.vocabulary import EOS, UNK
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.feed_forward import FeedForward
-from nmt.nn.positions import Learned, Sinusoidal, sinusoids
+from nmt.nn.positions import Learned, Sinusoidal
 
 POSITIONS = 4096
 """Number of positions in the exported table, the limit for CTranslate2."""
@@ -78,9 +78,10 @@ def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPai
     _set_side(spec.decoder, decoder, decoder_config, spec.decoder.embeddings)
     for layer, own in zip(decoder.layers, spec.decoder.layer, strict=True):
         attention, score = layer.attention, config.attention.score
-        _set_linear(own.attention.linear[0], _query(attention, score))
-        _set_linear(own.attention.linear[1], torch.cat([attention.key_weight_QK, attention.value_weight_QK]))
-        _set_linear(own.attention.linear[2], attention.out_weight_QQ)
+        query, *key_value = attention.self_projections()
+        _set_linear(own.attention.linear[0], *_query(query, attention, score))
+        _set_linear(own.attention.linear[1], *joined(key_value))
+        _set_linear(own.attention.linear[2], attention.out_weight_QQ, attention.out_bias_Q)
         _set_norm(own.attention.layer_norm, layer.attention_residual.norm)
     _set_linear(spec.decoder.projection, model.output.weight_VD, model.output.bias_V)
     for tokenizer, register in (
@@ -88,7 +89,7 @@ def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPai
         (tokenizers.target, spec.register_target_vocabulary),
     ):
         register(tokenizer.pieces(range(tokenizer.size)))
-    unk, bos, eos = tokenizers.target.pieces([UNK, BOS, EOS])
+    unk, bos, eos = tokenizers.target.pieces([UNK, tokenizers.target.begin, EOS])
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unk, bos, eos
     spec.config.decoder_start_token = bos
     spec.config.add_source_eos = True
@@ -102,6 +103,7 @@ def _options(config: TransformerConfig) -> dict[str, Any]:
     activation = {
         "relu": common_spec.Activation.RELU,
         "gelu": common_spec.Activation.GELU,
+        "silu": common_spec.Activation.SWISH,
         "swiglu": common_spec.Activation.SWISH,
     }[config.activation]
     return {"pre_norm": config.norm == "pre", "activation": activation, "ffn_glu": config.activation == "swiglu"}
@@ -111,15 +113,15 @@ def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any
     """Sets the weights that encoder and decoder have in common."""
     table_VD = module.embedding.weight_VD
     embeddings.weight = _array(table_VD)
-    spec.scale_embeddings = True
+    spec.scale_embeddings = config.scale_embedding
     spec.position_encodings.encodings = _array(_positions(module.entrance.positions, table_VD.shape[1]))
     for layer, own in zip(module.layers, spec.layer, strict=True):
         is_encoder = not hasattr(layer, "self_attention")
         attention: MultiHead = layer.attention if is_encoder else layer.self_attention
         residual = layer.attention_residual if is_encoder else layer.self_attention_residual
-        weights = [_query(attention, config.score), attention.key_weight_QK, attention.value_weight_QK]
-        _set_linear(own.self_attention.linear[0], torch.cat([weight for weight in weights if weight is not None]))
-        _set_linear(own.self_attention.linear[1], attention.out_weight_QQ)
+        query, *key_value = attention.self_projections()
+        _set_linear(own.self_attention.linear[0], *joined([_query(query, attention, config.score), *key_value]))
+        _set_linear(own.self_attention.linear[1], attention.out_weight_QQ, attention.out_bias_Q)
         _set_norm(own.self_attention.layer_norm, residual.norm)
         _set_feed_forward(own.ffn, layer.feed_forward)
         _set_norm(own.ffn.layer_norm, layer.feed_forward_residual.norm)
@@ -127,10 +129,12 @@ def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any
         _set_norm(spec.layer_norm, module.norm)
 
 
-def _query(attention: MultiHead, score: object) -> Tensor:
-    """The query's weight; CTranslate2 always divides by the square root of a head's width."""
-    weight_QQ: Tensor = attention.query_weight_QQ
-    return weight_QQ * math.sqrt(len(weight_QQ) // attention.heads) if isinstance(score, Dot) else weight_QQ
+def _query(query: Projection, attention: MultiHead, score: object) -> Projection:
+    """The query's projection; CTranslate2 always divides by the square root of a head's width."""
+    if not isinstance(score, Dot):
+        return query
+    factor = math.sqrt(len(query.weight_QX) // attention.heads)
+    return Projection(query.weight_QX * factor, None if query.bias_Q is None else query.bias_Q * factor)
 
 
 def _positions(positions: object, size: int) -> Tensor:
@@ -139,7 +143,7 @@ def _positions(positions: object, size: int) -> Tensor:
         rest = max(POSITIONS - len(table_PD), 0)
         return torch.cat([table_PD, table_PD[-1:].expand(rest, size)])[:POSITIONS]
     assert isinstance(positions, Sinusoidal)
-    return sinusoids(torch.arange(POSITIONS)[None], size)[0]
+    return positions.vectors(torch.arange(POSITIONS)[None], size)[0]
 
 
 def _set_feed_forward(spec: Any, block: FeedForward) -> None:

@@ -15,7 +15,7 @@ from nmt.core.errors import InputError
 from nmt.core.installation import missing
 from nmt.data.batching import length_batches
 from nmt.data.tokenizer import TokenizerPair
-from nmt.data.vocabulary import EOS
+from nmt.data.vocabulary import EOS, PAD
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ranking_of
 from nmt.search.hypothesis import Constraint, Hypothesis
@@ -142,6 +142,7 @@ class CTranslate2Engine:
             num_hypotheses=config.beam,
             length_penalty=_exponent(config),
             no_repeat_ngram_size=config.no_repeat,
+            suppress_sequences=[[self._target_pieces[PAD]]] if config.suppress_padding else None,
             min_decoding_length=config.min_length,
             max_decoding_length=limit,
             max_input_length=0,

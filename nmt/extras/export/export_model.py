@@ -18,11 +18,11 @@ from nmt.core.errors import InputError
 from nmt.core.files import content_hash, naming, read_json, refuse_special, sync_entry
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
-from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.extras.export import ctranslate2, engine, onnx, session
+from nmt.data.vocabulary import EOS, PAD, UNK
+from nmt.experiment import Experiment
+from nmt.extras.export import ctranslate2, engine, marian, onnx, session
 from nmt.extras.export.engine import CTranslate2Engine
 from nmt.extras.export.session import OnnxSession
-from nmt.models.config import ModelConfig
 from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
@@ -31,7 +31,7 @@ from nmt.training.folders import put
 from nmt.translator.find_run import EXPORTED, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 
-ExportFormat = Literal["ctranslate2", "onnx"]
+ExportFormat = Literal["ctranslate2", "onnx", "hf"]
 
 SAMPLE = 100
 """Sentences that are translated with the model and with its export."""
@@ -50,14 +50,14 @@ class Format:
     Attributes:
         use: The next step, for the user.
         required: Raises InputError where a package is missing.
-        check: Raises InputError for a model that the engine cannot compute.
+        check: Raises InputError for an experiment whose model the engine cannot compute.
         save: Writes a model into an empty folder; returns what this format adds to ``nmt.json``.
         greedy: The translations of sources by an exported model.
     """
 
     use: str
     required: Callable[[], object]
-    check: Callable[[ModelConfig], None]
+    check: Callable[[Experiment], None]
     save: Callable[[TrainedModel, Path], Mapping[str, object]]
     greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 
@@ -78,26 +78,40 @@ def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     graphs = onnx.save(trained.model, folder)
     trained.tokenizers.save(folder)
     source, target = ("subwords.model",) * 2
-    if not trained.tokenizers.joint:
+    if trained.tokenizers.source is not trained.tokenizers.target:
         source, target = "subwords.source.model", "subwords.target.model"
     return {
         "subwords": {"source": source, "target": target},
-        "special": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "special": {"pad": PAD, "unk": UNK, "bos": trained.tokenizers.target.begin, "eos": EOS},
+        **_pieces(trained),
         "languages": trained.tokenizers.source.languages,
         "heads": trained.model.decoder.head_names,
         **asdict(graphs),
     }
 
 
+def _pieces(trained: TrainedModel) -> dict[str, object]:
+    """For an imported model, whose ids are not those of its SentencePiece models: the pieces by their ids."""
+    sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
+    if trained.tokenizers.target.imported is None:
+        return {}
+    suppressed = [PAD] if trained.experiment.search.suppress_padding else []
+    return {"pieces": {side: each.pieces(range(each.size)) for side, each in sides.items()}, "suppressed": suppressed}
+
+
 def _greedy_onnx(
     trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
 ) -> list[tuple[int, ...]]:
-    written = OnnxSession(folder, threads=torch.get_num_threads())
+    suppressed = [PAD] if search.suppress_padding else []
+    begin = trained.tokenizers.target.begin
+    written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=suppressed)
     tokens: dict[int, tuple[int, ...]] = {}
     for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
         batch = [sources[row] for row in rows]
         lengths = torch.tensor([len(source) + 1 for source in batch])
-        limits = max_lengths(lengths, search.max_length_ratio) - 1  # our search keeps the last step for the end
+        limits = (
+            max_lengths(lengths, search.max_length_ratio, search.max_length) - 1
+        )  # our search keeps the last step for the end
         tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
     return [tokens[row] for row in range(len(sources))]
 
@@ -106,16 +120,19 @@ _FORMATS: dict[ExportFormat, Format] = {
     "ctranslate2": Format(
         "use it with nmt translate --engine ctranslate2",
         engine.required,
-        ctranslate2.check,
+        lambda experiment: ctranslate2.check(experiment.model),
         _save_ctranslate2,
         _greedy_ctranslate2,
     ),
     "onnx": Format(
         "docs/export.md tells how programs use it",
         session.required,
-        lambda config: None,  # ONNX can express the others
+        lambda experiment: None,  # ONNX can express the others
         _save_onnx,
         _greedy_onnx,
+    ),
+    "hf": Format(
+        "transformers loads it, and so does nmt import hf", lambda: None, marian.check, marian.save, marian.greedy
     ),
 }
 
@@ -130,7 +147,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     decoder = trained.experiment.model.decoder
     if isinstance(decoder, ReaderConfig):
         raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
-    chosen.check(trained.experiment.model)
+    chosen.check(trained.experiment)
     folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"--output {folder}: is there and is not an export of ours; name another folder")
@@ -203,7 +220,13 @@ def _compare(
     trained: TrainedModel, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 ) -> None:
     sources = _sample(trained)
-    search = SearchConfig(beam=1, batch_tokens=trained.experiment.search.batch_tokens)
+    own_search = trained.experiment.search
+    search = SearchConfig(
+        beam=1,
+        batch_tokens=own_search.batch_tokens,
+        max_length=own_search.max_length,
+        suppress_padding=own_search.suppress_padding,
+    )
     own = OwnEngine(trained.model, trained.compute).translate_ids(sources, search)
     theirs = greedy(sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))

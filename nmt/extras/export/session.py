@@ -19,7 +19,9 @@ ENCODER, STEP = "encoder.onnx", "step.onnx"
 class OnnxSession:
     """The two graphs in ONNX Runtime, on a CPU."""
 
-    def __init__(self, folder: Path, *, threads: int) -> None:
+    def __init__(self, folder: Path, *, threads: int, begin: int = BOS, suppressed: Sequence[int] = ()) -> None:
+        """``begin`` is the token before the first step; those ``suppressed`` are never chosen."""
+        self._begin, self._suppressed = begin, list(suppressed)
         onnxruntime = required()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -35,12 +37,13 @@ class OnnxSession:
         end-of-sentence or its limit of tokens."""
         source_BS, _ = pad(sources)
         feeds: dict[str, Any] = dict(zip(self._kept, self._encoder.run(None, {"source": source_BS}), strict=True))
-        token_B = np.full(len(sources), BOS)
+        token_B = np.full(len(sources), self._begin)
         ended_B = np.zeros(len(sources), dtype=bool)
         tokens_TB: list[Any] = []
         while len(tokens_TB) < max(limits) and not ended_B.all():
             logits_BV, _, *state = self._step.run(None, {"token": token_B, **feeds})
             feeds |= zip(self._state, state, strict=True)
+            logits_BV[:, self._suppressed] = -np.inf
             token_B = logits_BV.argmax(axis=1)
             ended_B |= token_B == EOS
             tokens_TB.append(token_B)

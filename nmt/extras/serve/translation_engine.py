@@ -69,7 +69,8 @@ class TranslatorEngine:
     @property
     def languages(self) -> tuple[str, str] | None:
         """Those of the first training corpus; None for a model of several target languages."""
-        return None if len(self.targets) > 1 else self._data.train_corpora[0].language_names
+        first = next(iter(self._data.train_corpora), None)  # an imported model has none
+        return None if first is None or len(self.targets) > 1 else first.language_names
 
     @property
     def targets(self) -> tuple[str, ...]:

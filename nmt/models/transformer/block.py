@@ -20,11 +20,11 @@ from nmt.nn.precision import compute_dtype
 
 
 class Entrance(nn.Module):
-    """Input of the bottom layer: embeddings times sqrt(E), as wide as a state, with positions and dropout."""
+    """Input of the bottom layer: embeddings, by default times sqrt(E), made as wide as a state; positions; dropout."""
 
     def __init__(self, config: TransformerConfig, *, width: int, dropout: DropoutConfig) -> None:
         super().__init__()
-        self.scale = math.sqrt(width)
+        self.scale = math.sqrt(width) if config.scale_embedding else 1.0
         self.widen = nn.Linear(width, config.size) if width != config.size else None
         self.positions = absolute_positions(config.positions, config.max_positions, config.size)
         self.dropout = Dropout(dropout.embedding)
@@ -73,6 +73,7 @@ def self_attention(config: TransformerConfig, dropout: DropoutConfig, *, causal:
         dropout=dropout.attention,
         causal=causal,
         rotary=config.positions == "rotary",
+        bias=config.attention_bias,
     )
 
 

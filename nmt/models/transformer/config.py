@@ -11,8 +11,8 @@ from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.config.structure import Structure
 from nmt.nn.config import Layers, Size
 
-Activation = Literal["relu", "gelu", "swiglu"]
-Positions = Literal["sinusoidal", "learned", "rotary"]
+Activation = Literal["relu", "gelu", "silu", "swiglu"]
+Positions = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary"]
 
 ROTATING = ("dot", "scaled_dot", "cosine", "gaussian")
 """Scores that see of query and key no more than their inner product, of which rotation leaves the distance, and their
@@ -31,16 +31,21 @@ class TransformerConfig(Structure):
     feed_forward: Size = 2048
     """Width inside the feed-forward block."""
     activation: Activation = "relu"
-    """Activation inside the feed-forward block: relu (Vaswani et al. 2017), gelu (Hendrycks & Gimpel 2016), or swiglu
-    (Shazeer 2020), which has a third matrix."""
+    """Activation inside the feed-forward block: relu (Vaswani et al. 2017), gelu (Hendrycks & Gimpel 2016), silu, also
+    named swish (Ramachandran et al. 2017), or swiglu (Shazeer 2020), which has a third matrix."""
     norm: Literal["pre", "post"] = "pre"
     """Where layers are normalised: before each block, with one more at the end (Wang et al. 2019), or after the
     residual connection (Vaswani et al. 2017)."""
     positions: Positions = "sinusoidal"
     """``sinusoidal`` or ``learned`` vectors added to the embeddings (Vaswani et al. 2017; Gehring et al. 2017), or
-    queries and keys of self-attention that are ``rotary``, turned by their position (Su et al. 2021)."""
+    queries and keys of self-attention that are ``rotary``, turned by their position (Su et al. 2021). With
+    ``sinusoidal_halves`` all sines come before the cosines, as in Marian."""
     max_positions: Size = 512
     """Only for positions: learned: number of position vectors; all later positions share the last one."""
+    scale_embedding: bool = True
+    """Multiply embeddings by the root of their width before positions are added."""
+    attention_bias: bool = False
+    """The four projections of attention (query, key, value, output) have a bias, as in Marian."""
     score: AnyScore = ScaledDot()
     """Score of self-attention, with softmax weights. ``model.attention`` is the decoder's attention to the source."""
 

@@ -64,7 +64,12 @@ class DecoderLayer(nn.Module):
         self.self_attention = self_attention(config, dropout, causal=True)
         self.self_attention_residual = Residual(config, dropout)
         self.attention = MultiHead(
-            attention, heads=config.heads, query_size=config.size, key_size=memory_size, dropout=dropout.attention
+            attention,
+            heads=config.heads,
+            query_size=config.size,
+            key_size=memory_size,
+            dropout=dropout.attention,
+            bias=config.attention_bias,
         )
         self.attention_residual = Residual(config, dropout)
         self.feed_forward = feed_forward(config, dropout)

@@ -19,7 +19,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.translator.loading import for_inference
 from tests.models.plain_decoder import SOURCES, padded
-from tests.models.variants import PROTOTYPE, TRANSFORMER, WIRINGS, make, tree, variants
+from tests.models.variants import MARIAN, PROTOTYPE, TRANSFORMER, WIRINGS, make, tree, variants
 
 CPU = torch.device("cpu")
 SOURCE_BS = padded(SOURCES)
@@ -45,6 +45,7 @@ LARGE = {
     "post-norm, swiglu": transformer(norm="post", activation="swiglu"),
     "rotary": transformer(positions="rotary"),
     "learned positions, tied": transformer(size=12, heads=3, tie="all", positions="learned"),
+    "as Marian": transformer(**MARIAN),
     "other scores": transformer(score="additive", source="cosine"),
 }
 every_kind = pytest.mark.parametrize("config", LARGE.values(), ids=LARGE)

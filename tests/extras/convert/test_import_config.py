@@ -11,7 +11,7 @@ import yaml
 
 from nmt.config.yaml_source import parse_document
 from nmt.experiment import Experiment, load
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command, Done, in_process
 
 JOEY_RECURRENT = """\
 name: toy
@@ -170,8 +170,14 @@ ALL = {
 
 @pytest.fixture
 def nmt(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`nmt import` with the toolkit that the file is of, JoeyNMT where nothing shows it."""
     monkeypatch.chdir(tmp_path)
-    return in_process(capsys, "import")
+
+    def run(file: str | Path, *options: str | Path) -> Done:
+        is_opennmt = Path(file).is_file() and "path_src" in Path(file).read_text(encoding="utf-8")
+        return in_process(capsys, "import", "opennmt" if is_opennmt else "joeynmt")(file, *options)
+
+    return run
 
 
 def imported(nmt: Command, text: str) -> tuple[Experiment, str]:
@@ -323,7 +329,7 @@ def test_without_output_it_goes_to_stdout(nmt: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("a: 1\n", "theirs.yaml: is of neither JoeyNMT (sections data, training, model) nor OpenNMT-py"),
+        ("a: 1\n", "theirs.yaml: is not of JoeyNMT, which has sections data, training, model"),
         ("run: runs/x\ndata: {}\n", "theirs.yaml: has the key run, as configurations of nmt have; use it as it is"),
         ("- a\n", "theirs.yaml:1: expected 'key: value' lines"),
         ("data: [\n", "theirs.yaml:2: not valid YAML"),
@@ -360,3 +366,26 @@ def test_nothing_is_overwritten(nmt: Command) -> None:
     )
     assert nmt("theirs.yaml", "-o", "no/ours.yaml").error.startswith("--output no/ours.yaml: cannot be written: ")
     assert nmt("nothing.yaml").error == "nothing.yaml: no such file"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["theirs.yaml"], "theirs.yaml: is not a format; use nmt import hf FOLDER, nmt import"),
+        (["hf"], "nmt import hf: name the folder of a model"),
+        (["opennmt", "theirs.yaml"], "theirs.yaml: is not of OpenNMT-py, which has data with path_src"),
+        (["hf", ".", "-o", "x.yaml"], "--output x.yaml: is for configurations"),
+        (["joeynmt", "theirs.yaml", "--run", "runs/x"], "--run runs/x: is for hf"),
+    ],
+)
+def test_the_toolkit_is_named(
+    arguments: list[str],
+    error: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("theirs.yaml").write_text(JOEY_RECURRENT, encoding="utf-8")
+    done = in_process(capsys, "import")(*arguments)
+    assert (done.code, error in done.stderr) == (2, True)

@@ -23,6 +23,7 @@ from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
+from tests.models.variants import MARIAN
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
@@ -32,6 +33,7 @@ LAYERS = {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feed_forw
 MODELS: dict[str, dict[str, Any]] = {
     "as shipped": {},
     "post-norm, gelu, tied": {"both": {"norm": "post", "activation": "gelu"}, "tie": "all"},
+    "as Marian": {"both": MARIAN, "tie": "all"},
     "swiglu, learned positions that end early": {
         "both": {"activation": "swiglu", "positions": "learned", "max_positions": 5}
     },

@@ -122,7 +122,7 @@ def _folder(model: str | None, overrides: Sequence[str]) -> Path:
 def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _Read:
     folder = _folder(model, overrides)
     experiment = experiments.load(folder / experiments.FILE, overrides)
-    measured = _metrics(folder)
+    measured = _metrics(folder, is_imported=experiment.data.imported is not None)
     notes = []
     checkpoint = None
     if translate or folders.latest(folder) is not None:
@@ -138,7 +138,7 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     return _Read(model, folder, experiment, checkpoint, measured, prepared, tuple(notes))
 
 
-def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
+def _metrics(folder: Path, *, is_imported: bool) -> tuple[Mapping[str, Any], ...]:
     path = folder / metrics.FILE
     try:
         found = metrics.read(folder)
@@ -147,7 +147,7 @@ def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
     for number, line in enumerate(found, 1):
         if not (isinstance(line, dict) and isinstance(line.get("kind"), str) and isinstance(line.get("update"), int)):
             raise InputError(f"{path}:{number}: is not a measurement; restore the file, or delete this line")
-    if not found:
+    if not found and not is_imported:
         raise InputError(f"{folder}: there are no measurements in {metrics.FILE}: nothing has been trained here yet")
     return tuple(found)
 

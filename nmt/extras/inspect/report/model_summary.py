@@ -32,6 +32,8 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
     """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
+    if data.imported is not None:
+        facts = {"imported": data.imported.name}
     directions = dict.fromkeys(corpus.languages for corpus in data.train_corpora)
     directions = {data.train_corpora[0].language_names: None} if None in directions else directions
     if languages := ", ".join(" → ".join(each) for each in directions if each is not None):
@@ -40,7 +42,8 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
     counts = [part.parameters for part in parts if part.parameters is not None]
     if counts:
         facts["parameters"] = f"{sum(counts):,}"
-    facts["updates"] = f"{max(line['update'] for line in metrics):,}"
+    if metrics:  # an imported model has none
+        facts["updates"] = f"{max(line['update'] for line in metrics):,}"
     if (best := _best(experiment, metrics)) is not None:
         facts["best in training"] = best
     return facts
