@@ -69,7 +69,7 @@ def split(model: bytes) -> tuple[ImportedVocabulary, bytes]:
         tree = json.loads(value)
         vocabulary = ImportedVocabulary(**{**tree, "pieces": tuple(tree["pieces"])})
         if len({type(vocabulary.pieces[number]) for number in vocabulary.order} | {str}) > 1 or vocabulary.begin > EOS:
-            raise ValueError("a piece is no text")
+            raise ValueError("a piece is not text")
     except (IndexError, KeyError, TypeError) as error:
         raise ValueError(f"a damaged vocabulary: {error}") from None
     return vocabulary, rest

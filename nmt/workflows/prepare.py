@@ -38,7 +38,7 @@ def prepare(
     """
     if config.imported is not None:
         raise InputError(
-            f"data.imported: {config.imported.name} was trained elsewhere, there is no corpus to prepare; fine-tune "
+            f"data.imported: {config.imported.name} was trained elsewhere, and has no corpus to prepare; fine-tune "
             f"it on one with: nmt init NAME --from {run}"
         )
     folder = config.prepared or run / "prepared"

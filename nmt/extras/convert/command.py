@@ -33,7 +33,7 @@ def import_(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="DIR", help="For hf: the new run directory; default: runs/ and the folder's name."),
+        typer.Option("--run", metavar="DIR", help="For hf: the new run; default: runs/ and the folder's name."),
     ] = None,
     output: Annotated[
         Path | None,

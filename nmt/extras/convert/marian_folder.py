@@ -48,7 +48,7 @@ class Settings:
         return value
 
     def text(self, key: str, *, default: str | None = None) -> str:
-        """Text, which is required where there is no default. A token may be an object with its text as content."""
+        """Text, required without a default. A token may be an object with its text as content."""
         value = self.tree.get(key, default)
         value = value.get("content") if isinstance(value, dict) else value
         if not isinstance(value, str):

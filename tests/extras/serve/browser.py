@@ -34,8 +34,8 @@ class Browser:
         self._client, self._session = client, session
 
     def _ask(self, method: str, path: str, **body: Any) -> Any:
-        request = {"json": body} if method == "POST" else {}
-        answer = self._client.request(method, f"/session/{self._session}/{path}", **request).json()["value"]
+        json = body if method == "POST" else None
+        answer = self._client.request(method, f"/session/{self._session}/{path}", json=json).json()["value"]
         if isinstance(answer, dict) and "error" in answer:
             raise AssertionError(f"{answer['error']}: {answer['message']}")
         return answer
