@@ -62,7 +62,7 @@ def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
 
 @pytest.mark.parametrize("beam", [1, 2])
 def test_suppressed_padding_is_never_chosen_and_its_probability_stays_or_is_shared_out(beam: int) -> None:
-    model = scripted([[0.5, 0.0, 0.0, 0.1, 0.4, 0.0], [0.5, 0.0, 0.0, 0.5, 0.0, 0.0]])
+    model = scripted([[0.5, 1e-9, 1e-9, 0.1, 0.4, 1e-9], [0.5, 1e-9, 1e-9, 0.5, 1e-9, 1e-9]])
     scores = {}
     for kind in (None, "plain", "renormalized"):
         config = SearchConfig(beam=beam, suppress_padding=kind, length_penalty=0.0, max_length=3)

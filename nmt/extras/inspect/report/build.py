@@ -131,7 +131,8 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     try:
         prepared = opened(experiment.data, run=folder)
     except InputError as error:
-        notes.append(f"nothing is told of its corpus, and nothing translated: {error}")
+        imported = "it is imported, and has none" if experiment.data.imported is not None else error
+        notes.append(f"nothing is told of its corpus, and nothing translated: {imported}")
     else:
         if prepared.valid is None and translate:
             notes.append("nothing is translated: its config has no data.valid")

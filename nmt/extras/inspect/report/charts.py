@@ -103,7 +103,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def _last_update(runs: Sequence[Run]) -> float:
-    return float(max(line["update"] for run in runs for line in run.metrics))
+    return float(max((line["update"] for run in runs for line in run.metrics), default=0))
 
 
 def points(

@@ -157,6 +157,8 @@ def search_in_words(beam: int) -> str:
 def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> Origin:
     """When, how long and from what a run was trained, and what the report was written on."""
     details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
+    if experiment.data.imported is not None:
+        details = {"command": f"nmt import hf, of {experiment.data.imported.name}"}
     newest, state = folders.latest(folder), None
     with suppress(InputError):  # of a damaged checkpoint the figures are shown all the same
         state = None if newest is None else folders.read_state(newest)
