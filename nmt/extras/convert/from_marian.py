@@ -21,6 +21,7 @@ from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.config import DataConfig, FiltersConfig, ImportedConfig, SubwordsConfig
 from nmt.experiment import Experiment
 from nmt.extras.convert import marian
+from nmt.extras.convert.hub import folder_of
 from nmt.extras.convert.marian_folder import MarianFolder, Settings, read_folder, shown
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
@@ -54,12 +55,12 @@ _SEARCH = (
 """Keys of a search that are not converted."""
 
 
-def import_hf(folder: Path, run: Path) -> None:
-    """Makes a run of a MarianMT folder. Raises InputError, which names file and key, for what cannot be converted, and
-    where there is something at ``run``."""
+def import_hf(source: Path, run: Path) -> None:
+    """Makes a run of a MarianMT model: a folder, or OWNER/NAME of the Hugging Face Hub. Raises InputError, which names
+    file and key, for what cannot be converted, and where there is something at ``run``."""
     if run.exists():
         raise InputError(f"--run {run}: is there already; give another name, or delete it")
-    found = read_folder(folder)
+    found = read_folder(folder_of(source), name=source.resolve().name if source.exists() else source.as_posix())
     experiment, model = load_folder(found, run)
     unfinished = run.with_name(f".{run.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -193,7 +194,7 @@ def _left_out(generation: Settings) -> list[str]:
 
 def _name(found: MarianFolder) -> str:
     name = found.config.tree.get("_name_or_path")
-    name = name if isinstance(name, str) and name.strip(". /") else found.path.resolve().name
+    name = name if isinstance(name, str) and name.strip(". /") else found.name
     return name if name.isprintable() else ascii(name)
 
 

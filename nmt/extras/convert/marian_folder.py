@@ -109,14 +109,15 @@ class MarianFolder:
     """The settings and tokenizers of a folder.
 
     Attributes:
+        name: Name of the model.
         config: `config.json`.
         generation: `generation_config.json`, or `config.json`, where older models have these keys.
-        source_vocabulary, target_vocabulary: The vocabularies by their ids there; equal where there is one file.
         tokenizers: The `.spm` files with these.
         is_shared: True where encoder and decoder have one table of embeddings.
     """
 
     path: Path
+    name: str
     config: Settings
     generation: Settings
     tokenizers: TokenizerPair
@@ -132,8 +133,9 @@ class MarianFolder:
         return found
 
 
-def read_folder(path: Path) -> MarianFolder:
-    """Reads and checks all files but the weights. Raises InputError, which names the file and the key."""
+def read_folder(path: Path, *, name: str = "") -> MarianFolder:
+    """Reads and checks all files but the weights, of the model that is called ``name``. Raises InputError, which names
+    the file and the key."""
     if not path.is_dir():
         raise InputError(f"{path}: is not a folder; name one with {marian.CONFIG}, {marian.SOURCE} and so on")
     config = read_settings(path / marian.CONFIG)
@@ -167,7 +169,7 @@ def read_folder(path: Path) -> MarianFolder:
         for vocabulary, name in zip(vocabularies, (marian.SOURCE, marian.TARGET), strict=True)
     )
     pair = TokenizerPair(source, source if source == target else target)
-    return MarianFolder(path, config, generation, pair, is_shared)
+    return MarianFolder(path, name, config, generation, pair, is_shared)
 
 
 def _vocabulary(path: Path, size: int, config: Settings, tokenizer: Settings) -> ImportedVocabulary:
