@@ -22,7 +22,7 @@ def folder_of(source: Path) -> Path:
         return source
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError
+        from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
     except ImportError:
         raise missing(f"{name}: is not a folder here; to download models, huggingface_hub is", "hf") from None
     log.info(f"{name}: is not a folder here; downloading it with huggingface_hub")
@@ -32,7 +32,7 @@ def folder_of(source: Path) -> Path:
         folder = Path(snapshot_download(name, allow_patterns=[*files, marian.WEIGHTS]))
         if not (folder / marian.WEIGHTS).exists():
             folder = Path(snapshot_download(name, allow_patterns=[*files, marian.PICKLED]))
-    except (OSError, ValueError) as error:  # huggingface_hub's are of these
+    except (HTTPError, OSError, ValueError) as error:  # the others are huggingface_hub's own
         reason = " ".join(str(error).split())
         raise InputError(f"{name}: cannot be downloaded: {reason[:300]}") from None
     return folder
