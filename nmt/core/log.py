@@ -47,6 +47,11 @@ def is_watched() -> bool:
     return sys.stderr.isatty() and not os.environ.get("CI")
 
 
+def shows_progress() -> bool:
+    """True where progress bars are shown: on a terminal, and not under --quiet."""
+    return _verbosity > Verbosity.QUIET and is_watched()
+
+
 def has_colour() -> bool:
     """True where messages may be coloured: on a terminal without NO_COLOR (https://no-color.org)."""
     return is_watched() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -86,7 +91,7 @@ def progress(
 ) -> tqdm[T] | tqdm[NoReturn]:
     """A progress bar over `items`, or one to advance by `update(n)`; close it, or use it in a `with` statement.
 
-    It is shown on a terminal only, and not under --quiet.
+    See `shows_progress` for where it is shown.
 
     Args:
         total: Number of items, if `items` has no length.
@@ -94,12 +99,11 @@ def progress(
         unit: Name of an item.
         initial: Number of items that an earlier run has done.
     """
-    hidden = _verbosity <= Verbosity.QUIET or not is_watched()
     known = total is not None or hasattr(items, "__len__")
     # what is cut off on a narrow terminal comes last
     shown = "{desc}: {n_fmt}/{total_fmt}, {remaining} left |{bar}| {rate_fmt}{postfix}" if known else None
-    return tqdm(items, total=total, desc=description, unit=f" {unit}", initial=initial, disable=hidden,
-                bar_format=shown, dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
+    return tqdm(items, total=total, desc=description, unit=f" {unit}", initial=initial, bar_format=shown,
+                disable=not shows_progress(), dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
 
 
 def results() -> TextIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -23,9 +24,13 @@ def folder_of(source: Path) -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
+        from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         raise missing(f"{name}: is not a folder here; to download models, huggingface_hub is", "hf") from None
     log.info(f"{name}: is not a folder here; downloading it with huggingface_hub")
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # the error below says the same
+    if not log.shows_progress():
+        disable_progress_bars()
     files = [marian.CONFIG, marian.GENERATION, marian.TOKENIZER, marian.VOCABULARY, marian.TARGET_VOCABULARY]
     files += [marian.SOURCE, marian.TARGET, marian.CARD]
     try:
