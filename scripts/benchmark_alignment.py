@@ -266,7 +266,7 @@ def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
 
 def _learner(file: Path) -> Work:
     from nmt.extras.word_aligner.aligner import save_aligner
-    from nmt.extras.word_aligner.learn import learn_word_aligner
+    from nmt.extras.word_aligner.learn_text import learn_word_aligner
 
     return lambda text: save_aligner(learn_word_aligner(*text), file)
 

@@ -27,6 +27,8 @@ class TextAligner:
 
     aligner: WordAligner
     text: bool = False
+    learnt_from: bool = False
+    """True where the aligner has learnt from the very pairs."""
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
         """One alignment for each pair."""
@@ -35,7 +37,9 @@ class TextAligner:
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        matrices = self.aligner.matrices(source_words, target_words, first_line=first_line)
+        matrices = self.aligner.matrices(
+            source_words, target_words, first_line=first_line, learnt_from=self.learnt_from
+        )
         return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans)
 
 
@@ -60,14 +64,14 @@ def align_learned(
     check_files(inputs, outputs, aligner)
     if aligner is None:
         _check_before_learning(inputs, outputs)
-        from nmt.extras.word_aligner.learn import learn_word_aligner, lines_of
+        from nmt.extras.word_aligner.learn_text import learn_word_aligner, lines_of
 
         word_aligner = learn_word_aligner(*lines_of(inputs.source, inputs.target))
     else:
         word_aligner = load_aligner(aligner)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, TextAligner(word_aligner, inputs.text)),
+        one_view(name, TextAligner(word_aligner, inputs.text, learnt_from=aligner is None)),
         inputs,
         outputs,
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
