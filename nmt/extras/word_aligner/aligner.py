@@ -272,7 +272,7 @@ def _between_words_of(
     """``between_words`` of a padded batch: both matrices, (2, B, I, J), padded too. Every word has tokens."""
     shared_BIT, shared_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
     both_2BTS = np.stack([forward_BTS, backward_BTS])
-    both_2BIJ = np.matmul(shared_BIT @ both_2BTS, shared_BJS.swapaxes(1, 2), dtype=np.float32)
+    both_2BIJ: Floats = np.matmul(shared_BIT @ both_2BTS, shared_BJS.swapaxes(1, 2), dtype=np.float32)
     both_2BIJ[0] /= shared_BIT.sum(axis=2, keepdims=True).clip(min=1)
     both_2BIJ[1] /= shared_BJS.sum(axis=2)[:, None].clip(min=1)
     return both_2BIJ

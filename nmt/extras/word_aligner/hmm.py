@@ -122,8 +122,9 @@ class Hmm:
         """p(t | s) without what the links themselves contributed to n."""
         # q / (n(s) + a V_t) less; the probability of what was never seen is a / (n(s) + a V_t).
         unseen_BS1 = self.unseen_U1[source_BS.clip(max=len(self.unseen_U1) - 1)][:, :, None]
-        less_BST: Floats = link_BST - own_BST * (unseen_BS1 / np.float32(PRIOR))
-        return np.maximum(less_BST, np.minimum(unseen_BS1, link_BST), out=less_BST)
+        less_BST = link_BST - own_BST * (unseen_BS1 / np.float32(PRIOR))
+        capped_BST: Floats = np.maximum(less_BST, np.minimum(unseen_BS1, link_BST))
+        return capped_BST
 
 
 class Posterior(NamedTuple):
@@ -144,9 +145,9 @@ def posterior(
 ) -> Posterior:
     """The posterior by the forward-backward algorithm, scaled at each target position. ``link_BST`` and ``empty_BT``
     are emission probabilities; their values at padding do not matter. Lengths are at least 1."""
-    kernel = _kernel()
-    if kernel is not None:
-        return _by_kernel(kernel, direction, link_BST, empty_BT, source_length_B, target_length_B)
+    kernels = _kernels()
+    if kernels is not None:
+        return _by_kernel(kernels.hmm_posterior, direction, link_BST, empty_BT, source_length_B, target_length_B)
     B, S, T = link_BST.shape
     reach, p0 = len(direction.first_W1) - 1, np.float32(direction.empty_probability)
     position_S = np.arange(S)
@@ -192,16 +193,17 @@ def posterior(
 
 
 @cache
-def _kernel() -> Any:
+def _kernels() -> Any:
     """The same in C++; None without it."""
     library = compiled()
     if library is None or not hasattr(library, "hmm_posterior"):
         return None
     pointer, count, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
-    kernel = library.hmm_posterior
-    kernel.argtypes = [*[pointer] * 4, *[count] * 5, *[pointer] * 2, count, real, *[pointer] * 4]
-    kernel.restype = None
-    return kernel
+    library.hmm_posterior.argtypes = [*[pointer] * 4, *[count] * 5, *[pointer] * 2, count, real, *[pointer] * 4]
+    library.hmm_posterior.restype = None
+    library.distinct.argtypes = [pointer, count, pointer, count, pointer, pointer]
+    library.distinct.restype = count
+    return library
 
 
 def _by_kernel(
@@ -497,14 +499,21 @@ class _Batch:
         return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B
 
     def token_pairs(self, source_tokens: int, target_tokens: int) -> tuple[Tokens, npt.NDArray[np.int32]]:
-        """The distinct pairs of tokens, sorted and numbered as those of ``HmmPair``, -1 where one of the two is
+        """The distinct pairs of tokens, numbered as those of ``HmmPair``, -1 where one of the two is
         unknown, and the index of each cell's pair among them, (B, S, T)."""
         source_BS1, target_B1T = self.source_BS[:, :, None], self.target_BT[:, None]
         pair_BST = source_BS1 * target_tokens + target_B1T
         pair_BST[np.broadcast_to(source_BS1 >= source_tokens, pair_BST.shape)] = -1
         pair_BST[np.broadcast_to(target_B1T >= target_tokens, pair_BST.shape)] = -1
-        pair_D, local_C = np.unique(pair_BST, return_inverse=True)
-        return pair_D, local_C.reshape(pair_BST.shape).astype(np.int32)
+        kernels = _kernels()
+        if kernels is None:
+            pair_D, local_C = np.unique(pair_BST, return_inverse=True)
+            return pair_D, local_C.reshape(pair_BST.shape).astype(np.int32)
+        table = np.full(1 << (2 * pair_BST.size).bit_length(), -1, np.int32)
+        pair_C, local_BST = np.empty(pair_BST.size, np.int64), np.empty(pair_BST.shape, np.int32)
+        arrays = [array.ctypes.data for array in (pair_BST, table, pair_C, local_BST)]
+        count = kernels.distinct(arrays[0], pair_BST.size, arrays[1], table.size, *arrays[2:])
+        return pair_C[:count].copy(), local_BST
 
 
 def _batches(

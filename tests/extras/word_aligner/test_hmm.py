@@ -23,8 +23,8 @@ def _direction(seed: int) -> Hmm:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once by the kernel and once by numpy."""
     if not request.param:
-        monkeypatch.setattr(hmm, "_kernel", lambda: None)
-    elif hmm._kernel() is None:
+        monkeypatch.setattr(hmm, "_kernels", lambda: None)
+    elif hmm._kernels() is None:
         pytest.skip("no C++ compiler: numpy is used")
 
 
@@ -158,6 +158,7 @@ def _flat_by_loops(sources: list[list[int]], targets: list[list[int]], iteration
     return p, q
 
 
+@pytest.mark.usefixtures("way")
 def test_flat_iterations_are_ibm_model_1_with_a_prior() -> None:
     sources, targets = [[0, 1], [0, 2, 3], [1, 3], [2]], [[0, 1, 1], [2, 0], [3, 1], [2, 2]]
     models = learn(

@@ -648,3 +648,21 @@ extern "C" void hmm_posterior(const float* link, const float* empty_BT, const in
     for (int64_t i = 0; i < static_cast<int64_t>(tables.firsts.size()); ++i)
         first_counts[std::min(i, reach)] += tables.firsts[i];
 }
+
+// The distinct numbers in the order in which they come first, and the place of each number among them; returns how many.
+// All entries of `table` are -1; its size is a power of two, at least twice the count.
+extern "C" int64_t distinct(const int64_t* numbers, int64_t count, int32_t* table, int64_t size, int64_t* found,
+                            int32_t* places) {
+    int64_t distinct = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4)
+        uint64_t slot = (static_cast<uint64_t>(numbers[i]) * 0x9e3779b97f4a7c15u >> 24) & (size - 1);
+        while (table[slot] >= 0 && found[table[slot]] != numbers[i]) slot = (slot + 1) & (size - 1);
+        if (table[slot] < 0) {
+            found[distinct] = numbers[i];
+            table[slot] = static_cast<int32_t>(distinct++);
+        }
+        places[i] = table[slot];
+    }
+    return distinct;
+}
