@@ -27,6 +27,7 @@ from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
+from nmt.core.memory import malloc_trim
 from nmt.data.pieces import Span
 from nmt.extras.word_aligner.hmm import Floats, Hmm, HmmPair, Tokens, learn
 from nmt.extras.word_aligner.threads import in_order
@@ -220,6 +221,7 @@ def learn_aligner(
         cuts.append((source, target))
 
     def member(pair: tuple[WordUnits, WordUnits]) -> Member:
+        malloc_trim()
         source, target = (
             TokenIndex(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True)
         )

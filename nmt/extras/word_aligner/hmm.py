@@ -48,6 +48,9 @@ Tokens = npt.NDArray[np.int64]
 
 Floats = npt.NDArray[np.float32]
 
+Indices = npt.NDArray[np.integer]
+"""Indices among the distinct pairs of tokens of a batch, in as few bits as they take."""
+
 EMPTY_PROBABILITY = 0.1
 """p_0. Learnt from counts it would grow with every rare word."""
 
@@ -69,8 +72,8 @@ _EMPTY_SMOOTHING = 0.01
 
 _NEW_PAIRS = 1 << 22
 
-_CELLS = 1 << 18
-"""Pairs of positions in a batch, padding included: few enough for a CPU's cache."""
+_CELLS = 1 << 16
+"""Pairs of positions in a batch, padding included: few enough for a CPU's cache, and for numbers of 16 bits."""
 
 _STEPS = 65535
 """Contributions to counts are kept in 16 bits."""
@@ -105,7 +108,7 @@ class Hmm:
         self,
         batch: _Batch,
         index_D: npt.NDArray[np.int32],
-        local_BST: npt.NDArray[np.int32],
+        local_BST: Indices,
         is_unseen_BST: npt.NDArray[np.bool_],
         is_alike_BST: npt.NDArray[np.bool_],
     ) -> Floats:
@@ -353,7 +356,7 @@ class _KnownBatch(NamedTuple):
     sentences: _Batch
     index_D: npt.NDArray[np.int32]
     """Its distinct pairs of tokens among all."""
-    local_BST: npt.NDArray[np.int32]
+    local_BST: Indices
     """The index of each cell's pair among them."""
     contribution_BST: npt.NDArray[np.uint16]
     """The expected number of links of each cell in the iteration before, in steps of 1 / `_STEPS`."""
@@ -498,7 +501,7 @@ class _Batch:
         empty_BT = direction.empty_V1[self.target_BT.clip(max=len(direction.empty_V1) - 1)]
         return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B
 
-    def token_pairs(self, source_tokens: int, target_tokens: int) -> tuple[Tokens, npt.NDArray[np.int32]]:
+    def token_pairs(self, source_tokens: int, target_tokens: int) -> tuple[Tokens, Indices]:
         """The distinct pairs of tokens, numbered as those of ``HmmPair``, -1 where one of the two is
         unknown, and the index of each cell's pair among them, (B, S, T)."""
         source_BS1, target_B1T = self.source_BS[:, :, None], self.target_BT[:, None]
@@ -508,12 +511,12 @@ class _Batch:
         kernels = _kernels()
         if kernels is None:
             pair_D, local_C = np.unique(pair_BST, return_inverse=True)
-            return pair_D, local_C.reshape(pair_BST.shape).astype(np.int32)
+            return pair_D, _small(local_C.reshape(pair_BST.shape), len(pair_D))
         table = np.full(1 << (2 * pair_BST.size).bit_length(), -1, np.int32)
         pair_C, local_BST = np.empty(pair_BST.size, np.int64), np.empty(pair_BST.shape, np.int32)
         arrays = [array.ctypes.data for array in (pair_BST, table, pair_C, local_BST)]
         count = kernels.distinct(arrays[0], pair_BST.size, arrays[1], table.size, *arrays[2:])
-        return pair_C[:count].copy(), local_BST
+        return pair_C[:count].copy(), _small(local_BST, count)
 
 
 def _batches(
@@ -555,6 +558,10 @@ def _padded(sentences: Sequence[Tokens], padding: int) -> Tokens:
     for row, sentence in enumerate(sentences):
         padded[row, : len(sentence)] = sentence
     return padded
+
+
+def _small(index_BST: Indices, count: int) -> Indices:
+    return index_BST.astype(np.uint16 if count <= 1 << 16 else np.int32)
 
 
 def _distinct(parts: Sequence[Tokens]) -> Tokens:

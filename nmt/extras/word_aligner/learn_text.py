@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from sys import intern
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -34,8 +35,8 @@ def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAl
     with log.progress(description="aligner", unit="iteration") as bar:
         try:
             return learn_aligner(
-                [line.split() for line in sources],
-                [line.split() for line in targets],
+                # Interned: a text has many words, but few different ones.
+                *([list(map(intern, line.split())) for line in side] for side in (sources, targets)),
                 after_iteration=lambda: bar.update(1),
             )
         except ValueError:
