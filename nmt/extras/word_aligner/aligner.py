@@ -297,11 +297,12 @@ def learnt_alignments(
     matrices: Sequence[tuple[Weights, Weights]],
     source_spans: Sequence[Sequence[Span]],
     target_spans: Sequence[Sequence[Span]],
+    rule: Grow = RULE,
 ) -> list[Alignment]:
     """The alignment of each pair by matrices of both directions: the soft one is their geometric mean, which is high
-    only where both are, and `RULE` finds the links in it. The spans are those of the words in their lines."""
+    only where both are, and the rule finds the links in it. The spans are those of the words in their lines."""
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
-    rows = zip(sources, targets, RULE.links_of(weights), weights, source_spans, target_spans, strict=True)
+    rows = zip(sources, targets, rule.links_of(weights), weights, source_spans, target_spans, strict=True)
     return [
         Alignment(tuple(source), tuple(target), links, weights_IJ, source_spans=tuple(here), target_spans=tuple(there))
         for source, target, links, weights_IJ, here, there in rows

@@ -83,6 +83,20 @@ def test_every_format(nmt: Command, folder: Path, given: list[str], tmp_path: Pa
         assert each.weights_TS.max(initial=0) <= 1.001
 
 
+def test_a_higher_probability_gives_some_of_the_links(nmt: Command, folder: Path, given: list[str]) -> None:
+    found = []
+    for least in ("0.1", "0.5", "0.95"):
+        done = nmt("align", "--aligner", folder / "x.aligner", *given, "--min-probability", least, "--format", "jsonl")
+        Path("x").write_text(done.stdout, encoding="utf-8")
+        alignments = list(read_jsonl(Path("x")))
+        assert all(each.weights_TS[t, s] >= float(least) - 1e-6 for each in alignments for s, t in each.links)
+        found.append(sum(len(each.links) for each in alignments))
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1] > 0
+    refused = nmt("align", *given, "--min-probability", "0.5").error
+    assert refused == "--min-probability is of what is learnt from text; give --learn or --aligner as well"
+
+
 def test_pictures(nmt: Command, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("roter Hund\n\n")
     (tmp_path / "t").write_text("red dog\n\n")
