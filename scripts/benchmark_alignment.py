@@ -4,13 +4,13 @@
         [--threads 1 --threads 2] [--rounds 3] [--pairs N]
 
 Speed: ``eflomal`` (`pip install '.[eflomal]'`) learns from and aligns the training text and the gold text, both
-directions, with its default settings and as many threads as it takes. ``nmt`` learns from the same and saves what it has
-learnt; then it loads that and aligns what it has learnt from, as ``nmt align --learn`` does. ``trained`` is ``nmt align RUN --method trained``, of a
-run that has an aligner. Text goes in and Pharaoh lines come out; Python and its modules are there already. Each system
-is a process of its own, as are our learning and our aligning, and all work in turn (A B A B ...) for ``--rounds``: the
-median of wall clock and processor seconds is told, and the median of eflomal's over ours in the same round, for our
-learning and aligning together and for our aligning alone. Memory is the most that a process had, Python
-included; of eflomal what its own programs had, without the Python process that starts them.
+directions, with its default settings and as many threads as it takes. ``nmt`` learns from the same and saves what it
+has learnt; then it loads that and aligns what it has learnt from, as ``nmt align --learn`` does. ``trained`` is ``nmt
+align RUN --method trained``, of a run that has an aligner. Text goes in and Pharaoh lines come out; Python and its
+modules are there already. Each system is a process of its own, as are our learning and our aligning, and all work in
+turn (A B A B ...) for ``--rounds``: the median of wall clock and processor seconds is told, and the median of eflomal's
+over ours in the same round, for our learning and aligning together and for our aligning alone. Memory is the most that
+a process had, Python included; of eflomal what its own programs had, without the Python process that starts them.
 
 Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
 to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the
