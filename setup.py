@@ -1,7 +1,7 @@
 """What a wheel has besides Python: the example corpus, and optional kernels (nmt/extras/accel/native/kernels.cpp), a
 library for each kind of CPU.
 
-nmt/extras/accel/native/compiled.py loads the one for the CPU. Where one cannot be compiled, for lack of a compiler or
+nmt/extras/accel/compiled.py loads the one for the CPU. Where one cannot be compiled, for lack of a compiler or
 because it does not know the CPU, the installation goes on without it.
 """
 

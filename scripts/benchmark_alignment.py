@@ -4,13 +4,13 @@
         [--threads 1 --threads 2] [--rounds 3] [--pairs N]
 
 Speed: ``eflomal`` (`pip install '.[eflomal]'`) learns from and aligns the training text and the gold text, both
-directions, with its default settings and as many threads as it takes. ``nmt`` learns from the training text and saves
-what it has learnt; then it loads that and aligns the same text. ``trained`` is ``nmt align RUN --method trained``, of a
-run that has an aligner. Text goes in and Pharaoh lines come out; Python and its modules are there already. Each system
-is a process of its own, as are our learning and our aligning, and all work in turn (A B A B ...) for ``--rounds``: the
-median of wall clock and processor seconds is told, and the median of eflomal's over ours in the same round, for our
-learning and aligning together and for our aligning alone. Memory is the most that a process had, Python and PyTorch
-included; of eflomal what its own programs had, without the Python process that starts them.
+directions, with its default settings and as many threads as it takes. ``nmt`` learns from the same and saves what it
+has learnt; then it loads that and aligns what it has learnt from, as ``nmt align --learn`` does. ``trained`` is ``nmt
+align RUN --method trained``, of a run that has an aligner. Text goes in and Pharaoh lines come out; Python and its
+modules are there already. Each system is a process of its own, as are our learning and our aligning, and all work in
+turn (A B A B ...) for ``--rounds``: the median of wall clock and processor seconds is told, and the median of eflomal's
+over ours in the same round, for our learning and aligning together and for our aligning alone. Memory is the most that
+a process had, Python included; of eflomal what its own programs had, without the Python process that starts them.
 
 Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
 to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the
@@ -145,7 +145,7 @@ def compare_speed(
         everything = Text(text.sources + gold_text.sources, text.targets + gold_text.targets)
         for _ in range(rounds):
             for system in running:
-                turns[system.name].append(system.ask(everything if system.name == EFLOMAL else text))
+                turns[system.name].append(system.ask(everything))
         for system in running:
             mine, count = turns[system.name], system.threads
             tell(system.name, mine, count)
@@ -209,9 +209,7 @@ class System(OwnProcess[Text, "Turn"]):
 def _serve(pipe: Connection, made_by: Callable[..., Work], threads: int, *given: Any) -> None:
     log.set_verbosity(log.Verbosity.QUIET)
     if threads:
-        import torch
-
-        torch.set_num_threads(threads)
+        os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
         work = made_by(*given)
     except InputError as error:
@@ -266,7 +264,7 @@ def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
 
 def _learner(file: Path) -> Work:
     from nmt.extras.word_aligner.aligner import save_aligner
-    from nmt.extras.word_aligner.learn import learn_word_aligner
+    from nmt.extras.word_aligner.learn_text import learn_word_aligner
 
     return lambda text: save_aligner(learn_word_aligner(*text), file)
 
@@ -276,7 +274,7 @@ def _aligner(file: Path) -> Work:
     from nmt.extras.word_aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
-        learned = TextAligner(load_aligner(file))
+        learned = TextAligner(load_aligner(file), learnt_from=True)
         return _windowed(learned.align, text, WINDOW_PAIRS)
 
     return work
@@ -342,7 +340,7 @@ def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[G
 
     from nmt.extras.word_aligner.aligner import RULE
 
-    found = aligner.matrices(*([line.split() for line in side] for side in text))
+    found = aligner.matrices(*([line.split() for line in side] for side in text), learnt_from=True)
     ways: dict[str, Callable[[Weights, Weights], Any]] = {
         "forward": lambda forward_IJ, _: forward_IJ,
         "backward": lambda _, backward_IJ: backward_IJ,

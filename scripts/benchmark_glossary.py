@@ -28,7 +28,7 @@ from nmt.extras.glossary.glossary import Glossary, Term, standing, term_recall
 from nmt.extras.glossary.terminology import MAX_LOSS, with_glossary
 from nmt.extras.inspect.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
-from nmt.extras.word_aligner.learn import learn_word_aligner
+from nmt.extras.word_aligner.learn_text import learn_word_aligner
 from nmt.translator.translator import Translator
 
 MIN_COUNT, MIN_SHARE = 3, 0.05

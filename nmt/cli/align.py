@@ -42,7 +42,7 @@ def align(options: AlignOptions) -> None:
     if options.aligner is not None or options.learn:
         from nmt.extras.word_aligner.align import align_learned
 
-        align_learned(options.aligner, inputs, outputs)
+        align_learned(options.aligner, inputs, outputs, min_probability=options.min_probability)
     elif options.links is not None:
         _align_links(options, inputs, outputs)
     else:

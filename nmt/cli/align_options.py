@@ -90,6 +90,16 @@ class AlignOptions(ModelOptions):
     learn: Annotated[
         bool, _learnt("--learn", help="Learn an aligner from these pairs and align them, without a model.")
     ] = False
+    min_probability: Annotated[
+        float | None,
+        _learnt(
+            "--min-probability",
+            metavar="X",
+            min=0,
+            max=1,
+            help="The least probability of a link; a higher one gives fewer and surer links. Default: 0.25.",
+        ),
+    ] = None
     links: Annotated[
         Path | None,
         _files(
@@ -272,6 +282,11 @@ CONFLICTS = (
     Excludes("learn", "aligner", "--learn learns from the given pairs, and --aligner has been learnt; leave one out"),
     Excludes("learn aligner", f"{_OF_MODELS} {_OF_LINKS}", _LEARNT_ALIGNS),
     Needs("learn aligner", "target", "{option} aligns given pairs; give --target as well"),
+    Needs(
+        "min_probability",
+        "learn aligner",
+        "--min-probability is of what is learnt from text; give --learn or --aligner as well",
+    ),
     Excludes(
         "learn aligner",
         "suspects",

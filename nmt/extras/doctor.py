@@ -36,7 +36,7 @@ def findings() -> dict[str, str]:
     import torch
 
     from nmt.core.device import compute
-    from nmt.extras.accel.native.compiled import installed
+    from nmt.extras.accel.compiled import installed
 
     try:
         kernels = installed().name

@@ -22,7 +22,7 @@ from nmt.data.prepared import opened
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
 from nmt.extras.word_aligner.layer import AlignmentLayer
-from nmt.extras.word_aligner.learn import learn_word_aligner
+from nmt.extras.word_aligner.learn_text import learn_word_aligner
 from nmt.extras.word_aligner.model_aligner import ModelAligner
 from nmt.training import folders
 from nmt.training.checkpoint import read_tensors

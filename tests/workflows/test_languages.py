@@ -30,7 +30,8 @@ from nmt.extras.serve.engine import RequestOptions
 from nmt.extras.serve.translation_engine import TranslatorEngine
 from nmt.extras.streaming.wait_k import waiting
 from nmt.extras.word_aligner.layer import AlignmentLayer
-from nmt.extras.word_aligner.learn import _linked_pairs, _training_text, learn_word_aligner
+from nmt.extras.word_aligner.learn import _linked_pairs, _training_text
+from nmt.extras.word_aligner.learn_text import learn_word_aligner
 from nmt.extras.word_aligner.model_aligner import ModelAligner
 from nmt.training import folders
 from nmt.translator.aligner import without_prefix

@@ -27,7 +27,8 @@ def import_(
         Path | None,
         typer.Argument(
             metavar="FOLDER|CONFIG",
-            help="hf: the model's folder, or OWNER/NAME of the Hugging Face Hub. Others: a YAML file of JoeyNMT 2 or OpenNMT-py 3.",
+            help="hf: the model's folder, or OWNER/NAME of the Hugging Face Hub. "
+            "Others: a YAML file of JoeyNMT 2 or OpenNMT-py 3.",
             show_default=False,
         ),
     ] = None,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.explanation import explanation
+from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable
@@ -27,6 +28,9 @@ class TextAligner:
 
     aligner: WordAligner
     text: bool = False
+    learnt_from: bool = False
+    """True where the aligner has learnt from the very pairs."""
+    rule: Grow = RULE
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
         """One alignment for each pair."""
@@ -35,8 +39,10 @@ class TextAligner:
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        matrices = self.aligner.matrices(source_words, target_words, first_line=first_line)
-        return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans)
+        matrices = self.aligner.matrices(
+            source_words, target_words, first_line=first_line, learnt_from=self.learnt_from
+        )
+        return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans, self.rule)
 
 
 def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
@@ -52,24 +58,26 @@ def _check_before_learning(inputs: AlignmentInputs, outputs: AlignmentOutputs) -
 
 
 def align_learned(
-    aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs
+    aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs, *, min_probability: float | None = None
 ) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
-    very pairs. Raises InputError for what ``write_alignments`` raises it for, and for a file that is not an aligner."""
+    very pairs. Links have ``min_probability`` at least. Raises InputError for what ``write_alignments`` raises it for,
+    and for a file that is not an aligner."""
     assert inputs.target is not None
     check_files(inputs, outputs, aligner)
     if aligner is None:
         _check_before_learning(inputs, outputs)
-        from nmt.extras.word_aligner.learn import learn_word_aligner, lines_of
+        from nmt.extras.word_aligner.learn_text import learn_word_aligner, lines_of
 
         word_aligner = learn_word_aligner(*lines_of(inputs.source, inputs.target))
     else:
         word_aligner = load_aligner(aligner)
+    rule = RULE if min_probability is None else Grow(threshold=min_probability)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, TextAligner(word_aligner, inputs.text)),
+        one_view(name, TextAligner(word_aligner, inputs.text, learnt_from=aligner is None, rule=rule)),
         inputs,
         outputs,
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
-        explanations={name: explanation(RULE)},
+        explanations={name: explanation(rule)},
     )

@@ -1,6 +1,6 @@
 """A word aligner without a translation model: hidden Markov models over several kinds of word units, averaged.
 
-For each kind (whole words, and pieces of several vocabularies) a pair of models is learnt (see `hmm`).
+For each kind (whole words, their beginnings, and pieces of a vocabulary) a pair of models is learnt (see `hmm`).
 Between words, p_ij of words i and j is the mean over the kinds of units of
 
     forward    mean over tokens t of target word i of  sum over tokens s of source word j of  p(t stands for s)
@@ -13,29 +13,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import safetensors
 import safetensors.numpy
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.alignment import Weights
 from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
+from nmt.core.memory import malloc_trim
 from nmt.data.pieces import Span
-from nmt.extras.word_aligner.hmm import FARTHEST_JUMP, Hmm, HmmPair, Tokens, learn
-from nmt.extras.word_aligner.word_units import Subwords, WholeWords, WordUnits
-
-T = TypeVar("T")
+from nmt.extras.word_aligner.hmm import Floats, Hmm, HmmPair, Tokens, learn
+from nmt.extras.word_aligner.threads import in_order
+from nmt.extras.word_aligner.word_units import Beginnings, Subwords, WholeWords, WordUnits
 
 Words: TypeAlias = Sequence[str]
 """The words of a sentence."""
@@ -47,9 +43,13 @@ LONGEST = 1000
 """Most tokens of a side of a sentence: the time of the models grows with the cube, their memory with the square. A
 member leaves out a pair with more."""
 
-_FORMAT = "nmt word aligner 1"
+_FORMAT = "nmt word aligner 2"
+_FORMAT_1 = "nmt word aligner 1"
 
-SHARES = (0.16, 0.25, 0.4)
+LETTERS = 4
+"""The length of the beginnings of words."""
+
+SHARES = (0.25,)
 """The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side."""
 
 
@@ -100,8 +100,8 @@ class Member:
         pair = ((self.source, source), (self.target, target))
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def cells(self, sources: Sequence[Words], targets: Sequence[Words]) -> LinkMatrices:
-        """The matrices of all pairs; 0 for a pair that does not fit."""
+    def cells(self, sources: Sequence[Words], targets: Sequence[Words], *, learnt_from: bool = False) -> LinkMatrices:
+        """The matrices of all pairs; 0 for a pair that does not fit. See ``HmmPair.in_batches``."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
@@ -114,7 +114,9 @@ class Member:
         length_R2 = _lengths(sources, targets)
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
-        for rows, forward_BTS, backward_BTS in self.models.in_batches(source_tokens, target_tokens, spelt_alike_X):
+        for rows, forward_BTS, backward_BTS in self.models.in_batches(
+            source_tokens, target_tokens, spelt_alike_X, learnt_from=learnt_from
+        ):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
             cells_2BIJ = _between_words_of(forward_BTS, backward_BTS, target_counts, source_counts)
             _, _, widest_I, widest_J = cells_2BIJ.shape
@@ -146,14 +148,15 @@ class WordAligner:
         return any(member.fits(source, target) for member in self.members)
 
     def matrices(
-        self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1
+        self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1, learnt_from: bool = False
     ) -> list[tuple[Weights, Weights]]:
         """The forward and the backward matrix of each pair of sentences, float32, a row for each target word and a
         column for each source word: the mean over the members that the pair fits. Raises InputError where it fits none;
-        ``first_line`` is the first pair's number."""
+        ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no link is evidence
+        for itself, so that a word that occurs once is linked as any other."""
         length_R2 = _lengths(sources, targets)
         _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)  # a word has one token or more
-        by_member = in_threads([partial(member.cells, sources, targets) for member in self.members])
+        by_member = list(in_order(lambda member: member.cells(sources, targets, learnt_from=learnt_from), self.members))
         members_R = np.array([matrices.fits_R for matrices in by_member]).sum(axis=0)
         _refuse_long(np.array(members_R == 0), first_line)
         members_N = np.repeat(members_R, length_R2.prod(axis=1)).astype(np.float32)
@@ -210,12 +213,15 @@ def learn_aligner(
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. Raises ValueError where a
     side has no words."""
     source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
-    cuts: list[tuple[WordUnits, WordUnits]] = [(WholeWords(), WholeWords())]
+    cuts: list[tuple[WordUnits, WordUnits]] = [
+        (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
+    ]  # fmt: skip
     for share in shares:
         source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
         cuts.append((source, target))
 
     def member(pair: tuple[WordUnits, WordUnits]) -> Member:
+        malloc_trim()
         source, target = (
             TokenIndex(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True)
         )
@@ -227,24 +233,12 @@ def learn_aligner(
             [other for _, other in fitting],
             source_tokens=len(source.number),
             target_tokens=len(target.number),
-            flat_iterations=iterations,
             iterations=iterations,
             after_iteration=after_iteration,
         )
         return Member(TokenIndex(pair[0], source.number), TokenIndex(pair[1], target.number), models)
 
-    return WordAligner(in_threads([partial(member, pair) for pair in cuts]))
-
-
-def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of the calls, in order. Their tensors are small, so several calls run at once, in one thread each."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(lambda call: call(), calls))
-    finally:
-        torch.set_num_threads(threads)
+    return WordAligner([member(pair) for pair in cuts])
 
 
 def between_words(
@@ -275,26 +269,26 @@ def _summed(array: NDArray[np.floating], counts: Sequence[int], *, axis: int) ->
 
 
 def _between_words_of(
-    forward_BTS: Tensor, backward_BTS: Tensor, target_counts: Sequence[Tokens], source_counts: Sequence[Tokens]
+    forward_BTS: Floats, backward_BTS: Floats, target_counts: Sequence[Tokens], source_counts: Sequence[Tokens]
 ) -> NDArray[np.float32]:
     """``between_words`` of a padded batch: both matrices, (2, B, I, J), padded too. Every word has tokens."""
     shared_BIT, shared_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
-    both_2BTS = torch.stack([forward_BTS, backward_BTS])
-    target_BI1 = shared_BIT.sum(dim=2, keepdim=True).clamp(min=1)
-    source_B1J = shared_BJS.sum(dim=2)[:, None].clamp(min=1)
-    both_2BIJ = torch.matmul(torch.matmul(shared_BIT, both_2BTS), shared_BJS.mT)
-    return torch.stack([both_2BIJ[0] / target_BI1, both_2BIJ[1] / source_B1J]).numpy()
+    both_2BTS = np.stack([forward_BTS, backward_BTS])
+    both_2BIJ: Floats = np.matmul(shared_BIT @ both_2BTS, shared_BJS.swapaxes(1, 2), dtype=np.float32)
+    both_2BIJ[0] /= shared_BIT.sum(axis=2, keepdims=True).clip(min=1)
+    both_2BIJ[1] /= shared_BJS.sum(axis=2)[:, None].clip(min=1)
+    return both_2BIJ
 
 
-def _words_of_tokens(counts: Sequence[Tokens]) -> Tensor:
+def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
     """1 where a word has a token, (B, words, tokens)."""
     B, I = len(counts), max(map(len, counts))  # noqa: E741
     count_BI = np.zeros((B, I), np.int64)
     for row, count_W in enumerate(counts):
         count_BI[row, : len(count_W)] = count_W
-    last_BI1 = torch.from_numpy(count_BI.cumsum(axis=1))[:, :, None]
-    position_T = torch.arange(int(last_BI1.max()))
-    return ((position_T < last_BI1) & (position_T >= last_BI1 - torch.from_numpy(count_BI)[:, :, None])).float()
+    last_BI1 = count_BI.cumsum(axis=1)[:, :, None]
+    position_T = np.arange(int(last_BI1.max()))
+    return ((position_T < last_BI1) & (position_T >= last_BI1 - count_BI[:, :, None])).astype(np.float32)
 
 
 def learnt_alignments(
@@ -303,11 +297,12 @@ def learnt_alignments(
     matrices: Sequence[tuple[Weights, Weights]],
     source_spans: Sequence[Sequence[Span]],
     target_spans: Sequence[Sequence[Span]],
+    rule: Grow = RULE,
 ) -> list[Alignment]:
     """The alignment of each pair by matrices of both directions: the soft one is their geometric mean, which is high
-    only where both are, and `RULE` finds the links in it. The spans are those of the words in their lines."""
+    only where both are, and the rule finds the links in it. The spans are those of the words in their lines."""
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
-    rows = zip(sources, targets, RULE.links_of(weights), weights, source_spans, target_spans, strict=True)
+    rows = zip(sources, targets, rule.links_of(weights), weights, source_spans, target_spans, strict=True)
     return [
         Alignment(tuple(source), tuple(target), links, weights_IJ, source_spans=tuple(here), target_spans=tuple(there))
         for source, target, links, weights_IJ, here, there in rows
@@ -325,10 +320,12 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
             arrays[f"{number}.{side}.tokens"] = _bytes("\n".join(index.number).encode())
             if isinstance(index.word_units, Subwords):
                 arrays[f"{number}.{side}.subwords"] = _bytes(index.word_units.model)
+            elif isinstance(index.word_units, Beginnings):
+                arrays[f"{number}.{side}.letters"] = np.array([index.word_units.letters or 0])
         arrays[f"{number}.pairs"] = member.models.pair_E
         for name, direction in (("forward", member.models.forward), ("backward", member.models.backward)):
             for field in fields(Hmm):
-                arrays[f"{number}.{name}.{field.name}"] = getattr(direction, field.name).numpy()
+                arrays[f"{number}.{name}.{field.name}"] = np.array(getattr(direction, field.name), np.float32)
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, but the same text must give the same bytes.
         safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT})
@@ -346,10 +343,12 @@ def load_aligner(path: Path) -> WordAligner:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is not an aligner, or damaged; make one with nmt aligner") from None
-    if metadata.get("format") != _FORMAT:
+    if metadata.get("format") not in (_FORMAT, _FORMAT_1):
         raise InputError(f"{path}: is not an aligner of this version of nmt; make one with nmt aligner")
     try:
         count = sum(name.endswith(".pairs") for name in arrays)
+        if metadata["format"] == _FORMAT_1:
+            arrays |= _constants_of_format_1(arrays, count)
         members = [_member(arrays, number, path) for number in range(max(1, count))]
     except (KeyError, ValueError, TypeError):
         raise InputError(f"{path}: is damaged; make it anew with nmt aligner") from None
@@ -361,18 +360,19 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
     source, target = (_side(arrays, f"{number}.{side}", path) for side in ("source", "target"))
     pair_E = arrays[f"{number}.pairs"]
     forward, backward = (
-        Hmm(**{field.name: torch.from_numpy(arrays[f"{number}.{name}.{field.name}"]) for field in fields(Hmm)})
+        Hmm(*(arrays[f"{number}.{name}.{field.name}"] for field in fields(Hmm)))  # type: ignore[arg-type]
         for name in ("forward", "backward")
     )
-    for direction, tokens in ((forward, len(target.number)), (backward, len(source.number))):
-        shapes = [tuple(getattr(direction, field.name).shape) for field in fields(Hmm)]
-        reach = FARTHEST_JUMP
-        if shapes != [pair_E.shape, (tokens + 1,), (2 * reach + 1,), (reach + 1,)]:
+    sides = (len(source.number), len(target.number))
+    for direction, (known, tokens) in ((forward, sides), (backward, sides[::-1])):
+        reach = len(direction.first_W1) - 1
+        shapes = [np.shape(getattr(direction, field.name)) for field in fields(Hmm)]
+        if shapes != [pair_E.shape, (known + 1,), (known + 1,), (tokens + 1,), (2 * reach + 1,), (reach + 1,), ()]:
             raise ValueError("shapes")
         for field in fields(Hmm):
             values = getattr(direction, field.name)
             # Smoothed counts may give a little more than 1; NaN fails every comparison.
-            if values.dtype != torch.float32 or not ((values >= 0) & (values < 1.01)).all():
+            if values.dtype != np.float32 or not ((values >= 0) & (values < 1.01)).all():
                 raise ValueError("values")
         if not (direction.jump_J > 0).all() or not (direction.first_W1 > 0).all():
             raise ValueError("jumps")
@@ -391,7 +391,33 @@ def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> TokenInd
     number = {token: index for index, token in enumerate(tokens)}
     if len(number) != len(tokens):
         raise ValueError("a token twice")
-    return TokenIndex(WholeWords() if model is None else Subwords(model.tobytes(), name=str(path)), number)
+    letters = arrays.get(f"{name}.letters")
+    if model is not None:
+        return TokenIndex(Subwords(model.tobytes(), name=str(path)), number)
+    return TokenIndex(WholeWords() if letters is None else Beginnings(_natural(letters) or None), number)
+
+
+def _natural(array: NDArray[Any]) -> int:
+    if array.shape != (1,) or array.dtype != np.int64 or array[0] < 0:
+        raise ValueError("not a number")
+    return int(array[0])
+
+
+def _constants_of_format_1(arrays: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
+    """The probabilities that files of the first format leave out; the same for all tokens."""
+    constants: dict[str, NDArray[Any]] = {}
+    for number in range(count):
+        for name, other in (("forward", "backward"), ("backward", "forward")):
+            known = len(arrays[f"{number}.{other}.empty_V1"]) - 1
+            unseen_U1, unknown_U1 = np.full(known + 1, 1e-6, np.float32), np.full(known + 1, 1e-4, np.float32)
+            unseen_U1[-1] = 1e-4
+            constants[f"{number}.{name}.unseen_U1"] = unseen_U1
+            constants[f"{number}.{name}.unknown_U1"] = unknown_U1
+            constants[f"{number}.{name}.empty_probability"] = np.array(0.02, np.float32)
+            link = f"{number}.{name}.link_E"
+            if arrays[link].dtype == np.float32:
+                constants[link] = np.maximum(arrays[link], np.float32(1e-6))
+    return constants
 
 
 def _bytes(data: bytes) -> NDArray[np.uint8]:

@@ -70,7 +70,7 @@ def aligner(
         for option, value in given.items():
             if value is not None:
                 raise InputError(f"--output: writes an aligner that needs no model; leave out {option}, or --output")
-        from nmt.extras.word_aligner.learn import learn_from_text
+        from nmt.extras.word_aligner.learn_text import learn_from_text
 
         learn_from_text(source, target, output)
         return

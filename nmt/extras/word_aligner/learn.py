@@ -1,4 +1,4 @@
-"""Learns a word aligner from sentence pairs, and trains an alignment layer on a model."""
+"""Learns a word aligner for a model, and trains an alignment layer on the model."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_overwriting, refuse_unwritable
-from nmt.data.corpus import open_bytes
 from nmt.data.prepared import opened
 from nmt.data.words import text_words
-from nmt.extras.word_aligner.aligner import WordAligner, learn_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import WordAligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, LinkedPair, train_layer
+from nmt.extras.word_aligner.learn_text import learn_word_aligner, lines_of
 from nmt.extras.word_aligner.model_aligner import save_model_aligner
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel, load_trained
-from nmt.workflows.align import pairs
 
 UPDATES = 600
 BATCH_TOKENS = 2048
@@ -31,21 +29,6 @@ MAX_PAIRS = 30_000
 
 MIN_LINK = 0.3
 """The least geometric mean of both directions' probabilities of a link that the layer learns."""
-
-
-def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
-    """Learns an aligner from two files, line by line, and writes it to a file."""
-    for path in (source, target):
-        open_bytes(path).close()
-    refuse_overwriting(output, source, target)
-    refuse_unwritable(output)
-    aligner = learn_word_aligner(*lines_of(source, target))
-    try:
-        save_aligner(aligner, output)
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror or error}") from None
-    log.info(f"wrote {output}; use it with nmt align --aligner {output}")
-    return aligner
 
 
 def learn_for_model(
@@ -75,20 +58,6 @@ def learn_for_model(
         raise InputError(f"{run}: cannot be written to: {error.strerror or error}") from None
     log.info(f"wrote {aligner_file} and {layer_file}; use them with nmt align {run} --method trained")
     return run
-
-
-def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
-    """Learns an aligner from lines. Raises InputError where a side has no words."""
-    log.info(f"aligner  learning from {len(sources):,} pairs")
-    with log.progress(description="aligner", unit="iteration") as bar:
-        try:
-            return learn_aligner(
-                [line.split() for line in sources],
-                [line.split() for line in targets],
-                after_iteration=lambda: bar.update(1),
-            )
-        except ValueError:
-            raise InputError("there is nothing to learn from: one side holds no words") from None
 
 
 def learn_layer(
@@ -143,7 +112,8 @@ def _linked_pairs(
     words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
-    matrices = aligner.matrices([pairs_of_words[row][0] for row in rows], [pairs_of_words[row][1] for row in rows])
+    sides = ([pairs_of_words[row][side] for row in rows] for side in (0, 1))
+    matrices = aligner.matrices(*sides, learnt_from=True)
     limit = trained.experiment.search.max_source_tokens
     linked_pairs = []
     for row, (forward_IJ, backward_IJ) in zip(rows, matrices, strict=True):
@@ -171,12 +141,3 @@ def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[st
         [trained.tokenizers.target.detokenize(data.train.target(row)) for row in rows],
         [data.train.prefix(row) for row in rows],
     )
-
-
-def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two parallel files. Raises InputError, also where a file holds no word."""
-    lines = list(pairs(source, target))
-    for path, side in ((source, 0), (target, 1)):
-        if not any(pair[side].strip() for pair in lines):
-            raise InputError(f"{path}: holds no word to learn from")
-    return [one for one, _ in lines], [other for _, other in lines]

@@ -8,6 +8,7 @@ Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word 
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -21,6 +22,9 @@ from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.data.words import is_punctuation, text_words
 
 _MARK = "\u2581"
+
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670]")
+"""Accents of Latin, Greek and Cyrillic letters, and the vowels that Hebrew and Arabic may leave out."""
 
 _TRAINING_THREADS = 8
 """The model depends on their number; see ``nmt.data.tokenizer``."""
@@ -57,6 +61,19 @@ class WholeWords(WordUnits):
 
     def _cut_part(self, part: str) -> Sequence[str]:
         return (part,)
+
+
+class Beginnings(WordUnits):
+    """The first letters of words without their accents: forms of one word become one. Texts write accents or leave them
+    out; with ``letters`` None words stay whole."""
+
+    def __init__(self, letters: int | None = None) -> None:
+        super().__init__()
+        self.letters = letters
+
+    def _cut_part(self, part: str) -> Sequence[str]:
+        bare = _MARKS.sub("", unicodedata.normalize("NFD", part))
+        return (unicodedata.normalize("NFC", bare)[: self.letters] or part,)
 
 
 class Subwords(WordUnits):

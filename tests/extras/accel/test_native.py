@@ -20,12 +20,12 @@ from torch import Tensor
 from nmt.core import cpu, log
 from nmt.core.errors import InputError
 from nmt.extras.accel import native
+from nmt.extras.accel.compiled import compiled
 from nmt.extras.accel.int8 import Int8Weight, add_product
 from nmt.extras.accel.native import FEW_THREADS, Kernels
-from nmt.extras.accel.native.compiled import compiled
 
 ROOT = Path(__file__).parents[3]
-making = importlib.import_module("nmt.extras.accel.native.compiled")  # of whose name the package has a function
+making = importlib.import_module("nmt.extras.accel.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
@@ -413,7 +413,7 @@ def test_a_relative_cache_is_ignored(tmp_path: Path, library: Loading, monkeypat
 @needs_shell
 def test_nothing_is_left_over_after_kill_9(tmp_path: Path) -> None:
     slow = compiler(tmp_path / "slow", 'echo begun > "$last"; sleep 0.5; echo done > "$last"')
-    code = "from nmt.extras.accel.native.compiled import _compiled_here; _compiled_here()"
+    code = "from nmt.extras.accel.compiled import _compiled_here; _compiled_here()"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "CXX": slow}
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment)
     while not list(tmp_path.glob("nmt/*.partial-*")):

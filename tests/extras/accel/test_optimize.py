@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.core import device
 from nmt.core.device import Compute, Precision
 from nmt.extras.accel import native
-from nmt.extras.accel.native.compiled import SWITCH, compiled
+from nmt.extras.accel.compiled import SWITCH, compiled
 from nmt.extras.accel.optimize import optimize, quantize, register
 from nmt.extras.accel.transformer_decoder import BackpointerState, FastTransformerDecoder
 from nmt.models.seq2seq import Seq2Seq

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt.extras.accel import native
-from nmt.extras.accel.native.compiled import compiled
+from nmt.extras.accel.compiled import compiled
 from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
 
 

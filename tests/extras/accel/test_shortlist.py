@@ -13,7 +13,7 @@ import nmt
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.extras.accel import native
-from nmt.extras.accel.native.compiled import compiled
+from nmt.extras.accel.compiled import compiled
 from nmt.extras.accel.optimize import quantize
 from nmt.extras.accel.shortlist import Shortlist
 from nmt.models.ensemble import Ensemble

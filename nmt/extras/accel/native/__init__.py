@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.extras.accel.native.compiled import compiled, multiplies_tiles
+from nmt.extras.accel.compiled import compiled, multiplies_tiles
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {

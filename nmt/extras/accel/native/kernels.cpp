@@ -441,6 +441,132 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
     }
 }
 
+// A hidden Markov model's posterior, sentence by sentence; see nmt/extras/word_aligner/hmm.py, whose Python computes the
+// same. States are positions of the one side, times are those of the other. Rows of states are padded to LANES with 0.
+typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+inline Vector& vector_at(float* p) { return *reinterpret_cast<Vector*>(p); }
+inline Vector vector_at(const float* p) { return *reinterpret_cast<const Vector*>(p); }
+
+inline float sum_of(Vector v) {
+    float sum = 0.0f;
+    for (int64_t lane = 0; lane < LANES; ++lane) sum += v[lane];
+    return sum;
+}
+
+// out[s] = sum over x of weight[x] table[s - x] for BLOCKS vectors of s: sums stay in registers.
+template <int BLOCKS>
+inline void convolve_block(const float* weight, int64_t states, const float* table, float* out) {
+    Vector sums[BLOCKS] = {};
+    for (int64_t x = 0; x < states; ++x) {
+        const Vector w = Vector{} + weight[x];
+        UNROLLED
+        for (int b = 0; b < BLOCKS; ++b) sums[b] += w * vector_at(table - x + LANES * b);
+    }
+    for (int b = 0; b < BLOCKS; ++b) vector_at(out + LANES * b) = sums[b];
+}
+
+inline void convolve(const float* weight, int64_t states, const float* table, float* out, int64_t padded) {
+    int64_t s = 0;
+    for (; s + 4 * LANES <= padded; s += 4 * LANES) convolve_block<4>(weight, states, table + s, out + s);
+    for (; s < padded; s += LANES) convolve_block<1>(weight, states, table + s, out + s);
+}
+
+struct JumpTables {
+    int64_t reach, centre;
+    std::vector<float> jump, reversed, before, first, first_before;  // probabilities by distance, and their running sums
+    std::vector<float> jumps, firsts;                                // expected numbers
+
+    JumpTables(const float* jump_J, const float* first_W1, int64_t reach, int64_t longest)
+        : reach(reach), centre(longest + LANES) {
+        const int64_t size = 2 * (centre + LANES);
+        jump.resize(size), reversed.resize(size), before.resize(size + 1), jumps.resize(size);
+        first.resize(centre + LANES), first_before.resize(first.size() + 1), firsts.resize(first.size());
+        for (int64_t i = 0; i < size; ++i) {
+            const int64_t distance = std::max(-reach, std::min(reach, i - centre));
+            jump[i] = jump_J[reach + distance];
+            reversed[i] = jump_J[reach - distance];
+            before[i + 1] = before[i] + jump[i];
+        }
+        for (size_t i = 0; i < first.size(); ++i) {
+            first[i] = first_W1[std::min<int64_t>(i, reach)];
+            first_before[i + 1] = first_before[i] + first[i];
+        }
+    }
+};
+
+constexpr float LEAST_SCALE = 1e-30f;
+
+struct Posterior {
+    std::vector<float> emission, before, share, weight, jumped, landed, rest, moved, start, empty;
+
+    // The emission has been written, times x padded; what comes out: `jumped` has the posterior of links, `empties` that
+    // of the empty word.
+    void compute(JumpTables& tables, int64_t states, int64_t padded, int64_t times, float* empties, bool count) {
+        before.assign((times + 1) * padded, 0.0f), share.assign(padded, 0.0f), rest.assign(padded, 0.0f);
+        weight.resize(times * padded), jumped.resize(times * padded), landed.resize(times * padded);
+        moved.resize(padded), start.resize(times + 1);
+        const float* const jump = tables.jump.data() + tables.centre;
+        const float* const reversed = tables.reversed.data() + tables.centre;
+        const float* const first = tables.first.data();
+        for (int64_t x = 0; x < states; ++x) {
+            const float* const running = tables.before.data() + tables.centre - x;
+            share[x] = 1.0f / (running[states] - running[0]);
+            rest[x] = 1.0f;
+        }
+        const float first_share = 1.0f / tables.first_before[states];
+        start[0] = 1.0f;
+        for (int64_t t = 0; t < times; ++t) {
+            float* const now = before.data() + t * padded;
+            float *const next = now + padded, *const e = emission.data() + t * padded;
+            float *const w = weight.data() + t * padded, *const to = jumped.data() + t * padded;
+            for (int64_t s = 0; s < padded; s += LANES)
+                vector_at(w + s) = vector_at(now + s) * vector_at(share.data() + s);
+            convolve(w, states, jump, to, padded);
+            Vector sums = {};
+            for (int64_t s = 0; s < padded; s += LANES) {
+                vector_at(to + s) += start[t] * first_share * vector_at(first + s);
+                const Vector here = vector_at(now + s) * empty[t] + vector_at(to + s) * vector_at(e + s);
+                vector_at(next + s) = here;
+                sums += here;
+            }
+            start[t + 1] = start[t] * empty[t];
+            const float scale = 1.0f / std::max(LEAST_SCALE, sum_of(sums) + start[t + 1]);
+            for (int64_t s = 0; s < padded; s += LANES) vector_at(next + s) *= scale, vector_at(e + s) *= scale;
+            start[t + 1] *= scale;
+            empty[t] *= scale;
+        }
+        float start_rest = 1.0f;
+        for (int64_t t = times - 1; t >= 0; --t) {
+            float *const land = landed.data() + t * padded, *const to = jumped.data() + t * padded;
+            const float *const now = before.data() + t * padded, *const e = emission.data() + t * padded;
+            Vector stayed = {}, begun = {};
+            for (int64_t s = 0; s < padded; s += LANES) {
+                const Vector r = vector_at(rest.data() + s), l = vector_at(e + s) * r;
+                vector_at(land + s) = l;
+                vector_at(to + s) *= l;
+                stayed += vector_at(now + s) * r;
+                begun += l * vector_at(first + s);
+            }
+            empties[t] = (sum_of(stayed) + start[t] * start_rest) * empty[t];
+            convolve(land, states, reversed, moved.data(), padded);
+            for (int64_t s = 0; s < padded; s += LANES)
+                vector_at(rest.data() + s) = vector_at(rest.data() + s) * empty[t] +
+                                             vector_at(share.data() + s) * vector_at(moved.data() + s);
+            if (count)
+                for (int64_t s = 0; s < states; ++s) tables.firsts[s] += start[t] * first_share * land[s] * first[s];
+            start_rest = start_rest * empty[t] + first_share * sum_of(begun);
+        }
+        for (int64_t x = 0; count && x < states; ++x)
+            for (int64_t s = 0; s < padded; s += LANES) {
+                Vector sums = {};
+                for (int64_t t = 0; t < times; ++t)
+                    sums += weight[t * padded + x] * vector_at(landed.data() + t * padded + s);
+                vector_at(tables.jumps.data() + tables.centre - x + s) += sums;
+            }
+    }
+};
+
 }  // namespace
 
 // Each function for both types of numbers, as Python calls them.
@@ -486,3 +612,57 @@ FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
 FOR_BOTH(largest, LARGEST, x, values, indices, rows, tokens, count)
 
 extern "C" int has_product() { return HAS_PRODUCT; }
+
+// Links are at link[row * row_step + state * state_step + time * time_step], and the posterior likewise; what is padding
+// there is left alone. `jump_counts` may be null: then nothing is counted.
+extern "C" void hmm_posterior(const float* link, const float* empty_BT, const int64_t* states_B, const int64_t* times_B,
+                              int64_t rows, int64_t row_step, int64_t state_step, int64_t time_step,
+                              int64_t most_times, const float* jump_J, const float* first_W1, int64_t reach,
+                              float empty_probability, float* posterior, float* emptied_BT, double* jump_counts,
+                              double* first_counts) {
+    int64_t longest = 1;
+    for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, states_B[row]);
+    JumpTables tables(jump_J, first_W1, reach, longest);
+    Posterior work;
+    for (int64_t row = 0; row < rows; ++row) {
+        const int64_t states = states_B[row], times = times_B[row], padded = (states + LANES - 1) / LANES * LANES;
+        const float* const from = link + row * row_step;
+        float* const to = posterior + row * row_step;
+        work.emission.assign(times * padded, 0.0f);
+        work.empty.resize(times);
+        for (int64_t t = 0; t < times; ++t) {
+            work.empty[t] = empty_probability * empty_BT[row * most_times + t];
+            for (int64_t s = 0; s < states; ++s)
+                work.emission[t * padded + s] = (1.0f - empty_probability) * from[s * state_step + t * time_step];
+        }
+        work.compute(tables, states, padded, times, emptied_BT + row * most_times, jump_counts != nullptr);
+        for (int64_t t = 0; t < times; ++t)
+            for (int64_t s = 0; s < states; ++s)
+                to[s * state_step + t * time_step] = work.jumped[t * padded + s];
+    }
+    if (jump_counts == nullptr) return;
+    for (int64_t i = 0; i < static_cast<int64_t>(tables.jumps.size()); ++i) {
+        const int64_t distance = std::max(-reach, std::min(reach, i - tables.centre));
+        jump_counts[reach + distance] += static_cast<double>(tables.jumps[i]) * tables.jump[i];
+    }
+    for (int64_t i = 0; i < static_cast<int64_t>(tables.firsts.size()); ++i)
+        first_counts[std::min(i, reach)] += tables.firsts[i];
+}
+
+// The distinct numbers in the order in which they come first, and the place of each number among them; returns how many.
+// All entries of `table` are -1; its size is a power of two, at least twice the count.
+extern "C" int64_t distinct(const int64_t* numbers, int64_t count, int32_t* table, int64_t size, int64_t* found,
+                            int32_t* places) {
+    int64_t distinct = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4)
+        uint64_t slot = (static_cast<uint64_t>(numbers[i]) * 0x9e3779b97f4a7c15u >> 24) & (size - 1);
+        while (table[slot] >= 0 && found[table[slot]] != numbers[i]) slot = (slot + 1) & (size - 1);
+        if (table[slot] < 0) {
+            found[distinct] = numbers[i];
+            table[slot] = static_cast<int32_t>(distinct++);
+        }
+        places[i] = table[slot];
+    }
+    return distinct;
+}

@@ -19,7 +19,7 @@ from pathlib import Path
 from nmt.core import cpu, log
 from nmt.core.errors import InputError
 
-SOURCE = Path(__file__).with_name("kernels.cpp")
+SOURCE = Path(__file__).with_name("native") / "kernels.cpp"
 SWITCH = "NMT_KERNELS"
 """The environment variable that turns the kernels off (``off``) or has them compiled for this CPU (``compile``)."""
 NEEDED = {
