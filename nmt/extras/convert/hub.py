@@ -16,7 +16,7 @@ NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def folder_of(source: Path) -> Path:
-    """The folder of a model: ``source`` itself, or what the Hub has as OWNER/NAME if there is no such path. Downloads
+    """The folder of a model: ``source`` itself, or that of OWNER/NAME of the Hub if no such path exists. Downloads
     what is not in the cache yet. Raises InputError if that fails."""
     name = source.as_posix()
     if source.exists() or not NAME.fullmatch(name):
