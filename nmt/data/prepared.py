@@ -96,7 +96,8 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     """Hashes all that the prepared folder depends on: format, config, seed, and the bytes of every file. The path of a
     subword model does not count."""
     tree = config.model_dump(
-        mode="json", exclude={"prepared": True, "workers": True, "old_domain": True, "subwords": {"model": True}}
+        mode="json",
+        exclude={"prepared": True, "workers": True, "old_domain": True, "imported": True, "subwords": {"model": True}},
     )
     for section in ("train", "valid", "test"):
         corpora = tree[section] if isinstance(tree[section], list) else [tree[section]]
@@ -113,8 +114,6 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     if not config.filters.near_duplicates:
         del tree["filters"]["near_duplicates"]
     made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
-    if config.imported is None:
-        del tree["imported"]
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:
         given = load_tokenizers(config.subwords.model, config.subwords)

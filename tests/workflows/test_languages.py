@@ -133,7 +133,7 @@ def test_other_commands_refuse_an_unknown_language(nmt: Command, trained: Path) 
 def test_the_command_line_translates_into_the_language(nmt: Command, here: Path) -> None:
     outputs = {}
     for to in ("de", "en"):
-        done = nmt("translate", "run", "--to", to, "--input", "test.de", "--format", "tsv")
+        done = nmt("translate", "run", "--to", to, "--input", "test.de", "--format", "tsv", "--precision", "float32")
         assert done.code == 0, done.stderr
         outputs[to] = done.stdout
         loaded = library.load("run", to=to, precision="float32").translate(Path("test.de").read_text().splitlines())

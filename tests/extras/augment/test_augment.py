@@ -71,7 +71,9 @@ def test_all_kinds_of_pairs_make_a_configuration_that_trains(folder: Path) -> No
 
     # another process translates a line so, and its score is that of the half that is kept
     (folder / "first").write_text(f"{known[0]}\n", encoding="utf-8")
-    single = nmt("translate", made / "reverse", "--format", "jsonl", "--input", "first", folder=folder)
+    single = nmt(
+        "translate", made / "reverse", "--precision", "float32", "--format", "jsonl", "--input", "first", folder=folder
+    )
     first = json.loads((made / "translated" / "back-translation" / "00000.txt").read_text().splitlines()[0])
     assert json.loads(single.stdout)["translations"][0]["text"] == first["translations"][0]["text"]
     assert all(line.startswith("<BT> ") for line in sources)
