@@ -76,7 +76,7 @@ def split(model: bytes) -> tuple[ImportedVocabulary, bytes]:
 
 
 class ImportedProcessor:
-    """What `Tokenizer` uses of a SentencePieceProcessor, with the ids of a vocabulary.
+    """Part of the interface of SentencePieceProcessor that `Tokenizer` uses, with the ids of a vocabulary.
 
     A piece that the vocabulary lacks is unknown; one that the model does not know as a piece, but the vocabulary does,
     is not. A text may begin with a token for its target language.
