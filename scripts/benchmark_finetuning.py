@@ -23,9 +23,9 @@ import nmt
 from nmt import experiment as experiments
 from nmt.config.structure import dump
 from nmt.core.device import compute
-from nmt.core.files import whole_file
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
+from nmt.extras.augment.text import write_lines
 from nmt.training.config import LowRankConfig
 from nmt.training.more.adapters import add_adapters
 
@@ -87,8 +87,7 @@ def split(corpus: Path, pairs: int, out: Path) -> None:
         if len(sides["de"]) >= pairs:
             break
     for language, lines in sides.items():
-        with whole_file(out / f"new.{language}") as file:
-            file.write_text("".join(f"{line}\n" for line in lines[:pairs]), encoding="utf-8")
+        write_lines(lines[:pairs], out / f"new.{language}")
 
 
 def train(config: Path, processes: int, *settings: str) -> None:

@@ -152,7 +152,7 @@ class TrainingConfig(Structure):
     clip_norm: Positive | None = 1.0
     """Largest norm of the gradient (Pascanu et al. 2013); null: no limit."""
     feed: AnyFeed = TeacherForcingConfig()
-    """What the decoder reads as the previous word."""
+    """Token that the decoder reads as the previous word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """Share of the target probability that is spread over all subwords instead of the gold one (Szegedy et al. 2016,
     section 7)."""
