@@ -31,6 +31,9 @@ from nmt.translator.find_run import find_checkpoint, run_of
 VALIDATING = 0.1
 """Share of the time of a training that is left for its validations."""
 
+ENOUGH = 2
+"""A smaller model is trained where --minutes pay for less than one part in so many of the usual updates."""
+
 MOST_HELD_OUT = 1000
 """Pairs of a part without a number of the user's; a twentieth of a small corpus."""
 
@@ -99,9 +102,23 @@ def init_config(
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
     size = tuned or size_for(tokens, cuda=cuda)
-    updates = updates_for(size, tokens)
-    text_for = partial(config_text, path=path, run=run, size=size, found=found, train_pairs=held.train)
+    text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
     text_for = partial(text_for, corpora=ordered, cuda=cuda, seed=seed)
+
+    def measured(size: Size) -> Speed:
+        assert measure is not None
+        text = text_for(size=size, updates=updates_for(size, tokens))
+        return measure(validate(Experiment, parse_document(text, str(path))), found.sample)
+
+    speed: Speed | None = None
+    updates, usual = updates_for(size, tokens), ""
+    if minutes is not None:
+        speed = measured(size)
+        while updates_in(minutes, speed) * ENOUGH < updates_for(size, tokens) and size.smaller is not None:
+            size = size.smaller
+            speed = measured(size)
+        updates = updates_in(minutes, speed)
+        usual = f"; without --minutes there would be {updates_for(size, tokens):,}"
     _say("corpus", f"{found.pairs:,} pairs")
     if held.held_out:
         uses = {"valid": "validate", "test": "test"}
@@ -110,25 +127,23 @@ def init_config(
         _say("split", f"{held.train:,} pairs to train on, {split}{repeats}: {folder}")
     amount = f"{held.train:,} pairs, about {round(tokens, 1 - len(str(tokens // 10))):,} target subwords,"
     _say("model", f"{size.name}, for {amount} on {'CUDA' if cuda else 'a CPU'}")
-    experiment = validate(Experiment, parse_document(text_for(updates=updates), str(path)))
-    speed: Speed | None = None
-    usual = ""
-    if minutes is not None and measure is not None:
-        speed = measure(experiment, found.sample)
-        usual = f"; without --minutes there would be {updates:,}"
-        updates = max(1, int(minutes * 60 * (1 - VALIDATING) / speed.seconds))
     with whole_file(path) as unfinished:
-        unfinished.write_text(text_for(updates=updates), encoding="utf-8")
+        unfinished.write_text(text_for(size=size, updates=updates), encoding="utf-8")
     _say("wrote", str(path))
     if measure is not None:
         try:
-            speed = speed or measure(experiment, found.sample)
+            speed = speed or measured(size)
             time = f"{_duration(updates * speed.seconds)} for {updates:,} updates on this machine ({speed.machine})"
             _say("time", f"{time}, and validations{usual}")
         except InputError as error:
             _say("time", f"not measured: {error}")
     _say("next", f"nmt train {shlex.quote(str(path))}")
     return path
+
+
+def updates_in(minutes: float, speed: Speed) -> int:
+    """The updates of so many minutes, validations included."""
+    return max(1, int(minutes * 60 * (1 - VALIDATING) / speed.seconds))
 
 
 def _say(label: str, text: str) -> None:
@@ -221,6 +236,8 @@ class Size:
     """The run to fine-tune."""
     joint: bool = True
     """One vocabulary for both languages."""
+    smaller: Size | None = None
+    """What to train where time is short."""
 
 
 TINY = Size(
@@ -263,8 +280,8 @@ SMALL_TRANSFORMER = Size(
 MEDIUM_CPU = Size(
     name="medium, Transformer",
     reason="""\
-# A Transformer of a width that a CPU can still train; with a GPU, `nmt init --device cuda` takes the base model of
-# Vaswani et al. 2017.
+# A Transformer of a width that a CPU can still train; with a GPU and without --minutes, `nmt init` takes the base
+# model of Vaswani et al. 2017.
 """,
     model="""\
   embedding: {size: 256, tie: all}          # one table for source, target and output layer: fewer parameters
@@ -277,6 +294,7 @@ MEDIUM_CPU = Size(
     learning_rate=2e-3,
     epochs=15,
     first_validation=30,
+    smaller=SMALL_TRANSFORMER,
 )
 
 BASE_CUDA = Size(
@@ -294,6 +312,7 @@ BASE_CUDA = Size(
     batch_tokens=16_384,
     learning_rate=1e-3,
     epochs=15,
+    smaller=MEDIUM_CPU,
 )
 
 

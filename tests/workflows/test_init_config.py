@@ -317,6 +317,19 @@ def test_updates_fit_the_minutes(
         assert timed("f", "--device", "cuda", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
 
 
+@pytest.mark.parametrize(("seconds", "name"), [(0.5, "medium"), (0.6, "small")])
+def test_a_smaller_model_where_time_is_short(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float, name: str
+) -> None:
+    # 200 updates are the least of any size; a minute pays for 108 or for 90
+    monkeypatch.setattr("nmt.workflows.init_config.BASE", 1)
+    monkeypatch.setattr("nmt.workflows.init_config.SMALL", 0)
+    monkeypatch.setattr(training_time, "measure_training", lambda *_, **__: Speed(seconds, "a CPU"))
+    said = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")("a", "--minutes", "1").stderr
+    assert f"\nmodel   {name}, Transformer" in said
+    assert experiments.load(Path("a.yaml")).model.embedding.size == {"medium": 256, "small": 128}[name]
+
+
 @pytest.fixture
 def config(capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(capsys, "config")
