@@ -68,7 +68,7 @@ class Manifest:
                 what = f"with {key} {_shown(before.get(key))}, not {_shown(now.get(key))}"
                 if key in _LONG:
                     what = f"with another {_LONG[key]}"
-                raise InputError(f"--output {folder}: was begun {what}; continue with the same settings, or name another folder")
+                raise InputError(f"--output {folder}: was begun {what}; keep its settings, or name another folder")
 
     def remaining(self, shards: Sequence[Shard], folder: Path) -> list[Shard]:
         """Lists the shards without a translation. Raises InputError for a translation whose shard has changed, and for

@@ -151,7 +151,7 @@ def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
         ({"model": ["34cd"]}, "with another model"),
         ({"lengths": [3, 5]}, r"with lengths \[3, 4\], not \[3, 5\]"),
     ):
-        with pytest.raises(InputError, match=f"^--output {tmp_path}: was begun {message}; continue with the same settings"):
+        with pytest.raises(InputError, match=f"^--output {tmp_path}: was begun {message}; keep its settings"):
             found.check({**made_with, **change}, tmp_path)
     assert found.remaining([a, b, c], tmp_path) == [a, b, c]
     assert not found.has_any(tmp_path)
