@@ -165,9 +165,7 @@ class AlignOptions(ModelOptions):
     ] = None
     output: Annotated[
         Path | None,
-        _written(
-            "--output", "-o", metavar="PATH", help="Where to write: a file, for png and svg a folder; left out, stdout."
-        ),
+        _written("--output", "-o", metavar="PATH", help="File to write, for png and svg a folder; default: stdout."),
     ] = None
     base: Annotated[
         int | None,
@@ -189,8 +187,8 @@ class AlignOptions(ModelOptions):
             "--view",
             metavar="VIEW",
             help="A view of --format html: METHOD or METHOD:HEADS, for example attention:layer3.* or gradient; "
-            "each:HEADS for each head; links for --links; forward: or backward: before it for one of two "
-            "directions. Repeatable. Default: the other options, and each head of attention.",
+            "each:HEADS for each head; links for --links; with the prefix forward: or backward: for one of two "
+            "directions. Repeatable. Default: the alignment by the other options, and each head of attention.",
         ),
     ] = None
     gold: Annotated[

@@ -15,7 +15,7 @@ def average(
         list[str] | None,
         typer.Argument(
             metavar="MODEL",
-            help="A run directory, or the configuration that trained it; or two or more checkpoint folders. Left out, "
+            help="A run directory, or the configuration that trained it; or two or more checkpoint folders. Default: "
             "the run under runs/ that trained last.",
         ),
     ] = None,

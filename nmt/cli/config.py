@@ -17,7 +17,7 @@ ModelOrConfig = Annotated[
     str | None,
     typer.Argument(
         metavar="MODEL",
-        help="A configuration, a YAML file, or a run directory or checkpoint folder; left out, the run under runs/ "
+        help="A configuration (a YAML file), a run directory or a checkpoint folder; default: the run under runs/ "
         "that trained last.",
     ),
 ]
@@ -39,7 +39,7 @@ def config(
             "--explain",
             metavar="KEY",
             help="Print what a key means, its type, bounds and default, for example training.optimizer.beta2; for a "
-            "group, all its keys. With a MODEL, also its value.",
+            "section, all its keys. With a MODEL, also its value.",
             autocompletion=_keys,
         ),
     ] = None,

@@ -33,7 +33,7 @@ class EvaluateOptions(ModelOptions):
         typer.Option(
             "--alignment",
             metavar="FILE",
-            help="Score these word alignments, of any format of nmt align, against --gold; no model.",
+            help="Score these word alignments, in any format of nmt align, against --gold; needs no model.",
         ),
     ] = None
     alignment_base: Annotated[

@@ -37,7 +37,7 @@ def init(
     ] = None,
     source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, one per line.")] = None,
     target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None,
-    tsv: Annotated[Path | None, _file("--tsv", text="Instead of both: lines of source, TAB, target.")] = None,
+    tsv: Annotated[Path | None, _file("--tsv", text="One file instead: lines of source, TAB, target.")] = None,
     example: Annotated[
         bool,
         typer.Option(
@@ -48,30 +48,28 @@ def init(
     ] = False,
     valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None,
     valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None,
-    valid_tsv: Annotated[Path | None, _file("--valid-tsv", text="Instead of both.")] = None,
+    valid_tsv: Annotated[Path | None, _file("--valid-tsv", text="One file instead of these two.")] = None,
     test_source: Annotated[Path | None, _file("--test-source", text="Source sentences to test on.")] = None,
     test_target: Annotated[Path | None, _file("--test-target", text="Their translations.")] = None,
-    test_tsv: Annotated[Path | None, _file("--test-tsv", text="Instead of both.")] = None,
+    test_tsv: Annotated[Path | None, _file("--test-tsv", text="One file instead of these two.")] = None,
     valid_pairs: Annotated[
-        int | None, _count("--valid-pairs", "Pairs to validate on; default: a twentieth of all, at most 1000. 0: none.")
+        int | None, _count("--valid-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
     ] = None,
     test_pairs: Annotated[
-        int | None, _count("--test-pairs", "Pairs to test on; default: a twentieth of all, at most 1000. 0: none.")
+        int | None, _count("--test-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
     ] = None,
     start_from: Annotated[
-        str | None,
-        typer.Option("--from", metavar="MODEL", help="Fine-tune this run: its model and vocabulary, at a lower rate."),
+        str | None, typer.Option("--from", metavar="MODEL", help="Fine-tune this run at a lower learning rate.")
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Selects the held-out pairs.")
+        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of the split and of the training.")
     ] = 1,
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", metavar="N", min=0.1, help="Train for N minutes: measure how many updates that is."),
+        typer.Option("--minutes", metavar="N", min=0.1, help="Train for as many updates as take about N minutes."),
     ] = None,
     no_time: Annotated[
-        bool,
-        typer.Option("--no-time", help="Do not measure how long training will take, which needs about ten seconds."),
+        bool, typer.Option("--no-time", help="Skip the measurement of the training time, about ten seconds.")
     ] = False,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -79,9 +77,8 @@ def init(
 ) -> None:
     """Write a configuration for your own sentence pairs.
 
-    Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to
-    validate or test on, pairs are held out, and all parts are written to data/NAME, every pair to one of them.
-    Nothing is overwritten."""
+    Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to validate
+    or test on, pairs are held out for this, and all parts are written to data/NAME. Nothing is overwritten."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if minutes is not None and no_time:
         raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")

@@ -23,8 +23,8 @@ Model: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         metavar="MODEL",
-        help="A run directory, a checkpoint folder inside one, or the configuration that trained it; "
-        "left out, the run under runs/ that trained last.",
+        help="A run directory, a checkpoint folder inside one, or the configuration that trained it; default: the "
+        "run under runs/ that trained last.",
     ),
 ]
 
@@ -43,7 +43,7 @@ Device: TypeAlias = Annotated[
 
 Precision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16"],
-    typer.Option("--precision", help="Number format of the matrix products; auto chooses the fastest safe one."),
+    typer.Option("--precision", help="Number format of matrix products; auto: bfloat16 if in hardware, else float32."),
 ]
 
 UsePrecision: TypeAlias = Annotated[
@@ -94,8 +94,8 @@ BatchTokens: TypeAlias = Annotated[
         "--batch-tokens",
         metavar="N",
         min=1,
-        help="Source tokens decoded together, including padding, counted for every beam. More is faster and needs more "
-        "memory. Default: the configuration's.",
+        help="Number of source tokens in a batch, including padding, times the number of beams. More is faster and "
+        "needs more memory. Default: the configuration's.",
     ),
 ]
 
@@ -104,8 +104,8 @@ Ray: TypeAlias = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Distribute the work over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto: the cluster of this "
-        "machine, otherwise its cores.",
+        help="Distribute the work over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto (a running cluster, "
+        "otherwise a new one of this machine's cores).",
     ),
 ]
 

@@ -30,13 +30,13 @@ def score(
     target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")],
     model: Model = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; default: stdout.")
     ] = None,
     format_: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option(
             "--format",
-            help="text: the score. tsv: score, log-probability, number of subwords. jsonl: those of each subword too.",
+            help="text: the score. tsv: score, log-probability, number of subwords. jsonl: also of each subword.",
         ),
     ] = "text",
     to: To = None,

@@ -17,7 +17,7 @@ Processes = Annotated[
         "--processes",
         metavar="N",
         min=1,
-        help="Train with N processes on this machine, which share its cores; on CUDA one for each GPU.",
+        help="Train with N processes on this machine. They share its cores; on CUDA, each uses one GPU.",
     ),
 ]
 
@@ -35,7 +35,7 @@ Extend = Annotated[
     bool,
     typer.Option(
         "--extend",
-        help="Continue with another training.stopping.updates, more or fewer, and the schedule for that number.",
+        help="Continue with another training.stopping.updates, and with the learning-rate schedule for that number.",
     ),
 ]
 

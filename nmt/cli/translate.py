@@ -27,12 +27,12 @@ class TranslateOptions(ModelOptions):
             "--input",
             "-i",
             metavar="FILE",
-            help="Text to translate; left out, stdin. With --ray a file, a folder, or a pattern in quotes.",
+            help="Text to translate; default: stdin. With --ray a file, a folder, or a pattern in quotes.",
         ),
     ] = None
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout. With --ray a folder."),
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; default: stdout. With --ray a folder."),
     ] = None
     ray: Ray = None
     field: Annotated[
@@ -100,7 +100,7 @@ class TranslateOptions(ModelOptions):
     ] = None
     wait: Annotated[
         int | None,
-        typer.Option("--wait", metavar="K", min=1, help="Simultaneous: word t from the first K + t - 1 source words."),
+        typer.Option("--wait", metavar="K", min=1, help="Simultaneous: word t depends on K + t - 1 source words."),
     ] = None
     ensemble: Annotated[
         list[str] | None,
@@ -109,7 +109,7 @@ class TranslateOptions(ModelOptions):
         ),
     ] = None
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Choose among the subwords that nmt shortlist found for a line: faster.")
+        bool, typer.Option("--shortlist", help="Use only the subwords that nmt shortlist found for a line: faster.")
     ] = False
     replace_unknown: Annotated[
         bool, typer.Option("--replace-unknown", help="Replace an unknown word of a translation by its source word.")
@@ -124,8 +124,8 @@ class TranslateOptions(ModelOptions):
         bool,
         typer.Option(
             "--context",
-            help="Lines are sentences of documents, in order, with a blank line between documents: translate each with "
-            "those before it. For a model with data.context. With --document, lines are paragraphs.",
+            help="Translate each line with those before it, for a model with data.context. A blank line ends a "
+            "document. With --document, lines are paragraphs.",
         ),
     ] = False
     format_: Annotated[
@@ -133,7 +133,7 @@ class TranslateOptions(ModelOptions):
         typer.Option("--format", help="tsv: line, rank, score, text. jsonl: one object for each line."),
     ] = "text"
     alignment: Annotated[
-        bool, typer.Option("--alignment", help="With --format jsonl: soft alignment and links of each translation.")
+        bool, typer.Option("--alignment", help="With --format jsonl: links and soft matrix of each translation.")
     ] = False
     engine: Annotated[
         Literal["nmt", "ctranslate2"],
@@ -146,7 +146,7 @@ class TranslateOptions(ModelOptions):
             metavar="N",
             min=1,
             max=1024,
-            help="Processes that translate, each with one thread. Default: as many as threads, for thousands of lines.",
+            help="Processes with one thread each. Default: one, and for thousands of lines as many as threads.",
         ),
     ] = None
 
@@ -203,8 +203,8 @@ CONFLICTS = (
 def translate(options: TranslateOptions) -> None:
     """Translate text, line by line.
 
-    One sentence per line; every line in gives one line out, and --format tsv one for each translation. With --ray many
-    files on many machines: text, JSONL and Parquet, each to a file of the same name in a folder."""
+    Each input line is a sentence and gives one output line, or with --format tsv one line per translation. With --ray
+    it translates many files on many machines (text, JSONL or Parquet) into files of the same names."""
     changes, ensemble = options.changes, options.ensemble or []
     try:
         check_model(options.model, changes, needs_language=True)

@@ -13,13 +13,10 @@ from nmt.core.memory import gc_paused
 def shortlist(
     model: Model = None,
     size: Annotated[
-        int, typer.Option("--size", metavar="N", min=1, help="Target subwords for each source subword.")
+        int, typer.Option("--size", metavar="N", min=1, help="Number of target subwords for each source subword.")
     ] = 100,
     frequent: Annotated[
-        int,
-        typer.Option(
-            "--frequent", metavar="N", min=0, help="Number of most frequent target subwords that every line gets."
-        ),
+        int, typer.Option("--frequent", metavar="N", min=0, help="Most frequent target subwords to add for every line.")
     ] = 1000,
     device: Device = "auto",
     precision: UsePrecision = "auto",

@@ -42,8 +42,7 @@ def augment(
     keep_by: Annotated[
         Literal["score", "round-trip"] | None,
         typer.Option(
-            help="Order of --keep. score (default): log-probability of a token. round-trip: chrF of the translation "
-            "back."
+            help="Order of --keep. score (default): log-probability per token. round-trip: chrF after translating back."
         ),
     ] = None,
     real_share: Annotated[
@@ -61,7 +60,7 @@ def augment(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Default: the run of CONFIG with -augmented."),
+        typer.Option("--output", "-o", metavar="FOLDER", help="Folder; default: the run of CONFIG with -augmented."),
     ] = None,
     train: Annotated[
         bool, typer.Option("--train", help="Train CONFIG and the new configuration, and compare them on data.valid.")

@@ -50,7 +50,7 @@ class Step:
             was, now = begun.get(changed[0]), inputs.get(changed[0])
             other = f"{changed[0]} {was}, not {now}" if _is_short(was) and _is_short(now) else f"another {changed[0]}"
             raise InputError(
-                f"{folder}: {self.name} was begun with {other}; go on as it was begun, or name another --output (and "
+                f"{folder}: {self.name} was begun with {other}; keep its settings, or name another --output (and "
                 f"spare a training: --reverse {folder / 'reverse'})"
             )
         if done and all(output.exists() for output in self.outputs):

@@ -34,7 +34,7 @@ def import_(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="DIR", help="For hf: the new run; default: runs/ and the folder's name."),
+        typer.Option("--run", metavar="DIR", help="For hf: the new run; default: the folder's name in runs/."),
     ] = None,
     output: Annotated[
         Path | None,

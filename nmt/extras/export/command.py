@@ -36,7 +36,7 @@ def export(
 ) -> None:
     """Write a trained model for another engine.
 
-    Translates sentences of the validation corpus with both and prints how many translations are equal."""
+    Translates sentences of the validation corpus with the model and the export, and prints how many are equal."""
     set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
     with gc_paused():

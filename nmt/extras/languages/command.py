@@ -26,11 +26,11 @@ def languages(
         typer.Option(
             "--format",
             help="Read all pairs. faults: a line for each pair with a side in another language. kept: the other pairs, "
-            "separated by TAB.",
+            "as source, TAB, target.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; default: stdout.")
     ] = None,
     margin: Annotated[
         float,

@@ -19,21 +19,21 @@ def filter(
         Path | None, typer.Option(metavar="FILE", help="A model written by --save; default: train on these pairs.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the model; then score only with --output or --format.")
+        Path | None, typer.Option(metavar="FILE", help="Write the model, and scores only with --output or --format.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; left out, stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; default: stdout.")
     ] = None,
     format_: Annotated[
         Literal["scores", "kept"] | None,
         typer.Option(
             "--format",
-            help="scores (default): the score of each pair. kept: the pairs that reach the "
-            "threshold, separated by TAB.",
+            help="scores (default): the score of each pair. kept: the pairs that reach the threshold, as source, TAB, "
+            "target.",
         ),
     ] = None,
     false_alarms: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Sets the threshold: the share of held-out pairs below it.")
+        float, typer.Option(metavar="X", min=0, max=1, help="Share of held-out pairs below the threshold.")
     ] = 0.01,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of the training. Default: 1.")] = None,
     quiet: Quiet = False,

@@ -68,7 +68,7 @@ class Manifest:
                 what = f"with {key} {_shown(before.get(key))}, not {_shown(now.get(key))}"
                 if key in _LONG:
                     what = f"with another {_LONG[key]}"
-                raise InputError(f"--output {folder}: was begun {what}; go on as it was begun, or name another folder")
+                raise InputError(f"--output {folder}: was begun {what}; keep its settings, or name another folder")
 
     def remaining(self, shards: Sequence[Shard], folder: Path) -> list[Shard]:
         """Lists the shards without a translation. Raises InputError for a translation whose shard has changed, and for
@@ -82,7 +82,7 @@ class Manifest:
                 raise InputError(f"{target}: is there, and no translation of ours; name another --output")
             elif self.shards[shard.name] != _about(shard):
                 raise InputError(
-                    f"{shard.path}: has changed since {target} was made of it; delete that to have it made again"
+                    f"{shard.path}: has changed since {target} was written; delete that file to translate again"
                 )
         return remaining
 

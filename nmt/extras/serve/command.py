@@ -26,17 +26,17 @@ class ServeOptions(ModelOptions):
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port to listen at; 0 is any free one.")
     ] = 8000
     batch_sentences: Annotated[
-        int, typer.Option("--batch-sentences", metavar="N", min=1, help="Most sentences of a batch.")
+        int, typer.Option("--batch-sentences", metavar="N", min=1, help="Maximum sentences per batch.")
     ] = 32
     batch_characters: Annotated[
-        int, typer.Option("--batch-characters", metavar="N", min=1, help="Most characters of a batch.")
+        int, typer.Option("--batch-characters", metavar="N", min=1, help="Maximum characters per batch.")
     ] = 8000
     wait: Annotated[
         float,
         typer.Option("--wait", metavar="MS", min=0, help="Milliseconds that a request waits for others to join it."),
     ] = 5.0
     queue: Annotated[
-        int, typer.Option("--queue", metavar="N", min=1, help="Most sentences that wait; others are answered 429.")
+        int, typer.Option("--queue", metavar="N", min=1, help="Maximum waiting sentences; others get status 429.")
     ] = 1024
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds that a request may take.")
@@ -49,28 +49,28 @@ class ServeOptions(ModelOptions):
         int, typer.Option("--idle", metavar="S", min=1, help="Seconds that a connection may take to send a request.")
     ] = 15
     max_connections: Annotated[
-        int, typer.Option("--max-connections", metavar="N", min=1, help="Most connections; ulimit -n may lower it.")
+        int, typer.Option("--max-connections", metavar="N", min=1, help="Maximum connections; ulimit -n may lower it.")
     ] = 1000
     max_client_connections: Annotated[
         int | None,
         typer.Option(
-            "--max-client-connections", metavar="N", min=1, help="Most connections of one address. Default: half."
+            "--max-client-connections", metavar="N", min=1, help="Maximum connections from one address. Default: half."
         ),
     ] = None
     allowed_hosts: Annotated[
-        list[str] | None, typer.Option("--allowed-hosts", metavar="NAMES", help="More names of this server; *: any.")
+        list[str] | None, typer.Option("--allowed-hosts", metavar="NAMES", help="Further names of this server; *: any.")
     ] = None
     api_key_file: Annotated[
-        Path | None, typer.Option("--api-key-file", metavar="FILE", help="The key that clients need; or NMT_API_KEY.")
+        Path | None, typer.Option("--api-key-file", metavar="FILE", help="Key that clients need; or set NMT_API_KEY.")
     ] = None
-    max_body: Annotated[int, typer.Option("--max-body", metavar="BYTES", min=1, help="Most bytes of a request.")] = (
+    max_body: Annotated[int, typer.Option("--max-body", metavar="BYTES", min=1, help="Maximum bytes of a request.")] = (
         1 << 20
     )
     max_sentences: Annotated[
-        int, typer.Option("--max-sentences", metavar="N", min=1, help="Most texts of a request.")
+        int, typer.Option("--max-sentences", metavar="N", min=1, help="Maximum texts per request.")
     ] = 256
     max_characters: Annotated[
-        int, typer.Option("--max-characters", metavar="N", min=1, help="Most characters of a text.")
+        int, typer.Option("--max-characters", metavar="N", min=1, help="Maximum characters per text.")
     ] = 2000
     ensemble: Annotated[
         list[str] | None,
@@ -84,8 +84,8 @@ class ServeOptions(ModelOptions):
 def serve(options: ServeOptions) -> None:
     """Serve translations over HTTP, with a page to try them.
 
-    POST /translate takes {"text": "..."}; requests that arrive together are translated together. The page is at /, the
-    API at /docs, and counts for Prometheus at /metrics."""
+    POST /translate takes {"text": "..."}; requests that arrive at the same time share a batch. The page is at /, the
+    API at /docs, and metrics for Prometheus at /metrics."""
     if options.max_sentences > options.queue:
         raise InputError(
             f"--max-sentences {options.max_sentences}: such a request has no room in --queue {options.queue}"

@@ -132,7 +132,7 @@ def test_interrupted_it_goes_on_to_the_same_files(
     assert (done.code, contents(folder / "parts")) == (0, parts)
 
     for changed, message in (
-        (("--keep", "0.6"), "pairs of back-translation was begun with --keep 0.7, not 0.6; go on as it was begun"),
+        (("--keep", "0.6"), "pairs of back-translation was begun with --keep 0.7, not 0.6; keep its settings"),
         (("--beam", "2"), "translations of back-translation was begun with search "),
         (("--set", "seed=2"), "training of parts/reverse was begun with seed 1, not 2; "),
         (("--target-text", "mono.de"), "target text was begun with another --target-text; "),

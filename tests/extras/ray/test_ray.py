@@ -180,7 +180,7 @@ def test_what_is_done_is_not_done_again(
     manifest = json.loads((output / FILE).read_text())
     manifest["made_with"]["model"] = ["0" * 64]
     (output / FILE).write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="was begun with another model; go on as it was begun"):
+    with pytest.raises(InputError, match="was begun with another model; keep its settings"):
         translate(trained, shards, output)
 
 
@@ -194,7 +194,7 @@ def test_a_shortlist_is_part_of_what_shards_are_made_with(
         assert done.returncode == 0, done.stderr.decode()
         if size == "60":
             translate(trained, one, output, overrides=["search.shortlist=true"])
-    with pytest.raises(InputError, match="was begun with another shortlist; go on"):
+    with pytest.raises(InputError, match="was begun with another shortlist; keep its"):
         translate(trained, one, output, overrides=["search.shortlist=true"])
 
 

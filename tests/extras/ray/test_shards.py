@@ -151,14 +151,14 @@ def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
         ({"model": ["34cd"]}, "with another model"),
         ({"lengths": [3, 5]}, r"with lengths \[3, 4\], not \[3, 5\]"),
     ):
-        with pytest.raises(InputError, match=f"^--output {tmp_path}: was begun {message}; go on as it was begun"):
+        with pytest.raises(InputError, match=f"^--output {tmp_path}: was begun {message}; keep its settings"):
             found.check({**made_with, **change}, tmp_path)
     assert found.remaining([a, b, c], tmp_path) == [a, b, c]
     assert not found.has_any(tmp_path)
     write(tmp_path, "a.txt")
     assert found.remaining([a, b, c], tmp_path) == [b, c]
     assert found.has_any(tmp_path)
-    with pytest.raises(InputError, match="a.txt: has changed since .* was made of it; delete that"):
+    with pytest.raises(InputError, match="a.txt: has changed since .* was written; delete that file"):
         found.remaining([Shard(a.path, 7, 1), b], tmp_path)
     write(tmp_path, "c.txt")
     with pytest.raises(InputError, match="c.txt: is there, and no translation of ours"):

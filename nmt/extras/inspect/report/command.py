@@ -27,8 +27,8 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="RUN...",
-            help="Run directories, checkpoint folders or configurations, to show side by side; left out, "
-            "the run under runs/ that trained last.",
+            help="Run directories, checkpoint folders or configurations, to show side by side; default: the run under "
+            "runs/ that trained last.",
         ),
     ] = None,
     output: Annotated[
@@ -41,14 +41,14 @@ def report(
             "--samples",
             metavar="N",
             min=1,
-            help="Translations to show, evenly chosen from the validation set. Default: 20.",
+            help="Number of translations to show, at even distances in the validation set. Default: 20.",
         ),
     ] = None,
     translations: Annotated[
         bool,
         typer.Option(
             "--translations/--no-translations",
-            help="Translate the validation sets; without this, the page shows only training.",
+            help="Translate the validation sets; with --no-translations, the page shows only the training.",
         ),
     ] = True,
     pictures: Annotated[
@@ -66,9 +66,8 @@ def report(
 ) -> None:
     """Show runs on one HTML page: curves, corpus, model, translations, attention.
 
-    The page is one file that needs no network. Several runs are overlaid, and their translations of the same
-    validation set are compared by the paired bootstrap.
-    """
+    The page is one file that needs no network. Curves of several runs share a chart, and translations of the same
+    validation set are compared by the paired bootstrap."""
     set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, beam, None, None, batch_tokens, to)
     if not translations:

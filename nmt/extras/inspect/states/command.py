@@ -20,10 +20,10 @@ def states(
     model: Model = None,
     source: Annotated[Path | None, _file("--source", "-s", help="Source sentences.")] = None,
     target: Annotated[Path | None, _file("--target", "-t", help="Their translations, for the decoder.")] = None,
-    output: Annotated[Path | None, _file("--output", "-o", help="A picture, .svg or .png, or all as .html.")] = None,
+    output: Annotated[Path | None, _file("--output", "-o", help="One picture, .svg or .png, or all as .html.")] = None,
     side: Annotated[
         Literal["encoder", "decoder"],
-        typer.Option("--side", help="Which states; the decoder is forced to produce --target."),
+        typer.Option("--side", help="States of the encoder, or of the decoder, which is forced to produce --target."),
     ] = "encoder",
     layer: Annotated[
         int | None, typer.Option("--layer", metavar="N", min=1, help="Layer. Default: the top one.")
@@ -36,7 +36,7 @@ def states(
         typer.Option("--curves", help="Draw sentences as curves through the principal components of their states."),
     ] = False,
     line: Annotated[
-        int | None, typer.Option("--line", metavar="N", min=1, help="Draw this pair. Default: the first, or first ten.")
+        int | None, typer.Option("--line", metavar="N", min=1, help="Draw this line. Default: the first, or first ten.")
     ] = None,
     units: Annotated[
         int, typer.Option("--units", metavar="N", min=1, help="Number of units to draw: those that vary most.")
