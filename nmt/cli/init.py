@@ -88,6 +88,7 @@ def init(
         if any(option is not None for option in (*files, valid_pairs, test_pairs)):
             raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.example import write_example
+        from nmt.extras.word_aligner.align import write_links
         from nmt.workflows.init_config import Parts, init_config, places, size_of_run
 
         name = name or "example"
@@ -96,7 +97,16 @@ def init(
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         written = write_example(places(name)[2])
         parts = Parts(written["train"], written["valid"], written["test"])
-        init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes, start_from=start_from)
+        init_config(
+            name,
+            parts,
+            seed=seed,
+            cuda=cuda,
+            write_links=write_links,
+            measure=measure,
+            minutes=minutes,
+            start_from=start_from,
+        )
         return
     if name is None:
         raise InputError("NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)")
@@ -110,11 +120,21 @@ def init(
             raise InputError(
                 f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
             )
+    from nmt.extras.word_aligner.align import write_links
     from nmt.workflows.init_config import Parts, init_config
 
     cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
     parts = Parts(train, valid, test, valid_pairs, test_pairs)
-    init_config(name, parts, seed=seed, cuda=cuda, measure=measure, minutes=minutes, start_from=start_from)
+    init_config(
+        name,
+        parts,
+        seed=seed,
+        cuda=cuda,
+        write_links=write_links,
+        measure=measure,
+        minutes=minutes,
+        start_from=start_from,
+    )
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:

@@ -53,10 +53,10 @@ def test_what_it_writes_trains(here: Path) -> None:
     done = nmt("init", "a.yaml", "--tsv", "pairs.tsv", "--device", "cpu", folder=here)
     said = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
-    time = r"time    about [1-9]\d* min for 200 updates on this machine \(\d+ CPU cores?\), and validations"
-    assert re.fullmatch(time, said[4])
+    time = r"time    about [1-9]\d* min for 500 updates on this machine \(\d+ CPU cores?\), and validations"
+    assert re.fullmatch(time, said[5])
     steps = ["--set", "training.stopping.updates=2", "--set", "training.schedule.warmup=1"]
-    trained = nmt("train", "a.yaml", *steps, "--precision", "float32", folder=here)
+    trained = nmt("train", "a.yaml", *steps, "--set", "training.log_every=1", "--precision", "float32", folder=here)
     assert trained.returncode == 0, trained.stderr.decode()
     assert trained.stderr.decode().splitlines()[-3:] == [
         "translate  nmt translate runs/a --input FILE --output TRANSLATION",
@@ -67,6 +67,10 @@ def test_what_it_writes_trains(here: Path) -> None:
     report = json.loads((here / "runs" / "a" / "prepared" / "report.json").read_text())
     assert report["corpora"][0]["dropped"]["held out"]["pairs"] == 0
     assert report["valid"]["pairs"] == 4
+    # attention learns from word links, one line of them for each pair to train on
+    links, pairs = ((here / "data" / "a" / name).read_text().splitlines() for name in ("train.links", "train.tsv"))
+    assert len(links) == len(pairs)
+    assert '"guidance"' in (here / "runs" / "a" / "metrics.jsonl").read_text()
 
 
 def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: Path) -> None:
@@ -128,7 +132,8 @@ def test_parts_are_held_out_and_it_says_so(here: Path, init: Command) -> None:
     assert done.stderr.splitlines() == [
         "corpus  85 pairs",
         f"split   {len(texts['train'])} pairs to train on, 7 to validate, 30 to test{left_out}: data/new",
-        f"model   tiny, recurrent, for {len(texts['train'])} pairs, about {amount} target subwords, on a CPU",
+        f"model   tiny, Transformer, for {len(texts['train'])} pairs, about {amount} target subwords, on a CPU",
+        f"aligner  learning from {len(texts['train'])} pairs",
         "wrote   new.yaml",
         "next    nmt train new.yaml",
     ]
@@ -151,7 +156,9 @@ def test_files_that_are_given_are_used_as_they_are(here: Path, init: Command) ->
     assert loaded.data.valid is not None
     assert str(loaded.data.valid.pairs) == "pairs.tsv"
     assert loaded.data.test_corpora == ()
-    assert not (here / "data").exists()
+    assert [file.name for file in (here / "data" / "a").iterdir()] == ["train.links"]
+    (here / "a.yaml").unlink()
+    assert init("a", *arguments, "--device", "cpu").error.startswith("data/a/train.links: is there already; give")
 
 
 def test_an_example_is_written_with_a_configuration(here: Path, init: Command) -> None:
@@ -277,7 +284,7 @@ def test_vocabulary_and_updates_fit_the_corpus() -> None:
     assert 1200 <= updates_for(SMALL_TRANSFORMER, tokens(29_000)) <= 2600
     counts = [updates_for(size_for(each, cuda=False), each) for each in map(tokens, (50, 10**4, 10**5, 10**7))]
     assert counts == sorted(counts)
-    assert counts[0] == 200
+    assert counts[0] == 700
 
 
 def test_updates_fit_the_minutes(
@@ -292,13 +299,13 @@ def test_updates_fit_the_minutes(
     monkeypatch.setattr(training_time, "measure_training", measured)
     timed = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")
     said = timed("a", "--minutes", "10").stderr.splitlines()
-    assert said[4] == (
+    assert said[5] == (
         "time    about 9 min for 1,080 updates on this machine (2 CPU cores), and validations; "
-        "without --minutes there would be 200"
+        "without --minutes there would be 500"
     )
     training = experiments.load(Path("a.yaml")).training
     assert (training.stopping.updates, training.schedule.warmup, training.validation.every) == (1080, 108, 108)
-    assert "time    about 2 min for 200 updates on this machine (2 CPU cores), and validations" in timed("b").stderr
+    assert "time    about 4 min for 500 updates on this machine (2 CPU cores), and validations" in timed("b").stderr
     assert timed("c", "--minutes", "0.1").code == 0
     assert experiments.load(Path("c.yaml")).training.schedule.warmup == 1
     assert timed("d", "--quiet").stderr == ""
@@ -313,15 +320,15 @@ def test_updates_fit_the_minutes(
     assert f"time    not measured: {too_little}" in timed("e", *known).stderr
     (here / "e.yaml").unlink()
     if not torch.cuda.is_available():
-        assert timed("e", "--device", "cuda").code == 0
-        assert timed("f", "--device", "cuda", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
+        assert timed("f", "--device", "cuda").code == 0
+        assert timed("g", "--device", "cuda", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
 
 
 @pytest.mark.parametrize(("seconds", "name"), [(0.5, "medium"), (0.6, "small")])
 def test_a_smaller_model_where_time_is_short(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float, name: str
 ) -> None:
-    # 200 updates are the least of any size; a minute pays for 108 or for 90
+    # the usual 200 updates take 1.7 or 2 minutes
     monkeypatch.setattr("nmt.workflows.init_config.BASE", 1)
     monkeypatch.setattr("nmt.workflows.init_config.SMALL", 0)
     monkeypatch.setattr(training_time, "measure_training", lambda *_, **__: Speed(seconds, "a CPU"))

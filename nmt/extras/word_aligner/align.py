@@ -9,9 +9,11 @@ from pathlib import Path
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.explanation import explanation
 from nmt.alignment.extract import Grow
-from nmt.alignment.formats import Alignment
+from nmt.alignment.formats import Alignment, pharaoh_line
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_unwritable
+from nmt.core.files import refuse_unwritable, whole_file
+from nmt.data.config import CorpusConfig
+from nmt.data.corpus import read_blocks
 from nmt.data.pieces import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
@@ -81,3 +83,17 @@ def align_learned(
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
         explanations={name: explanation(rule)},
     )
+
+
+def write_links(corpus: CorpusConfig, path: Path) -> None:
+    """Learns an aligner from the pairs of a corpus, all in memory, and writes their links, a Pharaoh line for each.
+    Raises InputError where one side holds no words."""
+    from nmt.extras.word_aligner.learn_text import learn_word_aligner
+
+    blocks = list(read_blocks(corpus))
+    sources = [line for block in blocks for line in block.sources]
+    targets = [line for block in blocks for line in block.targets]
+    aligner = TextAligner(learn_word_aligner(sources, targets), learnt_from=True)
+    with whole_file(path) as unfinished:
+        lines = (f"{pharaoh_line(alignment.links)}\n" for alignment in aligner.align(sources, targets))
+        unfinished.write_text("".join(lines), encoding="utf-8")
