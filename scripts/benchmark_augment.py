@@ -1,6 +1,6 @@
 """What `nmt augment` brings where there are few pairs: BLEU and chrF on Multi30k's val, before and after.
 
-    python scripts/benchmark_augment.py [--corpus ../shared/data/multi30k] [--pairs 5000] [--out runs/benchmark-augment]
+    python scripts/benchmark_augment.py [--corpus data/multi30k] [--pairs 5000] [--out runs/benchmark-augment]
         [--config configs/multi30k-de-en-teacher.yaml] [--updates 1200] [-- OPTIONS OF NMT AUGMENT]
 
 The first pairs of train are the corpus, and the English side of the others is text without translations. Baseline and
@@ -30,7 +30,7 @@ from nmt.extras.augment.text import write_lines
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    corpus = os.environ.get("MULTI30K") or "../shared/data/multi30k"
+    corpus = os.environ.get("MULTI30K") or "data/multi30k"
     parser.add_argument("--corpus", type=Path, default=Path(corpus), help="folder of train.de.gz, val.de.gz and so on")
     parser.add_argument("--config", default="configs/multi30k-de-en-teacher.yaml")
     parser.add_argument("--pairs", type=int, default=5000)

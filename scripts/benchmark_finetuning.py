@@ -1,7 +1,7 @@
 """Fine-tuning for a new domain, of all weights and of low-rank adapters: BLEU on its valid, before and after.
 
     python scripts/benchmark_finetuning.py [--config configs/multi30k-de-en-tiny.yaml] [--set KEY=VALUE]
-        [--corpus ../shared/data/tatoeba/de-en] [--pairs 2000] [--rank 8] [--processes 2] [--out FOLDER]
+        [--corpus data/tatoeba-de-en] [--pairs 2000] [--rank 8] [--processes 2] [--out FOLDER]
 
 Trains the model of the configuration, which --set changes, then fine-tunes it as `nmt init --from` says on the first
 pairs of the new corpus: once all weights, once adapters, at --rates times the rate that init writes. The best of their
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path, default=Path("configs/multi30k-de-en-tiny.yaml"))
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument(
-        "--corpus", type=Path, default=Path("../shared/data/tatoeba/de-en"), help="train.de.gz and so on"
+        "--corpus", type=Path, default=Path("data/tatoeba-de-en"), help="train.de.gz and so on"
     )
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--rank", type=int, default=8)
