@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -169,11 +170,11 @@ def train_onmt(command: Sequence[str], folder: Path, minutes: float) -> None:
     """Trains with OpenNMT-py until the minutes are over. Raises InputError where it ends before."""
     started = time.monotonic()
     with (folder / "log.txt").open("w") as log:
-        child = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
+        child = subprocess.Popen(command, stdout=log, stderr=log, env=_environment(), start_new_session=True)
         try:
             child.wait(60 * minutes)
         except subprocess.TimeoutExpired:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)  # with its processes that read data
             child.wait()
         else:
             raise InputError(f"onmt_train ended by itself; see {folder / 'log.txt'}")
