@@ -5,11 +5,15 @@
     python scripts/benchmark_prepare.py --duplicates                      # with the duplicates filter on
     python scripts/benchmark_prepare.py --duplicates --joined             # pairs of text that differ, of two pairs each
     python scripts/benchmark_prepare.py --joined --epoch                  # and opened and batched as training does
+    python scripts/benchmark_prepare.py --joined --duplicates --faults --train 20      # and examined and trained on
 
 The corpus is repeated to the sizes asked for, in a temporary folder, and prepared by a process of its own. Every figure
 is a line of JSON on stdout. Memory is the peak resident set of that process with its children, as the kernel accounts
 it (VmHWM for the process, sampled every 50 ms for the sum), so it includes pages of mapped files. With ``--epoch``
-another process opens the result and makes the batches of two epochs.
+another process opens the result and makes the batches of two epochs. With ``--faults`` two pairs in a hundred are
+wrong: one is the pair before it in capitals, one has its sides swapped; the report of prepare is compared with what was
+written, and `nmt languages` reports on the corpus. With ``--train`` a tiny model is trained on the last
+corpus, and its memory without mapped files is printed for each minute.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from measuring import family, size_of
 from nmt.data.corpus import read_lines
 
 _BLOCK = 1 << 16
+FAULTS = {"near": 50, "swapped": 75}
+"""Their places in a hundred pairs."""
 ROOT = Path(__file__).resolve().parent.parent
 
 # What the measured process runs: its arguments are the config as JSON, the run folder, and where to write the seconds.
@@ -60,6 +66,15 @@ Path(sys.argv[2]).write_text(json.dumps({"seconds": time.perf_counter() - begin,
 """
 
 
+MODEL = {
+    "embedding": {"size": 64, "tie": "all"},
+    "encoder": {"kind": "rnn", "cell": "gru", "size": 64, "bidirectional": False},
+    "decoder": {"kind": "rnn", "cell": "gru", "size": 64},
+    "attention": {"score": "dot"},
+}
+"""Of ``--train``."""
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -70,6 +85,10 @@ def main() -> None:
     parser.add_argument("--duplicates", action="store_true", help="drop duplicates, which the repetitions are")
     parser.add_argument("--joined", action="store_true", help="join two pairs drawn at random, so that few pairs recur")
     parser.add_argument("--epoch", action="store_true", help="measure the start of a training too")
+    parser.add_argument("--faults", action="store_true", help="write near-duplicates and swapped pairs, and find them")
+    parser.add_argument(
+        "--train", type=float, metavar="MINUTES", help="train a tiny model on the last corpus for so long"
+    )
     parser.add_argument("--learn", type=int, default=200_000, help="pairs to learn subwords from, which sets the peak")
     parser.add_argument("--workers", type=int, help="threads; default: one per core")
     arguments = parser.parse_args()
@@ -82,8 +101,7 @@ def main() -> None:
     for pairs in arguments.pairs:
         with tempfile.TemporaryDirectory(prefix="benchmark-prepare-") as name:
             folder = Path(name)
-            for side, path in (("source", source), ("target", target)):
-                _write(path, folder / side, pairs, joined=arguments.joined)
+            _write((source, target), folder, pairs, joined=arguments.joined, faults=arguments.faults)
             config = {
                 "train": {"source": str(folder / "source"), "target": str(folder / "target")},
                 "subwords": {"size": arguments.size, "training_sentences": arguments.learn},
@@ -102,6 +120,10 @@ def main() -> None:
                 _print(f"{what} {pairs} pairs, kept", measured["kept"], "pairs", duplicates=arguments.duplicates)
                 for label, kib in (("peak memory", peak), ("peak memory but for mapped files", private)):
                     _print(f"{what} {pairs} pairs, {label}", kib / 1024, "MiB", duplicates=arguments.duplicates)
+            if arguments.faults:
+                _print_faults(folder, pairs, peaks, duplicates=arguments.duplicates)
+            if arguments.train is not None and pairs == arguments.pairs[-1]:
+                _train(folder, config, arguments.train, pairs, duplicates=arguments.duplicates)
     for what, of_sizes in peaks.items():
         if len(of_sizes) > 1:
             name = f"{what} peak memory, {arguments.pairs[-1]} over {arguments.pairs[0]} pairs"
@@ -116,19 +138,85 @@ def _shipped(language: str) -> Path:
     raise SystemExit(f"data/de-en/train.{language}: no such file; name a corpus by --source and --target")
 
 
-def _write(path: Path, to: Path, lines: int, *, joined: bool) -> None:
-    """Write the lines of `path` over and over, `lines` in all; where `joined`, two of them drawn at random as one, the
-    same ones for each side."""
-    once = list(read_lines(path))
+def _write(paths: tuple[Path, Path], folder: Path, lines: int, *, joined: bool, faults: bool) -> None:
+    """Write the pairs of `paths` over and over, `lines` in all; where `joined`, two of them drawn at random as one.
+    With `faults` pair 50 of a hundred is the one before it in capitals, and pair 75 has its sides swapped."""
+    once = list(zip(*map(read_lines, paths), strict=True))
     random = np.random.default_rng(1)
-    with to.open("w", encoding="utf-8", newline="") as file:
+    with (
+        (folder / "source").open("w", encoding="utf-8", newline="") as source,
+        (folder / "target").open("w", encoding="utf-8", newline="") as target,
+    ):
         for start in range(0, lines, _BLOCK):
             count = min(_BLOCK, lines - start)
             if joined:
                 drawn = random.integers(len(once), size=(count, 2)).tolist()
-                file.writelines(f"{once[first]} {once[second]}\n" for first, second in drawn)
+                pairs = [tuple(map(" ".join, zip(once[one], once[other], strict=True))) for one, other in drawn]
             else:
-                file.writelines(f"{once[number % len(once)]}\n" for number in range(start, start + count))
+                pairs = [once[number % len(once)] for number in range(start, start + count)]
+            if faults:
+                for number in range(FAULTS["near"], count, 100):
+                    pairs[number] = tuple(map(str.upper, pairs[number - 1]))
+                for number in range(FAULTS["swapped"], count, 100):
+                    pairs[number] = pairs[number][::-1]
+            source.writelines(f"{pair[0]}\n" for pair in pairs)
+            target.writelines(f"{pair[1]}\n" for pair in pairs)
+
+
+def _print_faults(folder: Path, pairs: int, peaks: dict[str, list[int]], *, duplicates: bool) -> None:
+    """Prints how many near-duplicates and swapped pairs were written, and what is reported of them."""
+    report = json.loads((folder / "run" / "prepared" / "report.json").read_text(encoding="utf-8"))
+    blocks = [min(_BLOCK, pairs - start) for start in range(0, pairs, _BLOCK)]
+    written = {fault: sum(len(range(first, count, 100)) for count in blocks) for fault, first in FAULTS.items()}
+    _print(f"near-duplicates in {pairs} pairs, written", written["near"], "pairs", duplicates=duplicates)
+    told = report["corpora"][0]["near_duplicates"]["pairs"]
+    _print(f"near-duplicates in {pairs} pairs, reported", told, "pairs", duplicates=duplicates)
+    begin, result = time.perf_counter(), folder / "languages.txt"
+    files = ["--source", str(folder / "source"), "--target", str(folder / "target")]
+    command = [sys.executable, "-m", "nmt", "languages", *files, "--expected", "de,en", "--output", str(result)]
+    peak, _ = _peak_memory(command)
+    peaks.setdefault("languages", []).append(peak)
+    _print(f"languages {pairs} pairs", pairs / (time.perf_counter() - begin), "pairs/s", duplicates=duplicates)
+    _print(f"languages {pairs} pairs, peak memory", peak / 1024, "MiB", duplicates=duplicates)
+    _print(f"swapped pairs in {pairs}, written", 100 * written["swapped"] / pairs, "%", duplicates=duplicates)
+    print(result.read_text(encoding="utf-8"), file=sys.stderr)
+
+
+def _train(folder: Path, data: dict[str, object], minutes: float, pairs: int, *, duplicates: bool) -> None:
+    """Trains a tiny model on the prepared corpus, and prints its memory at the end of each minute."""
+    config = folder / "config.yaml"
+    training = {"stopping": {"minutes": minutes}, "batching": {"batch_tokens": 2048}, "keep": 1}
+    config.write_text(
+        json.dumps({"run": str(folder / "run"), "seed": 1, "data": data, "model": MODEL, "training": training})
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "nmt",
+        "train",
+        str(config),
+        "--quiet",
+        "--device",
+        "cpu",
+        "--precision",
+        "float32",
+    ]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    begin, most, minute, of_minutes = time.monotonic(), 0, 1, list[int]()
+    while process.poll() is None:
+        most = max(most, sum(size_of(pid, "RssAnon") for pid in family(process.pid)))
+        if time.monotonic() - begin >= 60 * minute:
+            _print(f"train {pairs} pairs, minute {minute}: memory", most / 1024, "MiB", duplicates=duplicates)
+            of_minutes.append(most)
+            most, minute = 0, minute + 1
+        time.sleep(0.1)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    _print(f"train {pairs} pairs, updates", json.loads(lines[-1])["update"], "updates", duplicates=duplicates)
+    if len(of_minutes) > 2:
+        growth = max(of_minutes[2:]) / of_minutes[1]  # the first minute loads
+        _print(f"train {pairs} pairs, memory of later minutes over minute 2", growth, "ratio", duplicates=duplicates)
 
 
 def _peak_memory(command: list[str]) -> tuple[int, int]:
