@@ -1,11 +1,14 @@
 """Term recall and BLEU of translations with a glossary and without.
 
     python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET [--terms 300]
+    python scripts/benchmark_glossary.py MODEL SOURCE REFERENCE TRAIN_SOURCE TRAIN_TARGET --of-train
 
 The glossary is made of the references: a word of the sources of at least four letters is a term if in the training
 pairs an aligner links it with the same target words time and again, and if each reference of a sentence with it has one
 of these. Its variants are those that the references have. So the glossary asks for nothing that a reference does not
-have, and BLEU may rise. Prints a JSON line for each figure, and a table on stderr.
+have, and BLEU may rise. With ``--of-train`` the references are not read: a term is a frequent noun of the training
+pairs, a word that has a capital within sentences, as in German. Its variants are the target words that it is often
+linked with there. Prints a JSON line for each figure, and a table on stderr.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from measuring import plainly, print_table, report
@@ -37,6 +41,9 @@ MIN_COUNT, MIN_SHARE = 3, 0.05
 LETTERS = 4
 """Of a term, at least."""
 
+MIN_NOUNS, MIN_NOUN_SHARE = 20, 0.1
+"""Occurrences of a noun in the training pairs, and share of a variant in its links."""
+
 
 def main() -> None:
     """See the module's docstring."""
@@ -48,21 +55,28 @@ def main() -> None:
     parser.add_argument("--beam", type=int)
     parser.add_argument("--terms", type=int, default=300, help="of those found, at random")
     parser.add_argument("--lines", type=int, help="of the test set, the first")
+    parser.add_argument("--of-train", action="store_true", help="make the glossary without the references")
     arguments = parser.parse_args()
     sources, references = (
         list(read_lines(path))[: arguments.lines] for path in (arguments.source, arguments.reference)
     )
     train = list(zip(read_lines(arguments.train_source), read_lines(arguments.train_target), strict=True))
-    glossary = gold_glossary(sources, references, dict(linked(train)))
+    if arguments.of_train:
+        nouns = frequent_nouns(source for source, _ in train)
+        glossary = Glossary(tuple(Term(*each) for each in linked(train, MIN_NOUN_SHARE) if each[0] in nouns))
+    else:
+        glossary = gold_glossary(sources, references, dict(linked(train, MIN_SHARE)))
     if len(glossary.terms) > arguments.terms:
         glossary = Glossary(tuple(random.Random(1).sample(glossary.terms, arguments.terms)))
-    if not glossary.terms:
-        raise InputError(f"{arguments.source}: has no word that the references translate as the training pairs do")
+    if not (glossary.terms and term_recall(glossary, sources, references).total):
+        raise InputError(f"{arguments.source}: has no term; take a larger test set, or more training pairs")
     changes = [] if arguments.beam is None else [f"search.beam={arguments.beam}"]
     translator = nmt.load(arguments.model, overrides=changes)
     label = translator.trained.compute.label
     report("terms", len(glossary.terms), "terms", label)
-    report("occurrences", term_recall(glossary, sources, references).total, "terms", label)
+    of_references = term_recall(glossary, sources, references)
+    report("occurrences", of_references.total, "terms", label)
+    report("references: term recall", 100 * of_references.found / of_references.total, "%", label)
     measure("without", translator, sources, references, glossary)
     for max_loss in arguments.max_loss:
         measured = with_glossary(translator, glossary, max_loss=max_loss)
@@ -70,8 +84,20 @@ def main() -> None:
     print_table()
 
 
-def linked(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each source word of the training pairs, with the target words that are linked to it often enough."""
+def frequent_nouns(lines: Iterable[str]) -> set[str]:
+    """The words of at least four letters that often stand with a capital behind another word."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        words = [line[begin:end] for begin, end in text_words(line)]
+        counts.update(
+            word for before, word in pairwise(words) if before.isalpha() and word.isalpha() and word[0].isupper()
+        )
+    return {word for word, count in counts.items() if count >= MIN_NOUNS and len(word) >= LETTERS}
+
+
+def linked(pairs: Sequence[tuple[str, str]], min_share: float) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each source word of the training pairs, with the target words that are linked to it often enough: at least this
+    share of the pairs of words with it."""
     sources, targets = ([spaced(line) for line in side] for side in zip(*pairs, strict=True))
     aligner, lexicon = TextAligner(learn_word_aligner(sources, targets)), BilingualLexicon()
     for first in range(0, len(pairs), WINDOW_PAIRS):
@@ -80,7 +106,7 @@ def linked(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, .
             lexicon.add(alignment, first + 1)
     linked_with: defaultdict[str, list[str]] = defaultdict(list)
     for entry in lexicon.entries(min_count=MIN_COUNT):
-        if entry.source and entry.target and GAP not in entry.target and (entry.target_given_source or 0) >= MIN_SHARE:
+        if entry.source and entry.target and GAP not in entry.target and (entry.target_given_source or 0) >= min_share:
             linked_with[entry.source].append(entry.target)
     for source, found in linked_with.items():
         yield source, tuple(found)
