@@ -5,7 +5,8 @@
     python scripts/benchmark_prepare.py --duplicates                      # with the duplicates filter on
     python scripts/benchmark_prepare.py --duplicates --joined             # pairs of text that differ, of two pairs each
     python scripts/benchmark_prepare.py --joined --epoch                  # and opened and batched as training does
-    python scripts/benchmark_prepare.py --joined --duplicates --faults --train 20      # and examined and trained on
+    python scripts/benchmark_prepare.py --joined --duplicates --faults    # with faults, which are told
+    python scripts/benchmark_prepare.py --joined --pairs 100000 --train 20 --repeat 500         # and trained on
 
 The corpus is repeated to the sizes asked for, in a temporary folder, and prepared by a process of its own. Every figure
 is a line of JSON on stdout. Memory is the peak resident set of that process with its children, as the kernel accounts
@@ -13,7 +14,8 @@ it (VmHWM for the process, sampled every 50 ms for the sum), so it includes page
 another process opens the result and makes the batches of two epochs. With ``--faults`` two pairs in a hundred are
 wrong: one is the pair before it in capitals, one has its sides swapped; the report of prepare is compared with what was
 written, and `nmt languages` reports on the corpus. With ``--train`` a tiny model is trained on the last
-corpus, and its memory without mapped files is printed for each minute.
+corpus, prepared once and repeated ``--repeat`` times in the files that training maps, and its memory is printed for
+each minute.
 """
 
 from __future__ import annotations
@@ -89,6 +91,7 @@ def main() -> None:
     parser.add_argument(
         "--train", type=float, metavar="MINUTES", help="train a tiny model on the last corpus for so long"
     )
+    parser.add_argument("--repeat", type=int, default=1, help="with --train, how often the last corpus is read as one")
     parser.add_argument("--learn", type=int, default=200_000, help="pairs to learn subwords from, which sets the peak")
     parser.add_argument("--workers", type=int, help="threads; default: one per core")
     arguments = parser.parse_args()
@@ -123,6 +126,7 @@ def main() -> None:
             if arguments.faults:
                 _print_faults(folder, pairs, peaks, duplicates=arguments.duplicates)
             if arguments.train is not None and pairs == arguments.pairs[-1]:
+                pairs = _repeat(folder / "run" / "prepared" / "train", arguments.repeat)
                 _train(folder, config, arguments.train, pairs, duplicates=arguments.duplicates)
     for what, of_sizes in peaks.items():
         if len(of_sizes) > 1:
@@ -182,40 +186,57 @@ def _print_faults(folder: Path, pairs: int, peaks: dict[str, list[int]], *, dupl
     print(result.read_text(encoding="utf-8"), file=sys.stderr)
 
 
+def _repeat(store: Path, times: int) -> int:
+    """Makes a store have its pairs so many times over, and returns their number."""
+    description = json.loads((store / "store.json").read_text(encoding="utf-8"))
+    counts = {name: count for name, (_, count) in description["columns"].items()}
+    for name, column in description["columns"].items():
+        path = store / f"{name}.bin"
+        values = np.fromfile(path, column[0])
+        with path.open("ab") as file:
+            for number in range(1, times):
+                if name.endswith(".offsets"):  # the first is 0
+                    file.write((values[1:] + number * counts[name.removesuffix(".offsets")]).tobytes())
+                else:
+                    file.write(values.tobytes())
+        column[1] = path.stat().st_size // values.itemsize
+    description["pairs"] *= times
+    (store / "store.json").write_text(json.dumps(description), encoding="utf-8")
+    return int(description["pairs"])
+
+
 def _train(folder: Path, data: dict[str, object], minutes: float, pairs: int, *, duplicates: bool) -> None:
-    """Trains a tiny model on the prepared corpus, and prints its memory at the end of each minute."""
-    config = folder / "config.yaml"
+    """Trains a tiny model on the prepared corpus, and prints its memory in each minute from the first updates on."""
+    config, metrics = folder / "config.yaml", folder / "run" / "metrics.jsonl"
     training = {"stopping": {"minutes": minutes}, "batching": {"batch_tokens": 2048}, "keep": 1}
     config.write_text(
         json.dumps({"run": str(folder / "run"), "seed": 1, "data": data, "model": MODEL, "training": training})
     )
-    command = [
-        sys.executable,
-        "-m",
-        "nmt",
-        "train",
-        str(config),
-        "--quiet",
-        "--device",
-        "cpu",
-        "--precision",
-        "float32",
-    ]
-    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
-    begin, most, minute, of_minutes = time.monotonic(), 0, 1, list[int]()
+    options = ["--quiet", "--device", "cpu", "--precision", "float32"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, "-m", "nmt", "train", str(config), *options], env=environment)
+    before = private = resident = 0
+    of_minutes, begin = list[int](), time.monotonic()
     while process.poll() is None:
-        most = max(most, sum(size_of(pid, "RssAnon") for pid in family(process.pid)))
-        if time.monotonic() - begin >= 60 * minute:
-            _print(f"train {pairs} pairs, minute {minute}: memory", most / 1024, "MiB", duplicates=duplicates)
-            of_minutes.append(most)
-            most, minute = 0, minute + 1
+        processes = list(family(process.pid))
+        private = max(private, sum(size_of(pid, "RssAnon") for pid in processes))
+        resident = max(resident, sum(size_of(pid, "VmRSS") for pid in processes))
+        if not metrics.is_file():
+            begin, before = time.monotonic(), private
+        elif time.monotonic() - begin >= 60:
+            of_minutes.append(private)
+            for label, kib in (("memory but for mapped files", private), ("memory", resident)):
+                name = f"train {pairs} pairs, minute {len(of_minutes)}: {label}"
+                _print(name, kib / 1024, "MiB", duplicates=duplicates)
+            begin, private, resident = time.monotonic(), 0, 0
         time.sleep(0.1)
     if process.returncode:
         raise SystemExit(process.returncode)
-    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    _print(f"train {pairs} pairs, updates", json.loads(lines[-1])["update"], "updates", duplicates=duplicates)
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    _print(f"train {pairs} pairs, updates", max(line["update"] for line in lines), "updates", duplicates=duplicates)
+    _print(f"train {pairs} pairs, memory until the first updates", before / 1024, "MiB", duplicates=duplicates)
     if len(of_minutes) > 2:
-        growth = max(of_minutes[2:]) / of_minutes[1]  # the first minute loads
+        growth = max(of_minutes[2:]) / of_minutes[1]
         _print(f"train {pairs} pairs, memory of later minutes over minute 2", growth, "ratio", duplicates=duplicates)
 
 
