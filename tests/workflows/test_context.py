@@ -336,7 +336,7 @@ def test_states_are_those_behind_the_sentences_before(
         else:
             memory = model.encode(source_1S)
             state = model.step(model.first_token(1, source_1S.device), memory, model.start(memory)).state
-            np.testing.assert_allclose(found.states_TD[:1], state.cell.hidden_BD, atol=1e-5)
+            np.testing.assert_allclose(found.states_TD[:1], state.stack.hidden[-1], atol=1e-5)
             assert len(found.states_TD) == target_1T.shape[1]
     files = ["--source", "test.de", "--target", "test.en", "--output", "a.svg", "--line", "3"]
     assert nmt("states", "run", "--to", "en", *files).code == 0
