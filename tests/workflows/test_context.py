@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import nmt as library
 from nmt import InputError
 from nmt import experiment as experiments
 from nmt.alignment import Magnitude
+from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
@@ -41,6 +43,8 @@ from nmt.extras.word_aligner.model_aligner import ModelAligner
 from nmt.training import folders
 from nmt.training.checkpoint import read_tensors
 from nmt.translator.aligner import without_prefix
+from nmt.translator.segmentation import PieceTranslation, PlainLine, Segmentation
+from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
 from nmt.workflows import align as align_workflow
@@ -184,6 +188,26 @@ def test_a_trained_aligner_has_no_columns_for_context(translator: Translator) ->
     pairs = trained.encode_pairs(texts, targets, 1)
     found = aligner.align([one for one, _ in pairs], [other for _, other in pairs], {}, share=0.5, first_line=1)
     assert [each.weights_TS.shape for each in found] == [(3, len(text.split())) for text in texts]
+
+
+def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: Translator) -> None:
+    seen: list[Any] = []
+
+    class Recorded(PlainLine):
+        def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
+            seen.append(pieces[0].weights)
+            return translation
+
+    search = translator.search.model_copy(update={"markup": True})
+    lines = translator.document().sentences(["Hund.", "Katze.", "zwei.", "Katze."])
+    segmentation = Segmentation(
+        search, translator.trained.lengths, len, lambda line, _: Recorded(line, has_markup=True), lines, [False] * 4
+    )
+    segmentation.join([(Translation("cat.", 0.0, 0.0),)] * 4, lambda: translator.aligner)
+    expected = [translator.aligner.piece_weights([line], ["cat."])[0] for line in lines]
+    for found, own in zip(seen, expected, strict=True):
+        np.testing.assert_allclose(found.weights_TS, own.weights_TS, atol=1e-6)
+    assert np.abs(expected[1].weights_TS - expected[3].weights_TS).max() > 1e-5
 
 
 def test_every_line_gives_one_whatever_the_windows(nmt: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
