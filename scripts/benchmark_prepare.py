@@ -235,9 +235,9 @@ def _train(folder: Path, data: dict[str, object], minutes: float, pairs: int, *,
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
     _print(f"train {pairs} pairs, updates", max(line["update"] for line in lines), "updates", duplicates=duplicates)
     _print(f"train {pairs} pairs, memory until the first updates", before / 1024, "MiB", duplicates=duplicates)
-    if len(of_minutes) > 2:
-        growth = max(of_minutes[2:]) / of_minutes[1]
-        _print(f"train {pairs} pairs, memory of later minutes over minute 2", growth, "ratio", duplicates=duplicates)
+    if len(of_minutes) > 3:  # until then more is loaded
+        growth = max(of_minutes[3:]) / of_minutes[2]
+        _print(f"train {pairs} pairs, memory of later minutes over minute 3", growth, "ratio", duplicates=duplicates)
 
 
 def _peak_memory(command: list[str]) -> tuple[int, int]:
