@@ -158,7 +158,7 @@ class Segmentation:
             ]
             ranks = max(map(len, of_pieces), default=1)
             joined.append([[ranked[min(rank, len(ranked) - 1)] for ranked in of_pieces] for rank in range(ranks)])
-        aligned = [
+        pairs = [
             (piece, translation.text)
             for line, ranks in zip(self._lines, joined, strict=True)
             if line.marked.has_markup
@@ -166,10 +166,9 @@ class Segmentation:
             for piece, translation in zip(line.pieces, of_pieces, strict=True)
             if piece.is_translated and piece.text.strip() and translation.text
         ]
-        sources, targets = [piece.text for piece, _ in aligned], [target for _, target in aligned]
-        # a text occurs again behind other sentences, with other weights
-        pairs = [(id(piece), target) for piece, target in aligned]
-        weights = dict(zip(pairs, aligner().piece_weights(sources, targets) if pairs else [], strict=True))
+        sources, targets = [piece.text for piece, _ in pairs], [target for _, target in pairs]
+        found = aligner().piece_weights(sources, targets) if pairs else []
+        weights = {(id(piece), target): each for (piece, target), each in zip(pairs, found, strict=True)}
         return [
             tuple(self._line(line, of_pieces, weights, aligner) for of_pieces in ranks)
             for line, ranks in zip(self._lines, joined, strict=True)

@@ -59,7 +59,6 @@ class ShardOptions:
 
     output: OutputOptions
     field: str
-    """Of records: where the text is."""
     document: Document | None = None
     """Reads the lines with those before them; None: each by itself."""
 

@@ -45,7 +45,6 @@ class Job:
     precision: str
     wanted: OutputOptions
     context: bool
-    """Each shard is in document order."""
     field: str
     output: Path
     version: str
@@ -88,10 +87,8 @@ def translate_shards(
     wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
     job = Job(
-        tuple(checkpoint.resolve() for checkpoint in checkpoints),
-        tuple(map(_weights, checkpoints)),
-        tuple(overrides), engine, device, precision, wanted, context, field or FIELD, output.absolute(),
-        nmt.__version__,
+        tuple(checkpoint.resolve() for checkpoint in checkpoints), tuple(map(_weights, checkpoints)), tuple(overrides),
+        engine, device, precision, wanted, context, field or FIELD, output.absolute(), nmt.__version__,
     )  # fmt: skip
     _make(output)
     with locked(output.absolute()):
@@ -165,8 +162,7 @@ def translate_one(task: tuple[Job, Shard]) -> Tally:
 
 
 def settle(job: Job) -> str:
-    """The precision that a job's model has on this machine, where it may be left open. Raises InputError, also for
-    context that the model does not read."""
+    """The precision that a job's model has on this machine, where it may be left open. Raises InputError."""
     translator = _translator(job)
     if job.context:
         translator.document()

@@ -69,8 +69,7 @@ class TranslateRequest(_Message):
     to: str | None = None
     """Target language, one of `targets` in `GET /health`; null: the server's, or the model's only one."""
     context: bool = False
-    """The texts are sentences of a document, in order: each is translated with those before it, up to a blank one. For
-    a model with `context` in `GET /health`; otherwise, each is the first of a document."""
+    """The texts are sentences of a document, in order: each is translated with those before it, up to a blank one."""
 
     @field_validator("text", mode="before")
     @classmethod

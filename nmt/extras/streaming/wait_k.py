@@ -72,8 +72,7 @@ class WaitKModel:
     begins_target_V: Tensor
     """The same, but true for end-of-sentence."""
     ends_prefix_V: Tensor
-    """True for tokens of target languages and for those that end a previous sentence: what stands before a source, up
-    to the last of them, is read with its first word."""
+    """True for tokens of target languages and ends of previous sentences. They are read with the first word."""
     pad: int = PAD
     training: bool = False
 
