@@ -83,9 +83,8 @@ def chosen_layer(
 def trace(
     trained: TrainedModel, source: str, target: str, *, side: Side, layer: int | None, direction: Direction, line: int
 ) -> Trace:
-    """The states over a sentence; of the decoder over the target, under teacher forcing. The encoder
-    reads the previous sentences that the source knows (see ``nmt.data.context``). ``line`` is the number of the pair in
-    errors, which are those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
+    """The states over a sentence and the previous ones that it knows; of the decoder over the target, under teacher
+    forcing. ``line`` is the pair's number in errors: those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
     model, tokenizers = trained.model, trained.tokenizers
     ((source_words, target_words),) = trained.encode_pairs([source], [target], line)
     (source_ids,) = trained.prefixed([source_words.ids], [source])
