@@ -175,18 +175,14 @@ CONFLICTS = (
         "alignment", "format_=jsonl", "--alignment: needs --format jsonl; nmt align writes alignments in other formats"
     ),
     Needs("samples", "consensus", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
-    Excludes(
-        "prefix constraints glossary context workers",
-        "ray",
-        "{option}: cannot be had together with --ray; leave it out",
-    ),
+    Excludes("prefix constraints glossary workers", "ray", "{option}: cannot be had together with --ray; leave it out"),
     Needs("ray", "input_", "--ray: needs --input: shards are read from files and written to a folder"),
     Needs("ray", "output", "--ray: needs --output: shards are read from files and written to a folder"),
     Needs("field", "ray", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
     Excludes(
         "wait",
         "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary shortlist "
-        "replace_unknown markup document context engine ray",
+        "replace_unknown markup document engine ray",
         "--wait: is greedy search for one sentence in each line; leave out {others}",
     ),
     Excludes("glossary", "engine", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
@@ -238,6 +234,7 @@ def translate(options: TranslateOptions) -> None:
             engine=options.engine,
             device=options.device,
             precision=options.precision,
+            context=options.context,
             ray=options.ray,
         )
         return

@@ -34,9 +34,9 @@ class Document:
     def __init__(self) -> None:
         self._previous: deque[str] = deque(maxlen=MOST)
 
-    def sentences(self, lines: Iterable[str]) -> list[str]:
-        """The next lines as they are, each a `Sentence` with the lines before it up to a blank one."""
-        found: list[str] = []
+    def sentences(self, lines: Iterable[str]) -> list[Sentence]:
+        """The next lines as they are, each with the lines before it up to a blank one."""
+        found: list[Sentence] = []
         for line in lines:
             if not line.strip():
                 self._previous.clear()

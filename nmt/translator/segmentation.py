@@ -159,15 +159,16 @@ class Segmentation:
             ranks = max(map(len, of_pieces), default=1)
             joined.append([[ranked[min(rank, len(ranked) - 1)] for ranked in of_pieces] for rank in range(ranks)])
         pairs = [
-            (piece.text, translation.text)
+            (piece, translation.text)
             for line, ranks in zip(self._lines, joined, strict=True)
             if line.marked.has_markup
             for of_pieces in ranks
             for piece, translation in zip(line.pieces, of_pieces, strict=True)
             if piece.is_translated and piece.text.strip() and translation.text
         ]
-        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-        weights = dict(zip(pairs, aligner().piece_weights(sources, targets) if pairs else [], strict=True))
+        sources, targets = [piece.text for piece, _ in pairs], [target for _, target in pairs]
+        found = aligner().piece_weights(sources, targets) if pairs else []
+        weights = {(id(piece), target): each for (piece, target), each in zip(pairs, found, strict=True)}
         return [
             tuple(self._line(line, of_pieces, weights, aligner) for of_pieces in ranks)
             for line, ranks in zip(self._lines, joined, strict=True)
@@ -234,7 +235,7 @@ class Segmentation:
         self,
         line: SegmentedLine,
         translations: Sequence[Translation],
-        weights: Mapping[tuple[str, str], PieceWeights],
+        weights: Mapping[tuple[int, str], PieceWeights],
         aligner: Callable[[], Aligner],
     ) -> Translation:
         """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores. LF and
@@ -248,7 +249,7 @@ class Segmentation:
         text, begins = self._together(line, [put_back(translation.text, piece.case) for piece, translation in pairs])
         pieces = [
             PieceTranslation(
-                piece.span, begin, translation.text, piece.is_translated, weights.get((piece.text, translation.text))
+                piece.span, begin, translation.text, piece.is_translated, weights.get((id(piece), translation.text))
             )
             for (piece, translation), begin in zip(pairs, begins, strict=True)
         ]

@@ -239,14 +239,14 @@ def windows(
         all_pairs = pairs(source, target)
         while window := list(islice(all_pairs, size or WINDOW_PAIRS)):
             sources, targets = map(list, zip(*window, strict=True))
-            sources = in_source.sentences(sources)
+            sources = [*in_source.sentences(sources)]
             if target is None:
                 assert translator is not None
                 translations = [best for best, *_ in translator.translate_sentences(sources)]
                 for warning in translator.cut_warnings(translations, first_line=first + 1):
                     log.warning(warning)
                 targets = [translation.text for translation in translations]
-            yield Window(first, sources, in_target.sentences(targets))
+            yield Window(first, sources, [*in_target.sentences(targets)])
             first += len(window)
             bar.update(len(window))
     if first == 0:

@@ -447,7 +447,7 @@ def _in_document(config: DataConfig, blocks: Iterator[PairBlock]) -> Iterator[Pa
     """The blocks of a corpus; for a model with context each source knows the lines before it."""
     document = Document()
     for block in blocks:
-        yield replace(block, sources=document.sentences(block.sources)) if config.context else block
+        yield replace(block, sources=[*document.sentences(block.sources)]) if config.context else block
 
 
 def _count_words(texts: Sequence[str]) -> npt.NDArray[np.int64]:

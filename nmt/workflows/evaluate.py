@@ -118,9 +118,7 @@ def _of_model(
     sources = Document().sentences(sources)  # a model may read the sentences before
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:
-        waits = scoring.wait_scores(
-            translator, [*map(str, sources)], lambda texts: scoring.scores(texts, references)[0].value
-        )
+        waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
     with log.progress(total=(1 + len(FEEDS)) * len(sources), description="evaluate", unit="line") as bar:
         translations = translator.reporting(bar.update).translate(sources)
         predictions = {}

@@ -152,11 +152,13 @@ def _windows(stream: BinaryIO, size: int, document: Document | None, *, interact
         from nmt.workflows.terminal import typed_lines
 
     for window in typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
-        if document is None:
-            yield window
-        else:
-            texts = document.sentences(line.text for line in window)
-            yield [replace(line, text=text) for line, text in zip(window, texts, strict=True)]
+        yield in_document(window, document)
+
+
+def in_document(lines: Sequence[Line], document: Document | None) -> list[Line]:
+    """The next lines of a document; each knows those before it. The lines themselves, where there is none."""
+    texts = [line.text for line in lines] if document is None else document.sentences(line.text for line in lines)
+    return [replace(line, text=text) for line, text in zip(lines, texts, strict=True)]
 
 
 def _next_step(translator: Translator, model: str | None, source: Path, target: Path) -> str:

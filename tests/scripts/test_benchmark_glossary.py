@@ -29,6 +29,17 @@ def test_a_term_is_a_word_whose_references_always_have_a_linked_word() -> None:
     )
 
 
+def test_a_glossary_of_the_training_pairs_has_their_frequent_nouns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark_glossary, "MIN_NOUNS", 2)
+    lines = ["Der Hund bellt.", "Ein Hund schläft, die Katze.", "die Katze.", "Hund, Maus.", "Die Maus, Hund."]
+    assert benchmark_glossary.frequent_nouns(lines) == {"Hund", "Katze"}  # Maus once behind a word
+    pairs = [("Der Hund bellt", "The dog barks"), ("Der Hund schläft", "The hound sleeps"), ("Der Tag", "The day")]
+    pairs = [*pairs, ("Ein Hund schläft", "A dog sleeps"), ("Ein Tag", "A day")] * 10
+    found = dict(benchmark_glossary.linked(pairs, 0.1))
+    assert found["Hund"] == ("dog", "hound")
+    assert found["Tag"] == ("day",)
+
+
 def test_a_measurement_prints_a_line_for_each_figure(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -39,4 +50,6 @@ def test_a_measurement_prints_a_line_for_each_figure(
     figures = {each["name"]: each["value"] for each in map(json.loads, capsys.readouterr().out.splitlines())}
     assert figures["occurrences"] >= figures["terms"] > 0
     assert figures["max_loss 100: term recall"] > figures["without: term recall"]
+    least, most = (figures[f"max_loss 100: gain in BLEU, {end}"] for end in ("least", "most"))
+    assert least <= figures["max_loss 100: BLEU"] - figures["without: BLEU"] <= most
     assert {f"{name}: {each}" for name in ("without", "max_loss 1") for each in ("BLEU", "time")} <= figures.keys()

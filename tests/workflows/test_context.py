@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import torch
@@ -15,22 +19,38 @@ import nmt as library
 from nmt import InputError
 from nmt import experiment as experiments
 from nmt.alignment import Magnitude
+from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
 from nmt.data.prepared import opened
+from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
+from nmt.extras.inspect.states.trace import trace
+from nmt.extras.ray import records
+from nmt.extras.ray.shards import Shard
+from nmt.extras.serve.app import create_app
+from nmt.extras.serve.batcher import Batcher, Batching
+from nmt.extras.serve.engine import RequestOptions
+from nmt.extras.serve.messages import Limits
+from nmt.extras.serve.metrics import Metrics
+from nmt.extras.serve.translation_engine import TranslatorEngine
+from nmt.extras.streaming.wait_k import waiting
 from nmt.extras.word_aligner.layer import AlignmentLayer
 from nmt.extras.word_aligner.learn_text import learn_word_aligner
 from nmt.extras.word_aligner.model_aligner import ModelAligner
 from nmt.training import folders
 from nmt.training.checkpoint import read_tensors
 from nmt.translator.aligner import without_prefix
+from nmt.translator.segmentation import PieceTranslation, PlainLine, Segmentation
+from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+from nmt.translator.windows import OutputOptions
 from nmt.workflows import align as align_workflow
 from nmt.workflows import translate as translate_workflow
 from nmt.workflows.train import train
+from tests.extras.serve.fakes import Client
 from tests.workflows.runs import Command, in_process, write_corpus
 from tests.workflows.test_languages import config_text
 
@@ -170,6 +190,26 @@ def test_a_trained_aligner_has_no_columns_for_context(translator: Translator) ->
     assert [each.weights_TS.shape for each in found] == [(3, len(text.split())) for text in texts]
 
 
+def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: Translator) -> None:
+    seen: list[Any] = []
+
+    class Recorded(PlainLine):
+        def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
+            seen.append(pieces[0].weights)
+            return translation
+
+    search = translator.search.model_copy(update={"markup": True})
+    lines = translator.document().sentences(["Hund.", "Katze.", "zwei.", "Katze."])
+    segmentation = Segmentation(
+        search, translator.trained.lengths, len, lambda line, _: Recorded(line, has_markup=True), lines, [False] * 4
+    )
+    segmentation.join([(Translation("cat.", 0.0, 0.0),)] * 4, lambda: translator.aligner)
+    expected = [translator.aligner.piece_weights([line], ["cat."])[0] for line in lines]
+    for found, own in zip(seen, expected, strict=True):
+        np.testing.assert_allclose(found.weights_TS, own.weights_TS, atol=1e-6)
+    assert np.abs(expected[1].weights_TS - expected[3].weights_TS).max() > 1e-5
+
+
 def test_every_line_gives_one_whatever_the_windows(nmt: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "text").write_text("\n".join(TEXT))  # without an end of the last line
     command = ["translate", "run", "--to", "en", "--input", "text", "--precision", "float32"]
@@ -230,8 +270,101 @@ def test_a_model_without_context_refuses_it(nmt: Command, trained: Path, here: P
         library.load(run).document()
     claimed = nmt("translate", run, "--context", "--input", "test.de", "--set", "data.context=1")
     assert claimed.error == f"{run.resolve()}: its vocabulary has no token <break>; restore its config"
-    wait = nmt("translate", "run", "--to", "en", "--context", "--wait", "2", "--input", "test.de")
-    assert wait.error == "--wait: is greedy search for one sentence in each line; leave out --context"
+    with pytest.raises(InputError, match="^context: this model was trained without data.context; leave it out$"):
+        TranslatorEngine(library.load(run)).check(RequestOptions(context=True))
+
+
+def test_a_request_with_context_is_a_document_in_whatever_batches(translator: Translator) -> None:
+    ready = threading.Event()
+    batcher = Batcher(lambda: TranslatorEngine(translator), Batching(sentences=2), on_ready=ready.set)
+
+    async def talk() -> list[httpx.Response]:
+        client = Client(create_app(batcher, Limits(), Metrics()))
+        requests = [(TEXT, True), (TEXT[::-1], True), (TEXT, False)]
+        return await asyncio.gather(*(client.translate(texts, context=context) for texts, context in requests))
+
+    batcher.start()
+    assert ready.wait(20)
+    responses = asyncio.run(talk())
+    batcher.close()
+    assert batcher.join(20)
+    expected = [
+        translator.translate(lines)
+        for lines in (translator.document().sentences(TEXT), translator.document().sentences(TEXT[::-1]), TEXT)
+    ]
+    for response, of_texts in zip(responses, expected, strict=True):
+        results = response.json()["results"]
+        assert [each["translations"][0]["text"] for each in results] == [each.text for each in of_texts]
+        scores = [each["translations"][0]["score"] for each in results]
+        assert scores == pytest.approx([each.score for each in of_texts], rel=1e-5, abs=2e-6)
+    assert [each["source"] for each in responses[1].json()["results"]] == TEXT[::-1]
+
+
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "parquet"])
+def test_a_shard_is_in_document_order(
+    kind: str, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "WINDOW_LINES", 3)
+    source, target = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
+    if kind == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        tables = pytest.importorskip("pyarrow.parquet")
+        tables.write_table(arrow.table({"text": TEXT}), source, row_group_size=4)
+    else:
+        lines = TEXT if kind == "txt" else [json.dumps({"text": text}) for text in TEXT]
+        source.write_text("".join(f"{line}\n" for line in lines))
+    options = records.ShardOptions(OutputOptions(), "text", translator.document())
+    tally = records.translate_shard(translator, options, Shard.of(source), target)
+    assert tally.lines == len(TEXT)
+    if kind == "txt":
+        found = target.read_text().split("\n")[:-1]
+    elif kind == "jsonl":
+        found = [json.loads(line)["translation"] for line in target.read_text().splitlines()]
+    else:
+        found = tables.read_table(target)["translation"].to_pylist()
+    assert found == [each.text for each in translator.translate(translator.document().sentences(TEXT))]
+    assert found != [each.text for each in translator.translate(TEXT)]
+
+
+def test_who_waits_has_read_the_sentences_before(nmt: Command, here: Path) -> None:
+    (here / "text").write_text("\n".join(TEXT))
+    command = ["translate", "run", "--to", "en", "--context", "--input", "text", "--precision", "float32"]
+    whole = nmt(*command, "--beam", "1", "--format", "tsv").stdout
+    assert whole.count("\n") == len(TEXT)
+    assert nmt(*command, "--wait", "9", "--format", "tsv").stdout == whole
+    loaded = library.load("run", to="en", precision="float32")
+    sources, references = (Path(f"test.{side}").read_text().splitlines() for side in ("de", "en"))
+    texts = waiting(loaded, 1).translate(loaded.document().sentences(sources))
+    (bleu,) = scores([each.text for each in texts], references, metrics=("bleu",))
+    tree = json.loads(
+        nmt("evaluate", "run", "--source", "test.de", "--reference", "test.en", "--to", "en", "--wait", "1", "--json",
+            "--precision", "float32").stdout
+    )  # fmt: skip
+    assert tree["wait"][0]["bleu"] == pytest.approx(bleu.value, abs=1e-3)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_states_are_those_behind_the_sentences_before(
+    side: Any, translator: Translator, nmt: Command, here: Path
+) -> None:
+    texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
+    model = translator.trained.model
+    for text, ids in zip(texts, read_by_the_model(translator, TEXT), strict=True):
+        found = trace(translator.trained, text, "dog.", side=side, layer=None, direction="forward", line=1)
+        source_1S = torch.tensor([[*ids, EOS]])
+        target_1T = torch.tensor([[*translator.trained.tokenizers.target.encode("dog."), EOS]])
+        if side == "encoder":
+            own_SD = model.encoder(model.encoder.embed(source_1S), source_1S == model.pad).states_BSD[0]
+            assert list(found.tokens) == translator.trained.tokenizers.source.pieces(source_1S[0].tolist())
+            np.testing.assert_allclose(found.states_TD, own_SD[:, : own_SD.shape[1] // 2], atol=1e-5)
+        else:
+            memory = model.encode(source_1S)
+            state = model.step(model.first_token(1, source_1S.device), memory, model.start(memory)).state
+            np.testing.assert_allclose(found.states_TD[:1], state.stack.hidden[-1], atol=1e-5)
+            assert len(found.states_TD) == target_1T.shape[1]
+    files = ["--source", "test.de", "--target", "test.en", "--output", "a.svg", "--line", "3"]
+    assert nmt("states", "run", "--to", "en", *files).code == 0
+    assert (here / "a.svg").read_text().count("&lt;break&gt;</text>") >= 2
 
 
 def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here: Path) -> None:

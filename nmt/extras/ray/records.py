@@ -17,11 +17,12 @@ from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
+from nmt.data.context import Document
 from nmt.extras.ray.shards import Kind, Shard
 from nmt.translator.records import translate_records
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window
-from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES
+from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20
 """The longest line of JSON."""
@@ -52,44 +53,52 @@ class Tally:
         self.unsaid += len(warnings) - len(said)
 
 
-def translate_shard(translator: Translator, wanted: OutputOptions, shard: Shard, target: Path, field: str) -> Tally:
+@dataclass(frozen=True)
+class ShardOptions:
+    """Settings of the translation of a shard."""
+
+    output: OutputOptions
+    field: str
+    document: Document | None = None
+    """Reads the lines with those before them; None: each by itself."""
+
+
+def translate_shard(translator: Translator, options: ShardOptions, shard: Shard, target: Path) -> Tally:
     """Writes the translation of a shard, which is then there whole. Raises InputError, which names the line and not the
     shard, and OSError where it cannot be written."""
     tally = Tally()
     with whole_file(target) as partial:
-        _BY_KIND[shard.kind](translator, wanted, shard.path, partial, field, tally)
+        _BY_KIND[shard.kind](translator, options, shard.path, partial, tally)
         if Shard.of(shard.path) != shard:
             raise InputError("has changed while it was translated; run it again")
     return tally
 
 
-def _text(translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally) -> None:
+def _text(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES):
-            answer = wanted.translate(translator, Window(window))
+            answer = options.output.translate(translator, Window(in_document(window, options.document)))
             sink.write(answer.text.encode())
             tally.add(len(window), answer.subwords, answer.warnings)
 
 
-def _jsonl(translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally) -> None:
-    name = result_name(wanted)
+def _jsonl(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
+    name, field = result_name(options.output), options.field
     with _reading(source) as stream, _writing(target, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES):
             texts = [_bounded(object_text(line, field, name), line, field) for line in window]
-            found = translate_records(translator, texts, wanted)
+            found = translate_records(translator, in_document(texts, options.document), options.output)
             for line, value in zip(window, found.values, strict=True):
                 sink.write(f"{with_value(line.text, name, value)}\n".encode())
             tally.add(len(window), found.subwords, found.warnings)
 
 
-def _parquet(
-    translator: Translator, wanted: OutputOptions, source: Path, target: Path, field: str, tally: Tally
-) -> None:
+def _parquet(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
     """Translates by row groups, so that one of them is in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    name = result_name(wanted)
+    name, field = result_name(options.output), options.field
     try:
         with pq.ParquetFile(source) as file:
             schema = file.schema_arrow
@@ -101,7 +110,8 @@ def _parquet(
                     texts = _column(table, field, tally.lines)
                     values: list[str] = []
                     for first in range(0, len(texts), WINDOW_LINES):
-                        found = translate_records(translator, texts[first : first + WINDOW_LINES], wanted)
+                        lines = in_document(texts[first : first + WINDOW_LINES], options.document)
+                        found = translate_records(translator, lines, options.output)
                         values += found.values
                         tally.add(len(found.values), found.subwords, found.warnings)
                     writer.write_table(table.append_column(added.field(name), pa.array(values, pa.string())))
@@ -109,7 +119,7 @@ def _parquet(
         raise InputError(f"is damaged, or no Parquet: {' '.join(str(error).split())}") from None
 
 
-_BY_KIND: dict[Kind, Callable[[Translator, OutputOptions, Path, Path, str, Tally], None]] = {
+_BY_KIND: dict[Kind, Callable[[Translator, ShardOptions, Path, Path, Tally], None]] = {
     "text": _text,
     "jsonl": _jsonl,
     "parquet": _parquet,

@@ -20,7 +20,7 @@ from nmt.data.whole_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.ray.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
 from nmt.extras.ray.manifest import FILE, Manifest, remove_leftovers
-from nmt.extras.ray.records import Tally, translate_shard
+from nmt.extras.ray.records import ShardOptions, Tally, translate_shard
 from nmt.extras.ray.shards import Shard, check_output, check_wanted, find_shards
 from nmt.training import folders
 from nmt.translator.find_run import SHORTLIST, find_checkpoint, run_of
@@ -44,6 +44,7 @@ class Job:
     device: str
     precision: str
     wanted: OutputOptions
+    context: bool
     field: str
     output: Path
     version: str
@@ -64,9 +65,11 @@ def translate_shards(
     device: str,
     precision: str,
     ray: str,
+    context: bool = False,
 ) -> None:
     """Writes for each shard that ``input`` stands for a file of the same name into the folder ``output``: the lines
-    that ``translate`` writes, or the records with the translation of their ``field`` in one more. ``ray`` is an
+    that ``translate`` writes, or the records with the translation of their ``field`` in one more. With
+    ``context`` the lines or records of a shard are read with those before them, as ``translate`` does. ``ray`` is an
     address; see ``nmt.extras.ray.cluster.connected``.
 
     A shard whose translation is there is not translated again; see ``nmt.extras.ray.manifest``. One that cannot be
@@ -84,9 +87,8 @@ def translate_shards(
     wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
     job = Job(
-        tuple(checkpoint.resolve() for checkpoint in checkpoints),
-        tuple(map(_weights, checkpoints)),
-        tuple(overrides), engine, device, precision, wanted, field or FIELD, output.absolute(), nmt.__version__,
+        tuple(checkpoint.resolve() for checkpoint in checkpoints), tuple(map(_weights, checkpoints)), tuple(overrides),
+        engine, device, precision, wanted, context, field or FIELD, output.absolute(), nmt.__version__,
     )  # fmt: skip
     _make(output)
     with locked(output.absolute()):
@@ -153,7 +155,8 @@ def translate_one(task: tuple[Job, Shard]) -> Tally:
     if here != shard:
         raise InputError("has changed since this run began; run it again")
     try:
-        return translate_shard(translator, job.wanted, shard, job.output / shard.name, job.field)
+        options = ShardOptions(job.wanted, job.field, translator.document() if job.context else None)
+        return translate_shard(translator, options, shard, job.output / shard.name)
     except OSError as error:
         raise InputError(f"{error.filename or job.output}: {error.strerror or error}") from None
 
@@ -161,6 +164,8 @@ def translate_one(task: tuple[Job, Shard]) -> Tally:
 def settle(job: Job) -> str:
     """The precision that a job's model has on this machine, where it may be left open. Raises InputError."""
     translator = _translator(job)
+    if job.context:
+        translator.document()
     if job.wanted.alignment:
         translator.aligner.check_method("attention")
     return translator.trained.compute.precision
@@ -256,6 +261,8 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
         "alignment": experiment.alignment.model_dump(mode="json"),
         "lengths": None if lengths is None else [lengths.usual, lengths.longest],
     }
+    if job.context:  # left out without it, as in folders of earlier versions
+        made_with["--context"] = experiment.data.context
     if job.engine == "ctranslate2":
         made_with["exported"] = _hash(run / "exported" / "ctranslate2" / "model.bin")
     if experiment.search.shortlist:

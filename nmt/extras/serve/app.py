@@ -124,7 +124,7 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics)
         answer: dict[str, object] = dict.fromkeys(HealthAnswer.model_fields)
         if engine is not None:
             answer |= {"model": engine.name, "alignment": engine.aligns}
-            answer |= {"languages": engine.languages, "targets": engine.targets}
+            answer |= {"languages": engine.languages, "targets": engine.targets, "context": engine.context}
         answer["status"] = batcher.state
         return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
 

@@ -19,6 +19,8 @@ class RequestOptions:
     """Each translation comes with its alignment."""
     to: str | None = None
     """Target language; None: the model's only one, or the server's."""
+    context: bool = False
+    """The texts of a request are sentences of a document, in order, each of which knows those before it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Engine(Protocol):
     @property
     def targets(self) -> tuple[str, ...]:
         """Target languages that a request may choose from, the server's own first; none for a model without."""
+
+    @property
+    def context(self) -> int:
+        """The number of previous sentences that the model reads."""
 
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""

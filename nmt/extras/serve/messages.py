@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from nmt.config.structure import Structure, validate
 from nmt.config.yaml_source import Document, Tree, describe
 from nmt.core.errors import InputError
+from nmt.data.context import Document as Sentences
 from nmt.extras.serve.engine import RequestOptions
 
 
@@ -67,6 +68,8 @@ class TranslateRequest(_Message):
     """Each translation comes with its links and soft matrix."""
     to: str | None = None
     """Target language, one of `targets` in `GET /health`; null: the server's, or the model's only one."""
+    context: bool = False
+    """The texts are sentences of a document, in order: each is translated with those before it, up to a blank one."""
 
     @field_validator("text", mode="before")
     @classmethod
@@ -80,13 +83,14 @@ class TranslateRequest(_Message):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Lists the texts, also of a single one."""
-        return (self.text,) if isinstance(self.text, str) else self.text
+        """Lists the texts, also of a single one; with ``context`` they know those before them."""
+        texts = (self.text,) if isinstance(self.text, str) else self.text
+        return tuple(Sentences().sentences(texts)) if self.context else texts
 
     @property
     def options(self) -> RequestOptions:
         """The options for each text."""
-        return RequestOptions(self.n_best, self.beam, self.alignment, self.to)
+        return RequestOptions(self.n_best, self.beam, self.alignment, self.to, self.context)
 
 
 class AlignmentAnswer(_Message):
@@ -148,6 +152,8 @@ class HealthAnswer(_Message):
     """The source and the target language, as its configuration or the names of its corpus files say."""
     targets: list[str] | None
     """The target languages that a request may choose from; empty for a model without."""
+    context: int | None
+    """The number of previous sentences that the model reads; 0 for a model of single sentences."""
 
 
 class ErrorAnswer(_Message):

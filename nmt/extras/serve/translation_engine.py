@@ -78,6 +78,11 @@ class TranslatorEngine:
         own = self._translator.search.to
         return tuple(sorted(self._data.target_languages, key=lambda language: language != own))
 
+    @property
+    def context(self) -> int:
+        """See ``Engine``."""
+        return self._data.context
+
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
         alignments of a model without attention."""
@@ -95,6 +100,8 @@ class TranslatorEngine:
             raise InputError(f"to: this model does not translate into {options.to!r}; {remedy}")
         if options.alignment and not self.aligns:
             raise InputError("alignment: this model has no attention to align by; leave it out")
+        if options.context and not self.context:
+            raise InputError("context: this model was trained without data.context; leave it out")
 
     def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         """See ``Engine``."""

@@ -2,7 +2,8 @@
 
 Word t of a translation is found greedily from the words before it and the first g(t) = min(k + t - 1, |x|) of the |x|
 words of the source: the prefix is encoded anew, and the decoder reads the translation so far anew. A prefix has
-end-of-sentence where it is the whole source; that of the translation counts as a word.
+end-of-sentence where it is the whole source; that of the translation counts as a word. The previous sentences that a
+model with context reads are known from the beginning, and are none of the |x| words.
 
 All subwords of a word are found from the same source words, and so is that the next word begins; which one it is, among
 the subwords with which words begin, is found from one source word more, and its probability is that among them.
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from nmt.core.errors import InputError
 from nmt.core.record import BatchRecord
+from nmt.data.context import BREAK
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import EOS, PAD
 from nmt.evaluation.latency import WaitScore, average_lagging
@@ -69,15 +71,16 @@ class WaitKModel:
     """True for tokens with which a word begins; false for end-of-sentence and padding."""
     begins_target_V: Tensor
     """The same, but true for end-of-sentence."""
-    is_language_V: Tensor
-    """True for tokens of target languages, which stand before a source and are read with its first word."""
+    ends_prefix_V: Tensor
+    """True for tokens of target languages and ends of previous sentences. They are read with the first word."""
     pad: int = PAD
     training: bool = False
 
     def encode(self, source_BS: Tensor) -> Source:
         """See ``StepModel``."""
-        begins_BS = self.begins_source_V[source_BS]
-        begins_BS.scatter_(1, self.is_language_V[source_BS].sum(dim=1, keepdim=True), True)
+        place_S = torch.arange(source_BS.shape[1], device=source_BS.device)
+        first_B1 = (self.ends_prefix_V[source_BS] * (place_S + 1)).amax(dim=1, keepdim=True)
+        begins_BS = self.begins_source_V[source_BS] & (place_S > first_B1) | (place_S == first_B1)
         return Source(source_BS, begins_BS.cumsum(dim=1).clamp(min=1))
 
     def start(self, memory: Source) -> Prefixes:
@@ -141,11 +144,11 @@ def waiting(translator: Translator, wait: int) -> Translator:
         torch.tensor(list(word_starts(each).values()), device=trained.compute.device)
         for each in (trained.tokenizers.source, trained.tokenizers.target)
     )
-    is_language_V = torch.zeros_like(source_V)
-    is_language_V[list(trained.tokenizers.source.languages.values())] = True
-    source_V[[PAD, EOS]], source_V[is_language_V], target_V[EOS] = False, False, True
+    ends_prefix_V, tokenizer = torch.zeros_like(source_V), trained.tokenizers.source
+    ends_prefix_V[[*tokenizer.languages.values(), *filter(None, [tokenizer.control(BREAK)])]] = True
+    source_V[[PAD, EOS]], target_V[EOS] = False, True
     greedy = search.model_copy(update={"beam": 1, "split_longer_than": None})
-    waits = replace(engine, model=WaitKModel(engine.model, wait, source_V, target_V, is_language_V))
+    waits = replace(engine, model=WaitKModel(engine.model, wait, source_V, target_V, ends_prefix_V))
     return replace(translator, search=greedy, engine=waits)
 
 

@@ -17,7 +17,7 @@ from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader
 from nmt.extras.ray import cluster
 from nmt.extras.ray.manifest import FILE, Manifest, remove_leftovers
-from nmt.extras.ray.records import WARNINGS, Tally, object_text, translate_shard, with_value
+from nmt.extras.ray.records import WARNINGS, ShardOptions, Tally, object_text, translate_shard, with_value
 from nmt.extras.ray.shards import Shard, check_output, check_wanted, find_shards
 from nmt.extras.ray.translate_shards import place_of
 from nmt.translator.translator import Translator
@@ -190,7 +190,7 @@ def translator(trained: Path) -> Translator:
 
 def translated(translator: Translator, source: Path, target: Path, format: OutputFormat = "text") -> Tally:
     (shard,) = find_shards(source)
-    return translate_shard(translator, OutputOptions(format), shard, target, "text")
+    return translate_shard(translator, ShardOptions(OutputOptions(format), "text"), shard, target)
 
 
 TEXTS = [source for source, _ in sentences(5, seed=3)]

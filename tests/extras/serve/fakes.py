@@ -31,6 +31,7 @@ class Gated:
     aligns = True
     languages: tuple[str, str] | None = ("de", "en")
     targets: tuple[str, ...] = ()
+    context = 0
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.batches: list[tuple[RequestOptions, list[str]]] = []

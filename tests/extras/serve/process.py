@@ -26,7 +26,7 @@ from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.server import run
 
 class Capitals:
-    name, aligns, languages, targets = "capitals", False, None, ()
+    name, aligns, languages, targets, context = "capitals", False, None, (), 0
     def check(self, options): pass
     def answer(self, texts, options):
         found = [{"text": text.upper(), "score": -1.0, "log_prob": -1.0, "tokens": text.split()} for text in texts]

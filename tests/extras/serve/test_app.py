@@ -246,7 +246,14 @@ def test_draining_answers_what_is_there_and_refuses_what_comes() -> None:
         health = await client.get("/health")
         assert (health.status_code, health.json()) == (
             503,
-            {"status": "draining", "model": "fake/best", "alignment": True, "languages": ["de", "en"], "targets": []},
+            {
+                "status": "draining",
+                "model": "fake/best",
+                "alignment": True,
+                "languages": ["de", "en"],
+                "targets": [],
+                "context": 0,
+            },
         )
         refused = await client.translate("c")
         assert error_of(refused, 503) == "the server is shutting down; try again"
@@ -279,6 +286,7 @@ def test_health_while_loading_and_when_ready() -> None:
             "alignment": None,
             "languages": None,
             "targets": None,
+            "context": None,
         }
         assert error_of(await client.translate("a"), 503) == "the server is loading its model; try again"
 
@@ -286,7 +294,14 @@ def test_health_while_loading_and_when_ready() -> None:
         health = await client.get("/health")
         assert (health.status_code, health.json()) == (
             200,
-            {"status": "ready", "model": "fake/best", "alignment": True, "languages": ["de", "en"], "targets": []},
+            {
+                "status": "ready",
+                "model": "fake/best",
+                "alignment": True,
+                "languages": ["de", "en"],
+                "targets": [],
+                "context": 0,
+            },
         )
 
     asyncio.run(loading())

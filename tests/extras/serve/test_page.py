@@ -156,7 +156,7 @@ def test_the_page_names_the_languages_and_has_an_example(browser: Browser) -> No
 
 def test_the_page_offers_the_target_languages_of_a_model_of_several(browser: Browser) -> None:
     several = Looking()
-    several.languages, several.targets = None, ("en", "de")
+    several.languages, several.targets, several.context = None, ("en", "de"), 1
     with batching(several) as batcher, serving(batcher) as address:
         browser.open(address)
         browser.until("return !document.getElementById('targets').hidden")
@@ -164,7 +164,8 @@ def test_the_page_offers_the_target_languages_of_a_model_of_several(browser: Bro
         assert browser.run(names) == ["English", "German"]
         browser.type("#source", TEXT)
         browser.until("return document.getElementById('translation').textContent != ''")
-        assert several.batches[-1][0].to == "en"
+        options, _ = several.batches[-1]
+        assert (options.to, options.context) == ("en", True)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -39,7 +39,7 @@ STARTS = [1, 4, 6, 8, 10, 12]
 """Tokens with which a word begins; all others go on with it."""
 
 BEGINS_V = torch.tensor([token in STARTS for token in range(VOCABULARY)])
-NO_LANGUAGE_V = torch.zeros_like(BEGINS_V)
+NO_PREFIX_V = torch.zeros_like(BEGINS_V)
 
 DRAW = random.Random(1)
 
@@ -65,9 +65,13 @@ def words_of(source: Sequence[int]) -> list[list[int]]:
     return words
 
 
-def plain_wait_k(models: Sequence[Any], source: Sequence[int], k: int, limit: int) -> list[list[int]]:
-    """The definition: the words of a translation, one token at a time, each by forced decoding from a prefix."""
+def plain_wait_k(
+    models: Sequence[Any], source: Sequence[int], k: int, limit: int, before: Sequence[int] = ()
+) -> list[list[int]]:
+    """The definition: the words of a translation, one token at a time, each by forced decoding from a prefix; what
+    stands ``before`` the source belongs to its first word."""
     words, written = words_of(source), list[list[int]]()
+    words[0] = [*before, *words[0]]
 
     def log_probs(number: int) -> list[float]:
         """Of the token after those written, given the source words of target word ``number``."""
@@ -93,8 +97,14 @@ def plain_wait_k(models: Sequence[Any], source: Sequence[int], k: int, limit: in
     return written
 
 
-def wait_k(model: StepModel[Any, Any], sources: list[list[int]], k: int, limit_B: torch.Tensor) -> list[list[int]]:
-    waits = WaitKModel(model, k, BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS), NO_LANGUAGE_V)
+def wait_k(
+    model: StepModel[Any, Any],
+    sources: list[list[int]],
+    k: int,
+    limit_B: torch.Tensor,
+    ends_prefix_V: torch.Tensor = NO_PREFIX_V,
+) -> list[list[int]]:
+    waits = WaitKModel(model, k, BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS), ends_prefix_V)
     found = greedy_search(EOS, Ranking())(waits, padded(sources), LogitsProcessors(limit_B, eos=EOS))
     return [list(hypothesis.tokens) for (hypothesis,) in found]
 
@@ -107,6 +117,19 @@ def test_each_word_is_found_from_its_prefix(config: dict[str, Any]) -> None:
         found = wait_k(model, SOURCES, k, LIMIT_B)
         for source, limit, tokens in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
             expected = plain_wait_k([model], source, k, limit)
+            assert tokens == [token for word in expected for token in word]
+
+
+def test_what_stands_before_a_source_is_read_with_its_first_word() -> None:
+    last, befores = VOCABULARY - 1, [[4, 5, 13, 6, 8, 13], [], [13]]
+    sources = [[token if token != last else 5 for token in source] for source in SOURCES]
+    ends_prefix_V = torch.arange(VOCABULARY) == last
+    for name, k in itertools.product(MODELS, (1, 2)):
+        model = a_model(MODELS[name])
+        read = [[*before, *source] for before, source in zip(befores, sources, strict=True)]
+        found = wait_k(model, read, k, LIMIT_B, ends_prefix_V)
+        for before, source, limit, tokens in zip(befores, sources, LIMIT_B.tolist(), found, strict=True):
+            expected = plain_wait_k([model], source, k, limit, before)
             assert tokens == [token for word in expected for token in word]
 
 
@@ -136,7 +159,7 @@ def test_words_that_have_not_been_read_change_nothing() -> None:
 @pytest.mark.parametrize("name", list(MODELS))
 def test_who_waits_for_the_whole_sentence_is_greedy(name: str) -> None:
     model = a_model(MODELS[name])
-    waits = WaitKModel(model, 10, BEGINS_V, BEGINS_V, NO_LANGUAGE_V)
+    waits = WaitKModel(model, 10, BEGINS_V, BEGINS_V, NO_PREFIX_V)
     greedy, waited = (
         greedy_search(EOS, Ranking())(each, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))
         for each in (model, waits)

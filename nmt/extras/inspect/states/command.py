@@ -64,6 +64,7 @@ def states(
     with gc_paused():
         from nmt.core import log
         from nmt.core.files import refuse_overwriting
+        from nmt.data.context import Document
         from nmt.extras.inspect.states.pictures import MOST, write_pictures
         from nmt.extras.inspect.states.trace import chosen_layer, trace
         from nmt.translator.loading import load_trained
@@ -71,7 +72,9 @@ def states(
 
     refuse_overwriting(output, source, target, option="--output")
     first, most = (1, MOST if curves or ending == ".html" else 1) if line is None else (line, 1)
-    numbered = list(islice(enumerate(pairs(source, target), 1), first - 1, first - 1 + most))
+    document = Document()  # a model may read the sentences before
+    in_document = ((*document.sentences([one]), other) for one, other in pairs(source, target))
+    numbered = list(islice(enumerate(in_document, 1), first - 1, first - 1 + most))
     if not numbered:
         raise InputError(f"{source}: has no line {first}")
     trained = load_trained(model, changes, device="cpu", precision="float32")

@@ -83,11 +83,12 @@ def chosen_layer(
 def trace(
     trained: TrainedModel, source: str, target: str, *, side: Side, layer: int | None, direction: Direction, line: int
 ) -> Trace:
-    """The states over a sentence; of the decoder over the target, under teacher forcing. ``line`` is the number of the
-    pair in errors, which are those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
+    """The states over a sentence and the previous ones that it knows; of the decoder over the target, under teacher
+    forcing. ``line`` is the pair's number in errors: those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
     model, tokenizers = trained.model, trained.tokenizers
     ((source_words, target_words),) = trained.encode_pairs([source], [target], line)
-    ids = [*trained.source_prefix, *source_words.ids, EOS], [*target_words.ids, EOS]
+    (source_ids,) = trained.prefixed([source_words.ids], [source])
+    ids = [*source_ids, EOS], [*target_words.ids, EOS]
     source_1S, target_1T = (torch.tensor([each], device=trained.compute.device) for each in ids)
     chosen = chosen_layer(model, side, layer, direction)
     if chosen is not None:

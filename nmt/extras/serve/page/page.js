@@ -30,6 +30,7 @@ const targets = document.getElementById("targets"); // languages, shown where th
 const key = document.getElementById("key");
 
 let aligns = true;
+let context = false; // true for a model that reads previous sentences: all lines are a document
 let timer = 0; // of the next request
 let asking = null; // AbortController of the request that is on its way
 
@@ -67,7 +68,7 @@ async function ask() {
     const response = await fetch("translate", {
       method: "POST",
       headers: { "Content-Type": "application/json", ...(key.value && { Authorization: `Bearer ${key.value}` }) },
-      body: JSON.stringify({ text: texts, alignment: aligns, ...(targets.value && { to: targets.value }) }),
+      body: JSON.stringify({ text: texts, alignment: aligns, context, ...(targets.value && { to: targets.value }) }),
       signal: mine.signal,
     });
     const answer = await response.json();
@@ -238,6 +239,7 @@ async function greet() {
     const health = await response.json();
     document.getElementById("model").textContent = health.model ?? health.status;
     aligns = health.alignment ?? aligns;
+    context = health.context > 0;
     if (response.ok) {
       if (health.languages) nameLanguages(health.languages);
       if (health.targets?.length > 1) offer(health.targets);
