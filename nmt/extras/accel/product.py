@@ -25,8 +25,10 @@ class Product:
         self._bias_O = None if bias_O is None else bias_O.detach()
 
     @classmethod
-    def of(cls, linear: nn.Linear) -> Product:
+    def of(cls, linear: nn.Linear | OutputLayer) -> Product:
         """The product of a module with its present weights."""
+        if isinstance(linear, OutputLayer):
+            return cls(linear.weight_VD, linear.bias_V)
         return linear.product if isinstance(linear, PackedLinear) else cls(linear.weight, linear.bias)
 
     def __call__(self, x_NI: Tensor) -> Tensor:
@@ -53,12 +55,10 @@ class Product:
 
 
 def _packed(weight_OI: Tensor) -> Tensor | None:
-    if isinstance(weight_OI, Int8Weight) or weight_OI.dtype != torch.float32 or weight_OI.numel() < PACKED:
+    is_int8 = isinstance(weight_OI, Int8Weight)
+    if is_int8 or weight_OI.dtype != torch.float32 or weight_OI.device.type != "cpu" or weight_OI.numel() < PACKED:
         return None
-    if weight_OI.device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return None
-    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach())
-    return packed
+    return torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach()) if torch.backends.mkldnn.is_available() else None
 
 
 class PackedLinear(nn.Linear):
@@ -83,12 +83,9 @@ class PackedOutput(OutputLayer):
 
 def pack(model: nn.Module) -> None:
     """Changes the large layers of a frozen model to those above; their weights stay where they are."""
+    kinds: dict[type[nn.Module], type[nn.Module]] = {nn.Linear: PackedLinear, OutputLayer: PackedOutput}
     for module in model.modules():
-        if type(module) is OutputLayer:
-            product, kind = Product(module.weight_VD, module.bias_V), PackedOutput
-        elif type(module) is nn.Linear:
-            product, kind = Product.of(module), PackedLinear
-        else:
-            continue
-        if product.packed is not None:
-            module.__class__, module.product = kind, product
+        if isinstance(module, nn.Linear | OutputLayer) and type(module) in kinds:
+            product = Product.of(module)
+            if product.packed is not None:
+                module.__class__, module.product = kinds[type(module)], product  # type: ignore[assignment]
