@@ -124,6 +124,8 @@ class LowRankConfig(Structure):
     """Rows of A and columns of B."""
     alpha: Positive = 128.0
     """With ``rank`` the factor of B A."""
+    rate: Positive = 3.0
+    """Factor of the learning rate: adapters need a higher one than the weights themselves."""
     on: tuple[str, ...] = ("*embedding*", "*feed_forward.*")
     """The matrices: shell patterns over names of weights."""
 

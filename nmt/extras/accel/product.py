@@ -58,7 +58,7 @@ def _packed(weight_OI: Tensor) -> Tensor | None:
     is_int8 = isinstance(weight_OI, Int8Weight)
     if is_int8 or weight_OI.dtype != torch.float32 or weight_OI.device.type != "cpu" or weight_OI.numel() < PACKED:
         return None
-    return torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach()) if torch.backends.mkldnn.is_available() else None
+    return torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach()) if torch._C._has_mkldnn else None
 
 
 class PackedLinear(nn.Linear):

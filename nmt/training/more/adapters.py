@@ -54,7 +54,7 @@ def add_adapters(model: Model, config: LowRankConfig) -> None:
     matrix of PyTorch's recurrent layers, which can have no adapter."""
     found = dict[str, nn.Parameter]()
     for pattern in config.on:
-        found |= _matching(model, pattern, key="lora.on", may_be_none="on" not in config.model_fields_set)
+        found |= _matching(model, pattern, key="lora.on", may_be_none=config.on == LowRankConfig().on)
     adapters = {id(weight): LowRank(weight, config) for weight in found.values() if weight.dim() == 2}
     if not adapters:
         raise InputError(f"training.lora.on: {', '.join(config.on)}: matches vectors only, which have no adapters")
@@ -71,18 +71,14 @@ def add_adapters(model: Model, config: LowRankConfig) -> None:
 def merged(model: Model) -> Model:
     """A copy of a model whose matrices have their adapters added."""
     made, merged_of = copy.deepcopy(model), dict[int, nn.Parameter]()
-    for module in list(made.modules()):
-        if parametrize.is_parametrized(module):
-            lists = cast("nn.ModuleDict", module.parametrizations)
-            weights = {
-                name: merged_of.setdefault(id(of_name.original), nn.Parameter(getattr(module, name).detach()))
-                for name, of_name in lists.items()
-            }
-            # not remove_parametrizations: it would change the class, which is that of the adapted model as well
-            del module.parametrizations
-            module.__class__ = type(module).__mro__[1]
-            for name, weight in weights.items():
-                module.register_parameter(name, weight)
+    for module in filter(parametrize.is_parametrized, list(made.modules())):
+        lists = cast("nn.ModuleDict", module.parametrizations)
+        weights = {name: (id(lists[name].original), getattr(module, name).detach()) for name in lists}
+        # not remove_parametrizations: it would change the class, which is that of the adapted model as well
+        del module.parametrizations
+        module.__class__ = type(module).__mro__[1]
+        for name, (original, weight) in weights.items():
+            module.register_parameter(name, merged_of.setdefault(original, nn.Parameter(weight)))
     return made
 
 

@@ -102,6 +102,8 @@ def test_adapters_are_trained_alone_and_exactly_resumed(
     lora = ("training.lora={rank: 2, on: ['*attention*']}", "training.validation={every: 2, first: 0, metric: loss}")
     tune("run=all", "training.stopping.updates=4", *lora)
     assert f"trained {len(MATRICES) * 2 * (16 + 16):,}" in capsys.readouterr().err
+    logged = map(json.loads, Path("all/metrics.jsonl").read_text().splitlines())
+    assert {line["learning_rate"] for line in logged if line["kind"] == "train"} == {3 * 1e-3}
     origin, tuned = weights("run"), weights("all")
     assert origin.keys() == tuned.keys()
     for name, weight in origin.items():
