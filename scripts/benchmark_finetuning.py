@@ -4,9 +4,9 @@
         [--corpus data/tatoeba-de-en] [--pairs 2000] [--rank 8] [--processes 2] [--out FOLDER]
 
 Trains the model of the configuration, which --set changes, then fine-tunes it as `nmt init --from` says on the first
-pairs of the new corpus: once all weights, once adapters, at --rates times the rate that init writes. The best of their
-validations counts, update 0 among them; BLEU on valid of the old domain is reported beside it. A second call trains
-what is missing. Prints a JSON line for each figure, and a table on stderr.
+pairs of the new corpus: once all weights, once adapters. The best of their validations counts, update 0 among them;
+BLEU on valid of the old domain is reported beside it. A second call trains what is missing. Prints a JSON line for each
+figure, and a table on stderr.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def main() -> None:
     )
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--rank", type=int, default=8)
-    parser.add_argument("--rates", type=float, nargs=2, default=(1.0, 4.0), metavar=("ALL", "ADAPTERS"))
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/benchmark-finetuning"))
     arguments = parser.parse_args()
@@ -55,15 +54,10 @@ def main() -> None:
         given += [f"--valid-target={corpus}/valid.en.gz", "--test-pairs=0", "--no-time"]
         run("init", str(out / "new.yaml"), f"--from={out / 'old'}", *given)
     domain = old.data.valid_corpora[0]
-    rate = experiments.load(out / "new.yaml").training.optimizer.learning_rate
     systems = {"all weights": ("all", []), "adapters": ("adapters", [f"training.lora={{rank: {arguments.rank}}}"])}
     gains = {}
-    for (name, (folder, settings)), factor in zip(systems.items(), arguments.rates, strict=True):
-        settings += [
-            f"run={out / folder}",
-            f"training.optimizer.learning_rate={rate * factor}",
-            f"data.old_domain={{source: {domain.source}, target: {domain.target}}}",
-        ]
+    for name, (folder, settings) in systems.items():
+        settings += [f"run={out / folder}", f"data.old_domain={{source: {domain.source}, target: {domain.target}}}"]
         train(out / "new.yaml", arguments.processes, *settings)
         first, best = validations(out / folder)
         gains[name] = best["bleu"] - first["bleu"]

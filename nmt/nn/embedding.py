@@ -20,9 +20,7 @@ class Embedding(nn.Module):
     @property
     def weight_VD(self) -> nn.Parameter:
         """The table itself, for tying."""
-        weight = self.table.weight
-        assert isinstance(weight, nn.Parameter)
-        return weight
+        return self.table.weight  # type: ignore[return-value]
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         """The vectors, (B, T, D)."""

@@ -14,7 +14,7 @@ from nmt.data.vocabulary import EOS, PAD
 from nmt.models.step_model import StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.hypothesis import Constraint, Hypothesis, Search
-from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat, Suppress
+from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
 
@@ -173,7 +173,7 @@ def ranking_of(config: SearchConfig) -> Ranking:
 def _processors(config: SearchConfig) -> list[LogitsProcessor]:
     processors: list[LogitsProcessor] = []
     if config.min_length > 0:
-        processors.append(MinLength(config.min_length, eos=EOS))
+        processors.append(Suppress(EOS, before=config.min_length))
     if config.no_repeat > 0:
         processors.append(NoRepeat(config.no_repeat))
     if config.suppress_padding == "plain":

@@ -8,6 +8,7 @@ Shapes: N rows of hypotheses, T tokens so far, V vocabulary, B sentences, P toke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol, final
 
@@ -25,17 +26,17 @@ class LogitsProcessor(Protocol):
 
 
 @final
-class MinLength:
-    """Keeps a hypothesis from ending before ``length`` tokens."""
+class Suppress:
+    """Rules a token out while a hypothesis has less than ``before`` tokens."""
 
-    def __init__(self, length: int, *, eos: int) -> None:
-        self._length = length
-        self._eos = eos
+    def __init__(self, token: int, *, before: float = math.inf) -> None:
+        self._token = token
+        self._before = before
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """See ``LogitsProcessor``."""
-        if tokens_NT.shape[1] < self._length:
-            logits_NV[:, self._eos] = -torch.inf
+        if tokens_NT.shape[1] < self._before:
+            logits_NV[:, self._token] = -torch.inf
 
 
 @final
@@ -57,18 +58,6 @@ class NoRepeat:
         repeats_NW = (grams_NWn[:, :, :before] == last_N1b).all(dim=2)
         limit_NW = logits_NV.new_full(repeats_NW.shape, torch.inf).masked_fill(repeats_NW, -torch.inf)
         logits_NV.scatter_reduce_(1, grams_NWn[:, :, before], limit_NW, "amin")
-
-
-@final
-class Suppress:
-    """Rules a token out."""
-
-    def __init__(self, token: int) -> None:
-        self._token = token
-
-    def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
-        """See ``LogitsProcessor``."""
-        logits_NV[:, self._token] = -torch.inf
 
 
 @final

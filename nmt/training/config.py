@@ -122,10 +122,12 @@ class LowRankConfig(Structure):
 
     rank: Count = 8
     """Rows of A and columns of B."""
-    alpha: Positive = 16.0
+    alpha: Positive = 128.0
     """With ``rank`` the factor of B A."""
-    on: str = "*attention*"
-    """The matrices, a shell pattern over names of weights."""
+    rate: Positive = 3.0
+    """Factor of the learning rate: adapters need a higher one than the weights themselves."""
+    on: tuple[str, ...] = ("*embedding*", "*feed_forward.*")
+    """The matrices: shell patterns over names of weights."""
 
 
 class TrainingConfig(Structure):

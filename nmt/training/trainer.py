@@ -89,7 +89,9 @@ class Trainer:
         self.seed = seed
         self.processes = processes
         self.validate = validate
-        self.optimizer = NamedOptimizer(model, config.optimizer, compute)
+        rate = config.optimizer.learning_rate * (1.0 if config.lora is None else config.lora.rate)
+        optimizer = config.optimizer.model_copy(update={"learning_rate": rate})
+        self.optimizer = NamedOptimizer(model, optimizer, compute)
         self.ema: MovingAverage | None = None
         if config.ema is not None:
             from nmt.training.more.averaging import MovingAverage

@@ -14,7 +14,7 @@ from nmt.search.beam import BeamSearch
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.hypothesis import Hypothesis, Search
-from nmt.search.logits_processors import LogitsProcessors, MinLength
+from nmt.search.logits_processors import LogitsProcessors, Suppress
 from nmt.search.sampling import Sampling
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
@@ -48,7 +48,7 @@ def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
     model = make(MODELS["transformer"])
 
     def search() -> list[tuple[Hypothesis, ...]]:
-        processors = LogitsProcessors(LIMIT_B, eos=EOS, prefixes=[(4,), (), (5,)], processors=[MinLength(3, eos=EOS)])
+        processors = LogitsProcessors(LIMIT_B, eos=EOS, prefixes=[(4,), (), (5,)], processors=[Suppress(EOS, before=3)])
         return SEARCHES[kind](model, padded(SOURCES), processors)
 
     expected = search()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt.search.beam import BeamSearch
-from nmt.search.logits_processors import LogitsProcessors, MinLength, NoRepeat
+from nmt.search.logits_processors import LogitsProcessors, NoRepeat, Suppress
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import make
@@ -63,12 +63,12 @@ def test_nothing_ends_too_early(name: str, least: int) -> None:
 
     for seed in range(2):
         model = make(MODELS[name], seed=seed)
-        agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), [MinLength(least, eos=EOS)], allowed)
+        agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), [Suppress(EOS, before=least)], allowed)
 
 
 def test_the_limit_is_stronger_than_all_else() -> None:
     """A sentence that may have two tokens has two, even where five are asked for."""
-    processors = LogitsProcessors(torch.tensor([3, 3, 3]), eos=EOS, processors=[MinLength(5, eos=EOS), NoRepeat(1)])
+    processors = LogitsProcessors(torch.tensor([3, 3, 3]), eos=EOS, processors=[Suppress(EOS, before=5), NoRepeat(1)])
     for search in (greedy_search(EOS, Ranking()), BeamSearch(EOS, Ranking(), 3)):
         for hypotheses in search(make(MODELS["rnn"]), padded(SOURCES), processors):
             assert len(hypotheses[0].tokens) == 2

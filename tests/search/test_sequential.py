@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, MinLength, NoRepeat
+from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import make
@@ -30,7 +30,7 @@ def test_greedy_search_counts_coverage_too(name: str) -> None:
 def test_greedy_search_finds_the_same_without_scores(name: str) -> None:
     """Under processors, prefixes and coverage too."""
     model, tokens = make(MODELS[name]), set()
-    each_processor: list[list[LogitsProcessor]] = [[], [NoRepeat(1)], [MinLength(3, eos=EOS)]]
+    each_processor: list[list[LogitsProcessor]] = [[], [NoRepeat(1)], [Suppress(EOS, before=3)]]
     for restrictions, prefixes in itertools.product(each_processor, (None, [[5], [], [4, 4]])):
         processors = LogitsProcessors(LIMIT_B, eos=EOS, processors=restrictions, prefixes=prefixes)
         scored, unscored = (

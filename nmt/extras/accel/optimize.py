@@ -17,6 +17,7 @@ from nmt.extras.accel.attention import fused_attend
 from nmt.extras.accel.cross_entropy import fused_cross_entropy
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.accel.product import pack
 from nmt.extras.accel.recurrent import Int8RecurrentStack
 from nmt.extras.accel.transformer_decoder import FastTransformerDecoder
 from nmt.models.rnn.decoder import RNNDecoder
@@ -44,7 +45,7 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     """
     if compute.precision == "int8":
         quantize(model, compute.dtype)
-    model.requires_grad_(False).eval().to(compute.dtype)
+    pack(model.requires_grad_(False).eval().to(compute.dtype))
     decoder = model.decoder
     if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)

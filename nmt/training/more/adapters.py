@@ -27,7 +27,7 @@ Model = Seq2Seq[Any, Any]
 def freeze(model: Model, patterns: Sequence[str]) -> None:
     """Freezes the weights whose names match a pattern. Raises InputError for a pattern of none, or if all match."""
     for pattern in patterns:
-        for _, parameter in _matching(model, pattern, key="freeze"):
+        for parameter in _matching(model, pattern, key="freeze").values():
             parameter.requires_grad_(False)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise InputError("training.freeze: matches all weights; leave some to train")
@@ -50,41 +50,42 @@ class LowRank(nn.Module):
 
 
 def add_adapters(model: Model, config: LowRankConfig) -> None:
-    """Gives matrices adapters, and freezes all other weights. Raises InputError where no matrix matches the pattern, or
-    one that does can have no adapter: those of PyTorch's recurrent layers, and those that several modules share."""
-    matrices = [(name, weight) for name, weight in _matching(model, config.on, key="lora.on") if weight.dim() == 2]
-    if not matrices:
-        raise InputError(f"training.lora.on: {config.on}: matches vectors only, which have no adapters")
-    every = [id(weight) for _, weight in model.named_parameters(remove_duplicate=False)]
-    for name, weight in matrices:
-        module = model.get_submodule(name.rpartition(".")[0])
-        if every.count(id(weight)) > 1 or isinstance(module, nn.RNNBase):
-            reason = "is recurrent" if isinstance(module, nn.RNNBase) else "is shared by several modules"
-            raise InputError(f"training.lora.on: {config.on}: matches {name}, which {reason}: it can have no adapter")
+    """Gives matrices adapters, and freezes all other weights. Raises InputError where a pattern matches nothing, or a
+    matrix of PyTorch's recurrent layers, which can have no adapter."""
+    found = dict[str, nn.Parameter]()
+    for pattern in config.on:
+        found |= _matching(model, pattern, key="lora.on", may_be_none=config.on == LowRankConfig().on)
+    adapters = {id(weight): LowRank(weight, config) for weight in found.values() if weight.dim() == 2}
+    if not adapters:
+        raise InputError(f"training.lora.on: {', '.join(config.on)}: matches vectors only, which have no adapters")
+    for name in found:
+        if isinstance(model.get_submodule(name.rpartition(".")[0]), nn.RNNBase):
+            raise InputError(f"training.lora.on: matches {name}, which is recurrent: it can have no adapter")
     model.requires_grad_(False)
-    for name, weight in matrices:
-        path, _, leaf = name.rpartition(".")
-        parametrize.register_parametrization(model.get_submodule(path), leaf, LowRank(weight, config))
+    for module in list(model.modules()):
+        for name, weight in list(module.named_parameters(recurse=False)):
+            if id(weight) in adapters:  # modules that share a matrix share its adapter
+                parametrize.register_parametrization(module, name, adapters[id(weight)])
 
 
 def merged(model: Model) -> Model:
     """A copy of a model whose matrices have their adapters added."""
-    made = copy.deepcopy(model)
-    for module in list(made.modules()):
-        if parametrize.is_parametrized(module):
-            weights = {name: getattr(module, name).detach() for name in cast("nn.ModuleDict", module.parametrizations)}
-            # not remove_parametrizations: it would change the class, which is that of the adapted model as well
-            del module.parametrizations
-            module.__class__ = type(module).__mro__[1]
-            for name, weight in weights.items():
-                module.register_parameter(name, nn.Parameter(weight))
+    made, merged_of = copy.deepcopy(model), dict[int, nn.Parameter]()
+    for module in filter(parametrize.is_parametrized, list(made.modules())):
+        lists = cast("nn.ModuleDict", module.parametrizations)
+        weights = {name: (id(lists[name].original), getattr(module, name).detach()) for name in lists}
+        # not remove_parametrizations: it would change the class, which is that of the adapted model as well
+        del module.parametrizations
+        module.__class__ = type(module).__mro__[1]
+        for name, (original, weight) in weights.items():
+            module.register_parameter(name, merged_of.setdefault(original, nn.Parameter(weight)))
     return made
 
 
-def _matching(model: Model, pattern: str, *, key: str) -> list[tuple[str, nn.Parameter]]:
-    """The weights whose names match. Raises InputError where there are none."""
-    found = [(name, weight) for name, weight in model.named_parameters() if fnmatchcase(name, pattern)]
-    if not found:
+def _matching(model: Model, pattern: str, *, key: str, may_be_none: bool = False) -> dict[str, nn.Parameter]:
+    """The weights whose names match. Raises InputError where there are none, unless that ``may_be_none``."""
+    found = {name: weight for name, weight in model.named_parameters() if fnmatchcase(name, pattern)}
+    if not found and not may_be_none:
         parts = dict.fromkeys(".".join(name.split(".")[:2]) for name, _ in model.named_parameters())
         raise InputError(f"training.{key}: {pattern}: matches no weight; their names begin with {', '.join(parts)}")
     return found

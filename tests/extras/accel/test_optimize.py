@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.core import device
 from nmt.core.device import Compute, Precision
-from nmt.extras.accel import native
+from nmt.extras.accel import native, product
 from nmt.extras.accel.compiled import SWITCH, compiled
 from nmt.extras.accel.optimize import optimize, quantize, register
 from nmt.extras.accel.transformer_decoder import BackpointerState, FastTransformerDecoder
@@ -96,6 +96,19 @@ def test_steps_of_a_search_are_the_same(config: dict[str, Any]) -> None:
 def test_steps_of_a_long_search_are_the_same(config: dict[str, Any]) -> None:
     """More steps than there are vectors of positions formed at once."""
     assert_same_steps(config, steps=70)
+
+
+@every_kind
+def test_steps_with_weights_in_the_layout_of_onednn_are_the_same(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(product, "PACKED", 1)
+    assert_same_steps(config, steps=6)
+    output = fast(config, "float32").output
+    assert isinstance(output, product.PackedOutput)
+    readout_ND = torch.randn(3, output.weight_VD.shape[1], requires_grad=True)
+    output(readout_ND).sum().backward()
+    torch.testing.assert_close(readout_ND.grad, output.weight_VD.sum(dim=0).expand(3, -1))
 
 
 @every_kind

@@ -17,7 +17,7 @@ from nmt.extras.constraints.search import ConstrainedBeamSearch, allocated
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import WORD_END, Constraint, Phrase
-from nmt.search.logits_processors import LogitsProcessors, MinLength
+from nmt.search.logits_processors import LogitsProcessors, Suppress
 from nmt.search.scoring import Ranking
 from tests.models.variants import make
 from tests.search.plain_search import EOS, MODELS, SOURCES, Tokens, each_model, log_prob
@@ -144,7 +144,7 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(
         search = ConstrainedBeamSearch(
             EOS, Ranking(1.0), beam, n_best=beam, phrases=phrases_of, follows_word_BV=FOLLOWS_BV.expand(3, -1)
         )
-        found = search(model, SOURCE_BS, LogitsProcessors(limits, eos=EOS, processors=[MinLength(2, eos=EOS)]))
+        found = search(model, SOURCE_BS, LogitsProcessors(limits, eos=EOS, processors=[Suppress(EOS, before=2)]))
         for source, phrases, limit, hypotheses in zip(SOURCES, phrases_of, limits.tolist(), found, strict=True):
             assert hypotheses
             for each in hypotheses:

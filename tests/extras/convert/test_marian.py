@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from nmt.extras.word_aligner import learn
 from nmt.search.engine import OwnEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.convert.marian_folders import SHAPES, lines, write
+from tests.extras.serve.test_serve import served
 from tests.workflows.runs import in_process
 
 transformers = pytest.importorskip("transformers")
@@ -188,6 +190,16 @@ def test_commands_work_on_an_imported_run_as_on_ours(
     assert "imported" in Path("run/report.html").read_text(encoding="utf-8")
     refused = command("train", "run/config.yaml")
     assert (refused.code, "nmt init NAME --from" in refused.stderr) == (2, True)
+
+
+def test_an_imported_run_is_served(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    (tmp_path / "run").symlink_to(run_of(folders("opus")))
+    texts = lines("de", 5, "valid")
+    with served(tmp_path) as (_, address, _):
+        answer = httpx.post(f"{address}/translate", json={"text": texts}, timeout=60, trust_env=False)
+    expected = nmt.load(tmp_path / "run", device="cpu", precision="float32").translate(texts)
+    found = [each["translations"][0]["text"] for each in answer.json()["results"]]
+    assert found == [translation.text for translation in expected]
 
 
 def test_an_aligner_is_learnt_for_an_imported_run(

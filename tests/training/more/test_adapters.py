@@ -61,10 +61,12 @@ def tune(*settings: str) -> None:
 def test_an_adapted_matrix_is_that_of_the_paper(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
     torch.manual_seed(1)
-    model = build(load(tmp_path / "config.yaml").model, source_tokens=9, target_tokens=9, pad=PAD, bos=BOS)
+    config = load(tmp_path / "config.yaml", ["model.embedding.tie=all"])
+    model = build(config.model, source_tokens=9, target_tokens=9, pad=PAD, bos=BOS)
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-    add_adapters(model, LowRankConfig(rank=3, alpha=6.0, on="encoder.*.feed_forward.*"))
-    changed = {"encoder.layers.0.feed_forward.rise.weight", "encoder.layers.0.feed_forward.fall.weight"}
+    add_adapters(model, LowRankConfig(rank=3, alpha=6.0, on=("encoder.*.feed_forward.*", "*.table.*")))
+    changed = {f"encoder.{name}.weight" for name in ("layers.0.feed_forward.rise", "layers.0.feed_forward.fall")}
+    changed.add("encoder.embedding.table.weight")
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     assert {name.rpartition(".parametrizations.")[0] for name in trained} == {
         name.removesuffix(".weight") for name in changed
@@ -73,6 +75,7 @@ def test_an_adapted_matrix_is_that_of_the_paper(tmp_path: Path) -> None:
     for weight in trained.values():
         torch.nn.init.normal_(weight)
     made = merged(model)
+    assert made.output.weight_VD is made.encoder.embedding.weight_VD is made.decoder.embedding.weight_VD
     after = dict(made.named_parameters())
     assert after.keys() == before.keys()
     for name, weight_OI in before.items():
@@ -89,15 +92,18 @@ def test_an_adapted_matrix_is_that_of_the_paper(tmp_path: Path) -> None:
         each.eval().encoder(embedded_BSE, torch.zeros(1, 3, dtype=torch.bool)) for each in (model, made)
     )
     torch.testing.assert_close(states.states_BSD, expected.states_BSD)
+    torch.testing.assert_close(model.output(states.states_BSD), made.output(states.states_BSD))
 
 
 def test_adapters_are_trained_alone_and_exactly_resumed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    lora = ("training.lora={rank: 2}", "training.validation={every: 2, first: 0, metric: loss}")
+    lora = ("training.lora={rank: 2, on: ['*attention*']}", "training.validation={every: 2, first: 0, metric: loss}")
     tune("run=all", "training.stopping.updates=4", *lora)
     assert f"trained {len(MATRICES) * 2 * (16 + 16):,}" in capsys.readouterr().err
+    logged = map(json.loads, Path("all/metrics.jsonl").read_text().splitlines())
+    assert {line["learning_rate"] for line in logged if line["kind"] == "train"} == {3 * 1e-3}
     origin, tuned = weights("run"), weights("all")
     assert origin.keys() == tuned.keys()
     for name, weight in origin.items():
@@ -148,8 +154,8 @@ def test_frozen_weights_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
             "training.freeze: encode.*: matches no weight; their names begin with encoder.emb",
         ),
         ("training.freeze=['*']", "training.freeze: matches all weights; leave some to train"),
-        ("training.lora.on='*.bias*'", "training.lora.on: *.bias*: matches vectors only"),
-        ("training.lora.on=nothing", "training.lora.on: nothing: matches no weight; their names begin with"),
+        ("training.lora.on=['*.bias*']", "training.lora.on: *.bias*: matches vectors only"),
+        ("training.lora.on=[nothing]", "training.lora.on: nothing: matches no weight; their names begin with"),
         ("training={start_from: null, lora: {}}", "lora adapts a model that is trained: name it with start_from"),
         ("training={start_from: run, freeze: [a], lora: {}}", "does not go with freeze"),
     ],
@@ -161,14 +167,10 @@ def test_what_is_refused(setting: str, message: str, folder: Path, monkeypatch: 
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("model.encoder={kind: rnn, size: 8}", "matches encoder.forwards.0.rnns.0.weight_ih_l0, which is recurrent"),
-        ("model.embedding.tie=all", "matches encoder.embedding.table.weight, which is shared by several modules"),
-    ],
-)
-def test_matrices_without_adapters(setting: str, message: str, folder: Path) -> None:
-    model = build(load(folder / "config.yaml", [setting]).model, source_tokens=9, target_tokens=9, pad=PAD, bos=BOS)
-    with pytest.raises(InputError, match=message):
-        add_adapters(model, LowRankConfig(on="encoder.*"))
+def test_recurrent_matrices_have_no_adapters(folder: Path) -> None:
+    config = load(folder / "config.yaml", ["model.encoder={kind: rnn, size: 8}", "model.decoder={kind: rnn, size: 8}"])
+    model = build(config.model, source_tokens=9, target_tokens=9, pad=PAD, bos=BOS)
+    with pytest.raises(InputError, match=r"matches encoder\.forwards\.0\.rnns\.0\.weight_ih_l0, which is recurrent"):
+        add_adapters(model, LowRankConfig(on=("encoder.*",)))
+    add_adapters(model, LowRankConfig())  # the tables alone: no feed-forward layers are there
+    assert all(".embedding.table." in name for name, weight in model.named_parameters() if weight.requires_grad)
