@@ -208,23 +208,19 @@ def learn_aligner(
     *,
     shares: Sequence[float] = SHARES,
     iterations: int = 5,
+    before: WordAligner | None = None,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
-    """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. Raises ValueError where a
-    side has no words."""
-    source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
-    cuts: list[tuple[WordUnits, WordUnits]] = [
-        (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
-    ]  # fmt: skip
-    for share in shares:
-        source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
-        cuts.append((source, target))
-
-    def member(pair: tuple[WordUnits, WordUnits]) -> Member:
+    """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With an aligner from
+    ``before`` these are further pairs: its word units stay, and the links it learnt from count too. Raises ValueError
+    where a side has no words."""
+    if before is None:
+        members = _untaught(sources, targets, shares)
+    else:
+        members = list(before.members)
+    for number, member in enumerate(members):
         malloc_trim()
-        source, target = (
-            TokenIndex(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True)
-        )
+        source, target = member.source.numbered(sources), member.target.numbered(targets)
         fitting = [
             sides for sides in zip(source.tokens_B, target.tokens_B, strict=True) if max(map(len, sides)) <= LONGEST
         ]
@@ -233,12 +229,29 @@ def learn_aligner(
             [other for _, other in fitting],
             source_tokens=len(source.number),
             target_tokens=len(target.number),
-            iterations=iterations,
+            flat_iterations=0 if before else 3,
+            iterations=LATER if before else iterations,
+            before=member.models,
             after_iteration=after_iteration,
         )
-        return Member(TokenIndex(pair[0], source.number), TokenIndex(pair[1], target.number), models)
+        members[number] = Member(
+            TokenIndex(member.source.word_units, source.number), TokenIndex(member.target.word_units, target.number), models
+        )
+    return WordAligner(members)
 
-    return WordAligner([member(pair) for pair in cuts])
+
+LATER = 2
+
+def _untaught(sources: Sequence[Words], targets: Sequence[Words], shares: Sequence[float]) -> list[Member]:
+    """Members that know no tokens."""
+    source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
+    cuts: list[tuple[WordUnits, WordUnits]] = [
+        (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
+    ]  # fmt: skip
+    for share in shares:
+        source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
+        cuts.append((source, target))
+    return [Member(TokenIndex(source, {}), TokenIndex(target, {}), None) for source, target in cuts]
 
 
 def between_words(
