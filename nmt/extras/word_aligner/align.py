@@ -67,9 +67,9 @@ def align_learned(
     check_files(inputs, outputs, aligner)
     if aligner is None:
         _check_before_learning(inputs, outputs)
-        from nmt.extras.word_aligner.learn_text import learn_word_aligner, lines_of
+        from nmt.extras.word_aligner.learn_text import learn_from_files
 
-        word_aligner = learn_word_aligner(*lines_of(inputs.source, inputs.target))
+        word_aligner = learn_from_files(inputs.source, inputs.target)
     else:
         word_aligner = load_aligner(aligner)
     rule = RULE if min_probability is None else Grow(threshold=min_probability)

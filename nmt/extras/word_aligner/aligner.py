@@ -49,6 +49,9 @@ _FORMAT_1 = "nmt word aligner 1"
 LETTERS = 4
 """The length of the beginnings of words."""
 
+FURTHER_ITERATIONS = 2
+"""Over pairs after the first block, whose jumps and frequent words are known."""
+
 SHARES = (0.25,)
 """The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side."""
 
@@ -74,17 +77,19 @@ class TokenIndex:
         """The tokens of each sentence as numbers; unknown tokens get the next numbers."""
         number = dict(self.number)
         index: dict[str, int] = {}
-        word_N = np.array([index.setdefault(word, len(index)) for words in sentences for word in words], dtype=np.int64)
-        tokens, counts = self.word_units.tokens(index)
-        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64)
-        count_N = np.array(counts, dtype=np.int64)[word_N]
-        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int64)
-        # The tokens of each word follow each other: the index of the first, and as many steps on.
-        steps = np.arange(count_N.sum()) - np.repeat(np.cumsum(count_N) - count_N, count_N)
+        words = (index.setdefault(word, len(index)) for words in sentences for word in words)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        counts_B = _parted(count_N, lengths)
-        tokens_B = _parted(token_M[np.repeat(first_N, count_N) + steps], [int(count_W.sum()) for count_W in counts_B])
-        return NumberedSentences(tokens_B, counts_B, number)
+        word_N = np.fromiter(words, np.int32, int(lengths.sum()))
+        tokens, counts = self.word_units.tokens(index)
+        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
+        count_N = np.array(counts, dtype=np.int32)[word_N]
+        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int32)
+        # The tokens of each word follow each other: the index of the first, and as many steps on.
+        end_N = np.cumsum(count_N, dtype=np.int32)
+        place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
+        end_R = np.append(np.int32(0), end_N)[np.cumsum(lengths)]
+        tokens_B = _parted(token_M[place_N], np.diff(end_R, prepend=0))
+        return NumberedSentences(tokens_B, _parted(count_N, lengths), number)
 
 
 @dataclass(frozen=True)
@@ -214,11 +219,11 @@ def learn_aligner(
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With an aligner from
     ``before`` these are further pairs: its word units stay, and the links it learnt from count too. Raises ValueError
     where a side has no words."""
-    if before is None:
-        members = _untaught(sources, targets, shares)
-    else:
-        members = list(before.members)
-    for number, member in enumerate(members):
+    if not any(sources) or not any(targets):
+        raise ValueError("no words")
+    members = _untaught(sources, targets, shares) if before is None else before.members
+    taught = []
+    for member in members:
         malloc_trim()
         source, target = member.source.numbered(sources), member.target.numbered(targets)
         fitting = [
@@ -230,20 +235,17 @@ def learn_aligner(
             source_tokens=len(source.number),
             target_tokens=len(target.number),
             flat_iterations=0 if before else 3,
-            iterations=LATER if before else iterations,
-            before=member.models,
+            iterations=FURTHER_ITERATIONS if before else iterations,
+            before=member.models if before else None,
             after_iteration=after_iteration,
         )
-        members[number] = Member(
-            TokenIndex(member.source.word_units, source.number), TokenIndex(member.target.word_units, target.number), models
-        )
-    return WordAligner(members)
+        sides = ((member.source, source.number), (member.target, target.number))
+        taught.append(Member(*(TokenIndex(side.word_units, number) for side, number in sides), models))
+    return WordAligner(taught)
 
-
-LATER = 2
 
 def _untaught(sources: Sequence[Words], targets: Sequence[Words], shares: Sequence[float]) -> list[Member]:
-    """Members that know no tokens."""
+    """Members that know no tokens yet."""
     source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
     cuts: list[tuple[WordUnits, WordUnits]] = [
         (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
@@ -251,7 +253,8 @@ def _untaught(sources: Sequence[Words], targets: Sequence[Words], shares: Sequen
     for share in shares:
         source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
         cuts.append((source, target))
-    return [Member(TokenIndex(source, {}), TokenIndex(target, {}), None) for source, target in cuts]
+    nothing = learn([], [], source_tokens=0, target_tokens=0, flat_iterations=0, iterations=0)
+    return [Member(TokenIndex(source, {}), TokenIndex(target, {}), nothing) for source, target in cuts]
 
 
 def between_words(
@@ -344,8 +347,9 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
         safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT})
 
 
-def load_aligner(path: Path) -> WordAligner:
-    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file."""
+def load_aligner(path: Path, *, to_continue: bool = False) -> WordAligner:
+    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file, and, with ``to_continue``, for
+    one of the first format, which lacks the numbers of links that it was learnt from."""
     refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
@@ -356,7 +360,7 @@ def load_aligner(path: Path) -> WordAligner:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is not an aligner, or damaged; make one with nmt aligner") from None
-    if metadata.get("format") not in (_FORMAT, _FORMAT_1):
+    if metadata.get("format") not in ((_FORMAT,) if to_continue else (_FORMAT, _FORMAT_1)):
         raise InputError(f"{path}: is not an aligner of this version of nmt; make one with nmt aligner")
     try:
         count = sum(name.endswith(".pairs") for name in arrays)

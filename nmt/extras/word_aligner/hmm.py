@@ -43,7 +43,7 @@ import numpy.typing as npt
 from nmt.extras.accel.compiled import compiled
 from nmt.extras.word_aligner.threads import in_order
 
-Tokens = npt.NDArray[np.int64]
+Tokens = npt.NDArray[np.signedinteger[Any]]
 """Numbers of the tokens of a sentence."""
 
 Floats = npt.NDArray[np.float32]
@@ -73,7 +73,7 @@ MOST_PAIRS = 1 << 20
 _JUMP_SMOOTHING = 1e-4
 _EMPTY_SMOOTHING = 0.01
 
-_NEW_PAIRS = 1 << 22
+_NEW_PAIRS = 1 << 20
 
 _CELLS = 1 << 16
 """Pairs of positions in a batch, padding included: few enough for a CPU's cache, and for numbers of 16 bits."""
@@ -332,11 +332,12 @@ def learn(
     cells = [batch.token_pairs(source_tokens, target_tokens) for batch in batches]
     pair_E = _distinct([pair_D for pair_D, _ in cells])
     old, pair_E = _counted(before, pair_E, source_tokens, target_tokens)
-    known = [
-        _KnownBatch(batch, _indices(pair_E, pair_D), local_BST, np.zeros(local_BST.shape, np.uint16))
-        for batch, (pair_D, local_BST) in zip(batches, cells, strict=True)
-    ]
-    del batches, cells
+    known = []
+    while batches:
+        pair_D, local_BST = cells.pop()
+        index_D = _indices(pair_E, pair_D)
+        known.append(_KnownBatch(batches.pop(), index_D, local_BST, np.zeros(local_BST.shape, np.uint16)))
+    known.reverse()
     links, first = old, (_equal(target_tokens), _equal(source_tokens))
     if before is None:
         # Equal probabilities to begin with. Cells of padding count 0.
@@ -547,7 +548,7 @@ class _Batch:
         """The distinct pairs of tokens, numbered as those of ``HmmPair``, -1 where one of the two is
         unknown, and the index of each cell's pair among them, (B, S, T)."""
         source_BS1, target_B1T = self.source_BS[:, :, None], self.target_BT[:, None]
-        pair_BST = source_BS1 * target_tokens + target_B1T
+        pair_BST = source_BS1.astype(np.int64) * target_tokens + target_B1T
         pair_BST[np.broadcast_to(source_BS1 >= source_tokens, pair_BST.shape)] = -1
         pair_BST[np.broadcast_to(target_B1T >= target_tokens, pair_BST.shape)] = -1
         kernels = _kernels()
@@ -596,7 +597,7 @@ def _batch(
 
 
 def _padded(sentences: Sequence[Tokens], padding: int) -> Tokens:
-    padded = np.full((len(sentences), max(map(len, sentences))), padding)
+    padded = np.full((len(sentences), max(map(len, sentences))), padding, np.int32)
     for row, sentence in enumerate(sentences):
         padded[row, : len(sentence)] = sentence
     return padded
