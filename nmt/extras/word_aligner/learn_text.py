@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from sys import intern
 
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
-from nmt.extras.word_aligner.aligner import WordAligner, Words, learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from nmt.workflows.align import pairs
 
 BLOCK_PAIRS = 60_000
-BLOCK_CELLS = 6_000_000
+BLOCK_CELLS = 4_250_000
 """Most sentence pairs that are learnt from together, and pairs of a source and a target word in them. Memory does not
 grow with further blocks; a smaller block would make more errors."""
 
@@ -59,32 +59,25 @@ def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | 
     learnt = False
     with log.progress(description="aligner", unit="iteration") as bar:
         for sources, targets in _blocks(lines):
-            if any(sources) and any(targets):
-                try:
-                    aligner = learn_aligner(sources, targets, before=aligner, after_iteration=lambda: bar.update(1))
-                    learnt = True
-                except ValueError:
-                    continue  # only characters without a width
+            with suppress(ValueError):  # a block without words, or with none but characters without a width
+                aligner = learn_aligner(sources, targets, before=aligner, after_iteration=lambda: bar.update(1))
+                learnt = True
     if aligner is None or not learnt:
         raise InputError("there is nothing to learn from: one side holds no words")
     return aligner
 
 
-def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[list[Words], list[Words]]]:
-    """The words of both sides of pairs that are learnt from together."""
-    sources: list[Words] = []
-    targets: list[Words] = []
-    cells = 0
-    for pair in lines:
-        # Interned: a text has many words, but few different ones.
-        source, target = (list(map(intern, line.split())) for line in pair)
+def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sentences]]:
+    """Both sides of pairs that are learnt from together."""
+    sources, targets, cells = Sentences(), Sentences(), 0
+    for source, target in ((one.split(), other.split()) for one, other in lines):
         cells += len(source) * len(target)
-        if sources and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
+        if len(sources) and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
             yield sources, targets
-            sources, targets, cells = [], [], len(source) * len(target)
+            sources, targets, cells = Sentences(), Sentences(), len(source) * len(target)
         sources.append(source)
         targets.append(target)
-    if sources:
+    if len(sources):
         yield sources, targets
 
 

@@ -12,7 +12,7 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.extras.word_aligner import learn as workflow
-from nmt.extras.word_aligner.aligner import RULE, between_words, learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import RULE, Sentences, between_words, learn_aligner, load_aligner, save_aligner
 from nmt.extras.word_aligner.layer import load_layer, weights
 from nmt.translator.find_run import ALIGNER, LAYER
 from tests.workflows.runs import Command, in_process, sentences
@@ -60,7 +60,7 @@ def test_a_file_is_what_python_learns(nmt: Command, text: Path, tmp_path: Path) 
         "aligner  learning from 80 pairs",
         "wrote x.aligner; use it with nmt align --aligner x.aligner",
     ]
-    lines = [[line.split() for line in (text / name).read_text().splitlines()] for name in ("x.de", "x.en")]
+    lines = [Sentences(line.split() for line in (text / name).read_text().splitlines()) for name in ("x.de", "x.en")]
     save_aligner(learn_aligner(*lines), tmp_path / "y")
     assert (tmp_path / "x.aligner").read_bytes() == (tmp_path / "y").read_bytes()
     assert nmt("aligner", "-s", text / "x.de", "-t", text / "x.en", "-o", "x.aligner", "--quiet").stderr == ""
@@ -112,7 +112,7 @@ def test_mistakes(nmt: Command, text: Path, tmp_path: Path, arguments: list[str]
 
 
 def test_a_run_learns_from_its_training_pairs(trained: Path, taught: Path) -> None:
-    lines = [[line.split() for line in (trained / f"train.{side}").read_text().splitlines()] for side in ("de", "en")]
+    lines = [Sentences(line.split() for line in (trained / f"train.{side}").read_text().splitlines()) for side in ("de", "en")]
     save_aligner(learn_aligner(*lines), taught / "by hand")
     assert (taught / "by hand").read_bytes() == (taught / "run" / ALIGNER).read_bytes()
     for name in ("best", "latest"):  # the translation model is what it was
