@@ -12,13 +12,14 @@ from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable
+from nmt.core.memory import malloc_trim
 from nmt.data.pieces import Span
 from nmt.data.words import text_words, white_space_words
 from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
-WINDOW_PAIRS = 5000
+WINDOW_PAIRS = 2500
 """Pairs that are aligned together: a batch takes some hundred pairs of similar lengths."""
 
 
@@ -36,6 +37,7 @@ class TextAligner:
         """One alignment for each pair."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        malloc_trim()
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
