@@ -367,9 +367,7 @@ def learn(
     return links.models(forward, backward, pair_E)
 
 
-def _counted(
-    before: HmmPair | None, pair_E: Tokens, source_tokens: int, target_tokens: int
-) -> tuple[_Links, Tokens]:
+def _counted(before: HmmPair | None, pair_E: Tokens, source_tokens: int, target_tokens: int) -> tuple[_Links, Tokens]:
     """The expected numbers of links that models were made of, 0 of further pairs of tokens, and all these pairs."""
     source_U1, target_V1 = np.zeros(source_tokens + 1, np.float32), np.zeros(target_tokens + 1, np.float32)
     if before is None:

@@ -134,7 +134,10 @@ def test_mistakes(nmt: Command, text: Path, tmp_path: Path, arguments: list[str]
 
 
 def test_a_run_learns_from_its_training_pairs(trained: Path, taught: Path) -> None:
-    lines = [Sentences(line.split() for line in (trained / f"train.{side}").read_text().splitlines()) for side in ("de", "en")]
+    lines = [
+        Sentences(line.split() for line in (trained / f"train.{side}").read_text().splitlines())
+        for side in ("de", "en")
+    ]
     save_aligner(learn_aligner(*lines), taught / "by hand")
     assert (taught / "by hand").read_bytes() == (taught / "run" / ALIGNER).read_bytes()
     for name in ("best", "latest"):  # the translation model is what it was
