@@ -31,8 +31,8 @@ def align(options: AlignOptions) -> None:
     Uses a model's attention or gradients, and prints one line for each pair. With --target it aligns given pairs
     (forced decoding), and without it the model's own translations. With --reverse two models align the pairs, one
     from each side, and their alignments are joined. With --links no model is needed: links from files are joined,
-    converted, drawn or scored. With --lexicon, --terms or --suspects the links themselves are written only with --output or
-    --format. With --compare it prints how far the methods of a model agree.
+    converted, drawn or scored. With --lexicon, --terms or --suspects the links themselves are written only with
+    --output or --format. With --compare it prints how far the methods of a model agree.
     """
     from nmt.workflows.align import AlignmentInputs
 

@@ -1,5 +1,5 @@
-"""Reports on the alignments of a corpus: a bilingual lexicon, a glossary of its terms, and pairs that are probably no translations of each
-other."""
+"""Reports on the alignments of a corpus: a bilingual lexicon, a glossary of its terms, and pairs that are probably no
+translations of each other."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def learn_from_files(source: Path, target: Path, before: WordAligner | None = No
     count, has_words = 0, [False, False]
     for pair in pairs(source, target):
         count += 1
-        has_words = [known or not line.isspace() and line != "" for known, line in zip(has_words, pair, strict=True)]
+        has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
     for path, known in zip((source, target), has_words, strict=True):
         if not known:
             raise InputError(f"{path}: holds no word to learn from")
