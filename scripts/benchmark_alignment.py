@@ -330,6 +330,7 @@ def judge_aligner(file: Path, text: Text, gold: Sequence[Gold]) -> None:
     for number, member in enumerate(members, 1):
         tokens = f"{len(member.source.number):,} and {len(member.target.number):,} tokens"
         judge_matrices(f"nmt, granularity {number} ({tokens})", WordAligner([member]), text, gold)
+    judge_probabilities(WordAligner(members), text, gold)
     for number in range(2, len(members)):
         judge_matrices(f"nmt, mean of granularities 1 to {number}", WordAligner(members[:number]), text, gold)
 
@@ -348,6 +349,31 @@ def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[G
     }
     for way, of in ways.items():
         judge(f"{name}, {way}", RULE.links_of([of(*matrices) for matrices in found]), gold)
+
+
+def judge_probabilities(aligner: WordAligner, text: Text, gold: Sequence[Gold]) -> None:
+    """Reports how many of the pairs of words with a probability in each tenth are possible links, which calibrated
+    probabilities are as often as they say, and the error rates for each least probability of a link."""
+    import numpy as np
+
+    from nmt.alignment.extract import Grow
+
+    found = aligner.matrices(*([line.split() for line in side] for side in text), learnt_from=True)
+    weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in found]
+    possible = [np.zeros(each.shape, bool) for each in weights]
+    for links, is_possible_IJ in zip(gold, possible, strict=True):
+        for source, target in links.possible:
+            is_possible_IJ[target, source] = True
+    weight_N, is_possible_N = (np.concatenate([each.ravel() for each in side]) for side in (weights, possible))
+    tenth_N = np.minimum(10 * weight_N, 9).astype(int)
+    for tenth in sorted(set(tenth_N.tolist())):
+        is_here_N = tenth_N == tenth
+        name = f"nmt, probability {tenth / 10:.1f} to {tenth / 10 + 0.1:.1f}"
+        report(f"{name}: pairs of words", int(is_here_N.sum()), "", "cpu")
+        report(f"{name}: mean", 100 * weight_N[is_here_N].mean(), "%", "cpu")
+        report(f"{name}: possible links", 100 * is_possible_N[is_here_N].mean(), "%", "cpu")
+    for least in (0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+        judge(f"nmt, --min-probability {least}", Grow(threshold=least).links_of(weights), gold)
 
 
 def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gold]) -> None:
