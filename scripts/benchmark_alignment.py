@@ -16,9 +16,10 @@ process that starts them.
 
 Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
 to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the
-backward one and both joined, of each granularity and of the mean of the first two, three ...; of models: attention
-(mean of all heads, and of each layer), gradients and, of a run with an aligner, what it learnt. Prints a JSON line for
-each figure, and a table on stderr.
+backward one and both joined, of each granularity and of the mean of the first two, three ..., how many pairs of words
+of each probability are links, and the error rates for each least probability; of models: attention (mean of all heads,
+and of each layer), gradients and, of a run with an aligner, what it learnt. Prints a JSON line for each figure, and a
+table on stderr.
 """
 
 from __future__ import annotations
