@@ -225,7 +225,7 @@ GIVEN = ["-s", "s", "-t", "t"]
         ),
     ],
     ids=[
-        "min-count", "lowercase", "min-score", "nan", "target", "same", "output", "source", "target-file", "folder",
+        "min-count", "lowercase", "examples", "min-score", "nan", "target", "same", "output", "source", "target-file", "folder",
         "no-folder", "compare",
     ],
 )  # fmt: skip
