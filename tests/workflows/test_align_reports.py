@@ -225,8 +225,8 @@ GIVEN = ["-s", "s", "-t", "t"]
         ),
     ],
     ids=[
-        "min-count", "lowercase", "examples", "min-score", "nan", "target", "same", "output", "source", "target-file", "folder",
-        "no-folder", "compare",
+        "min-count", "lowercase", "examples", "min-score", "nan", "target", "same", "output", "source", "target-file",
+        "folder", "no-folder", "compare",
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense_together(trained: Path, align: Command, arguments: list[str], message: str) -> None:
