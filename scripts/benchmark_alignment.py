@@ -1,22 +1,25 @@
-"""Word alignment: speed and error rates of our aligners, of trained models and of eflomal, side by side.
+"""Word alignment: speed and error rates of our aligners, of trained models, of eflomal and fast_align, side by side.
 
     python scripts/benchmark_alignment.py train.de train.en --gold dev.de dev.en dev.align [--model RUN [--reverse RUN]]
         [--threads 1 --threads 2] [--rounds 3] [--pairs N]
 
 Speed: ``eflomal`` (`pip install '.[eflomal]'`) learns from and aligns the training text and the gold text, both
-directions, with its default settings and as many threads as it takes. ``nmt`` learns from the same and saves what it
-has learnt; then it loads that and aligns what it has learnt from, as ``nmt align --learn`` does. ``trained`` is ``nmt
-align RUN --method trained``, of a run that has an aligner. Text goes in and Pharaoh lines come out; Python and its
-modules are there already. Each system is a process of its own, as are our learning and our aligning, and all work in
-turn (A B A B ...) for ``--rounds``: the median of wall clock and processor seconds is told, and the median of eflomal's
-over ours in the same round, for our learning and aligning together and for our aligning alone. Memory is the most that
-a process had, Python included; of eflomal what its own programs had, without the Python process that starts them.
+directions, with its default settings and as many threads as it takes. ``fast_align``, as the package systran-align has
+it, does with the settings that its authors recommend (-d -o -v) and joins both directions. ``nmt`` learns from the same
+and saves what it has learnt; then it loads that and aligns what it has learnt from, as ``nmt align --learn`` does.
+``trained`` is ``nmt align RUN --method trained``, of a run that has an aligner. Text goes in and Pharaoh lines come
+out; Python and its modules are there already. Each system is a process of its own, as are our learning and our
+aligning, and all work in turn (A B A B ...) for ``--rounds``: the median of wall clock and processor seconds is told,
+and the median of eflomal's over ours in the same round, for our learning and aligning together and for our aligning
+alone. Memory is the most that a process had, Python included; of eflomal what its own programs had, without the Python
+process that starts them.
 
 Quality: AER, precision and recall on the gold text. eflomal gets words and signs in lower case; its links are brought
 to the white-space words, and its two directions joined by grow-diag-final-and. Of ours: the forward matrix, the
-backward one and both joined, of each granularity and of the mean of the first two, three ...; of models: attention
-(mean of all heads, and of each layer), gradients and, of a run with an aligner, what it learnt. Prints a JSON line for
-each figure, and a table on stderr.
+backward one and both joined, of each granularity and of the mean of the first two, three ..., how many pairs of words
+of each probability are links, and the error rates for each least probability; of models: attention (mean of all heads,
+and of each layer), gradients and, of a run with an aligner, what it learnt. Prints a JSON line for each figure, and a
+table on stderr.
 """
 
 from __future__ import annotations
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 
 
 EFLOMAL = "eflomal: learning and aligning"
+FAST_ALIGN = "fast_align: learning and aligning"
 
 
 class Text(NamedTuple):
@@ -97,9 +101,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise InputError("--rounds and --pairs must be 1 or more, and the training text must hold a line")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "aligner"
-            from_eflomal = compare_speed(text, gold_text, file, given.model, given.threads or [1, 2], given.rounds)
-            if from_eflomal is not None:
-                judge_directions("eflomal", gold, *(_of_words(links, gold_text) for links in from_eflomal))
+            found = compare_speed(text, gold_text, file, given.model, given.threads or [1, 2], given.rounds)
+            if EFLOMAL in found:
+                judge_directions("eflomal", gold, *(_of_words(lines, gold_text) for lines in found[EFLOMAL]))
+            if FAST_ALIGN in found:
+                judge("fast_align, joined", _of_words(found[FAST_ALIGN], gold_text), gold)
             judge_aligner(file, gold_text, gold)
         if given.model is not None:
             judge_models(given.model, given.reverse, gold_text, gold)
@@ -121,9 +127,9 @@ def read(source: Path, target: Path, count: int | None = None) -> Text:
 
 def compare_speed(
     text: Text, gold_text: Text, file: Path, model: str | None, threads: Sequence[int], rounds: int
-) -> tuple[list[Links], list[Links]] | None:
-    """Reports what learning and aligning take, and leaves our aligner in a file. Returns eflomal's links of both
-    directions of the training text and then the gold text, None without it."""
+) -> dict[str, Any]:
+    """Reports what learning and aligning take, and leaves our aligner in a file. Returns what came out of each system
+    for the training text and then the gold text, by its name."""
     with ExitStack() as stack:
 
         def start(name: str, *given: Any) -> System:
@@ -131,7 +137,7 @@ def compare_speed(
             stack.callback(system.kill)  # where this ends by a fault
             return system
 
-        systems = [start(EFLOMAL, _eflomal, 0)]
+        systems = [start(EFLOMAL, _eflomal, 0), start(FAST_ALIGN, _fast_align, 1)]
         for count in threads:
             systems.append(start(f"nmt ({count} threads): learning", _learner, count, file))
             systems.append(start(f"nmt ({count} threads): aligning", _aligner, count, file))
@@ -162,10 +168,7 @@ def compare_speed(
             mine = [learning.then(aligning) for learning, aligning in zip(*parts, strict=True)]
             tell(name, mine, count)
             compare(name, mine, turns.get(EFLOMAL, []), count)
-    if EFLOMAL not in turns:
-        return None
-    forward, backward = ([_parsed(line) for line in lines] for lines in turns[EFLOMAL][-1].lines)
-    return forward, backward
+    return {name: mine[-1].lines for name, mine in turns.items()}
 
 
 def tell(name: str, turns: Sequence[Turn], threads: int) -> None:
@@ -244,6 +247,31 @@ def _eflomal() -> Work:
     return work
 
 
+def _fast_align() -> Work:
+    try:
+        import systran_align
+    except ImportError:
+        raise InputError("fast_align is not installed; pip install systran-align") from None
+
+    def work(text: Text) -> list[str]:
+        sources, targets = (plain(side) for side in text)
+        with tempfile.TemporaryDirectory() as folder:
+            both, forward, backward = (str(Path(folder) / name) for name in ("text", "forward", "backward"))
+            lines = [f"{source} ||| {target}\n" for source, target in zip(sources, targets, strict=True)]
+            Path(both).write_text("".join(lines), encoding="utf-8")
+            systran_align.generate_alignment_probabilities(
+                both, forward, backward, favor_diagonal=True, optimize_tension=True, variational_bayes=True
+            )
+            aligner = systran_align.Aligner(forward, backward)
+            words = ([line.split() for line in side] for side in (sources, targets))
+            return [
+                " ".join(f"{source}-{target}" for source, target in found["alignments"])
+                for found in aligner.align_batch(*words)
+            ]
+
+    return work
+
+
 def plain(lines: Iterable[str]) -> list[str]:
     """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
     from nmt.extras.word_aligner.word_units import words_and_signs
@@ -251,10 +279,10 @@ def plain(lines: Iterable[str]) -> list[str]:
     return [" ".join(part for word in line.split() for part in words_and_signs(word)) for line in lines]
 
 
-def _of_words(links: Sequence[Links], text: Text) -> list[Links]:
-    """Of links of any text that ends in this one, those of its lines, between white-space words."""
+def _of_words(links: Sequence[str], text: Text) -> list[Links]:
+    """Of Pharaoh lines of any text that ends in this one, those of its lines, between white-space words."""
     found = []
-    for of_pair, *lines in zip(links[len(links) - len(text.sources) :], *text, strict=True):
+    for of_pair, *lines in zip(map(_parsed, links[len(links) - len(text.sources) :]), *text, strict=True):
         source_words, target_words = (
             [row for row, word in enumerate(line.split()) for _ in plain([word])[0].split()] for line in lines
         )
@@ -330,6 +358,7 @@ def judge_aligner(file: Path, text: Text, gold: Sequence[Gold]) -> None:
     for number, member in enumerate(members, 1):
         tokens = f"{len(member.source.number):,} and {len(member.target.number):,} tokens"
         judge_matrices(f"nmt, granularity {number} ({tokens})", WordAligner([member]), text, gold)
+    judge_probabilities(WordAligner(members), text, gold)
     for number in range(2, len(members)):
         judge_matrices(f"nmt, mean of granularities 1 to {number}", WordAligner(members[:number]), text, gold)
 
@@ -348,6 +377,31 @@ def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[G
     }
     for way, of in ways.items():
         judge(f"{name}, {way}", RULE.links_of([of(*matrices) for matrices in found]), gold)
+
+
+def judge_probabilities(aligner: WordAligner, text: Text, gold: Sequence[Gold]) -> None:
+    """Reports how many of the pairs of words with a probability in each tenth are possible links, which calibrated
+    probabilities are as often as they say, and the error rates for each least probability of a link."""
+    import numpy as np
+
+    from nmt.alignment.extract import Grow
+
+    found = aligner.matrices(*([line.split() for line in side] for side in text), learnt_from=True)
+    weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in found]
+    possible = [np.zeros(each.shape, bool) for each in weights]
+    for links, is_possible_IJ in zip(gold, possible, strict=True):
+        for source, target in links.possible:
+            is_possible_IJ[target, source] = True
+    weight_N, is_possible_N = (np.concatenate([each.ravel() for each in side]) for side in (weights, possible))
+    tenth_N = np.minimum(10 * weight_N, 9).astype(int)
+    for tenth in sorted(set(tenth_N.tolist())):
+        is_here_N = tenth_N == tenth
+        name = f"nmt, probability {tenth / 10:.1f} to {tenth / 10 + 0.1:.1f}"
+        report(f"{name}: pairs of words", int(is_here_N.sum()), "", "cpu")
+        report(f"{name}: mean", 100 * weight_N[is_here_N].mean(), "%", "cpu")
+        report(f"{name}: possible links", 100 * is_possible_N[is_here_N].mean(), "%", "cpu")
+    for least in (0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+        judge(f"nmt, --min-probability {least}", Grow(threshold=least).links_of(weights), gold)
 
 
 def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gold]) -> None:

@@ -31,8 +31,8 @@ def align(options: AlignOptions) -> None:
     Uses a model's attention or gradients, and prints one line for each pair. With --target it aligns given pairs
     (forced decoding), and without it the model's own translations. With --reverse two models align the pairs, one
     from each side, and their alignments are joined. With --links no model is needed: links from files are joined,
-    converted, drawn or scored. With --lexicon or --suspects the links themselves are written only with --output or
-    --format. With --compare it prints how far the methods of a model agree.
+    converted, drawn or scored. With --lexicon, --terms or --suspects the links themselves are written only with
+    --output or --format. With --compare it prints how far the methods of a model agree.
     """
     from nmt.workflows.align import AlignmentInputs
 
@@ -124,6 +124,10 @@ def _outputs(options: AlignOptions) -> AlignmentOutputs:
 
         examples = 3 if options.examples is None else options.examples
         reports.append(LexiconOptions(options.lexicon, options.min_count or 1, options.lowercase, examples))
+    if options.terms is not None:
+        from nmt.extras.inspect.corpus_reports import TermsOptions
+
+        reports.append(TermsOptions(options.terms, options.min_count or TermsOptions.min_count, options.lowercase))
     if options.suspects is not None:
         from nmt.extras.inspect.corpus_filter import MIN_SCORE
         from nmt.extras.inspect.corpus_reports import SuspectsOptions
@@ -138,7 +142,9 @@ def _outputs(options: AlignOptions) -> AlignmentOutputs:
     outputs = AlignmentOutputs(options.output, writer, reports, pictures=options.format_ in ("png", "svg"))
     paths = [path.resolve() for path in outputs.files.values()]
     if len(set(paths)) < len(paths):
-        raise InputError("--output, --lexicon and --suspects: two of them are the same file; give each its own")
+        raise InputError(
+            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
+        )
     return outputs
 
 

@@ -221,10 +221,21 @@ class AlignOptions(ModelOptions):
             help="Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl.",
         ),
     ] = None
-    min_count: Annotated[
-        int | None, _reports("--min-count", metavar="N", min=1, help="Lowest count in --lexicon. Default: 1.")
+    terms: Annotated[
+        Path | None,
+        _reports(
+            "--terms",
+            metavar="FILE",
+            help="Write frequent terms and the variants of their translations, as nmt translate --glossary reads them.",
+        ),
     ] = None
-    lowercase: Annotated[bool, _reports("--lowercase", help="Ignore case in --lexicon.")] = False
+    min_count: Annotated[
+        int | None,
+        _reports(
+            "--min-count", metavar="N", min=1, help="Lowest count in --lexicon and --terms. Default: 1, of --terms 5."
+        ),
+    ] = None
+    lowercase: Annotated[bool, _reports("--lowercase", help="Ignore case in --lexicon and --terms.")] = False
     examples: Annotated[
         int | None,
         _reports("--examples", metavar="N", min=0, help="Line numbers for each entry of --lexicon. Default: 3."),
@@ -254,10 +265,11 @@ CONFLICTS = (
     Needs("", "source", "--source is missing; name the file with the source sentences"),
     Needs("gold_base", "gold", "--gold-base is of the links of --gold; give --gold as well"),
     Needs(
-        "min_count lowercase examples",
-        "lexicon",
-        "--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well",
+        "min_count lowercase",
+        "lexicon terms",
+        "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well",
     ),
+    Needs("examples", "lexicon", "--examples says what is in a lexicon; give --lexicon as well"),
     Needs("min_score", "suspects", "--min-score says which pairs are suspicious; give --suspects as well"),
     Needs("suspects", "target", "--suspects looks for mistranslations in given pairs; give --target as well"),
     Excludes(
@@ -274,7 +286,7 @@ CONFLICTS = (
         "base level",
         "output format_",
         "--base and --level are of links, which only reports do not show; add --output or --format",
-        where="lexicon suspects",
+        where="lexicon terms suspects",
     ),
     # by what is learnt from text
     Excludes("learn", "aligner", "--learn learns from the given pairs, and --aligner has been learnt; leave one out"),
@@ -361,7 +373,7 @@ CONFLICTS = (
     Needs("json", "compare", "--json is for the report of --compare; add --compare, or use --format jsonl"),
     Excludes(
         "compare",
-        "method raw signed format_ views level output base lexicon suspects choose_heads",
+        "method raw signed format_ views level output base lexicon terms suspects choose_heads",
         "--compare prints a report on all methods, between words; leave out {others}",
     ),
     # what a page shows

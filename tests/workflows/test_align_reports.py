@@ -194,12 +194,13 @@ GIVEN = ["-s", "s", "-t", "t"]
     [
         (
             [*GIVEN, "--min-count", "2"],
-            "--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well",
+            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well",
         ),
         (
             [*GIVEN, "--suspects", "x", "--lowercase"],
-            "--min-count, --lowercase and --examples say what is in a lexicon; give --lexicon as well",
+            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well",
         ),
+        ([*GIVEN, "--terms", "x", "--examples", "2"], "--examples says what is in a lexicon; give --lexicon as well"),
         ([*GIVEN, "--min-score", "2"], "--min-score says which pairs are suspicious; give --suspects as well"),
         ([*GIVEN, "--suspects", "x", "--min-score", "nan"], "--min-score nan: give a finite number"),
         (
@@ -208,11 +209,11 @@ GIVEN = ["-s", "s", "-t", "t"]
         ),
         (
             [*GIVEN, "--suspects", "x", "--lexicon", "./x"],
-            "--output, --lexicon and --suspects: two of them are the same file; give each its own",
+            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own",
         ),
         (
             [*GIVEN, "--lexicon", "x", "--output", "x"],
-            "--output, --lexicon and --suspects: two of them are the same file; give each its own",
+            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own",
         ),
         ([*GIVEN, "--lexicon", "s"], "--lexicon s: is an input file of this command; write to another file"),
         ([*GIVEN, "--suspects", "t"], "--suspects t: is an input file of this command; write to another file"),
@@ -224,8 +225,8 @@ GIVEN = ["-s", "s", "-t", "t"]
         ),
     ],
     ids=[
-        "min-count", "lowercase", "min-score", "nan", "target", "same", "output", "source", "target-file", "folder",
-        "no-folder", "compare",
+        "min-count", "lowercase", "examples", "min-score", "nan", "target", "same", "output", "source", "target-file",
+        "folder", "no-folder", "compare",
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense_together(trained: Path, align: Command, arguments: list[str], message: str) -> None:

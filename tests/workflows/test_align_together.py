@@ -274,7 +274,7 @@ HTML = ("--format", "html", "-o", "out")
         ),
         (
             [*FILES, *HTML, "--lexicon", "out"],
-            "--output, --lexicon and --suspects: two of them are the same file; give each its own",
+            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own",
         ),
     ],
     ids=["suspects", "method", "one-file", "no-page", "base", "input", "reverse-input", "only-reports", "same"],

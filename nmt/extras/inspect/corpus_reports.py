@@ -1,5 +1,5 @@
-"""Reports on the alignments of a corpus: a bilingual lexicon, and pairs that are probably no translations of each
-other."""
+"""Reports on the alignments of a corpus: a bilingual lexicon, a glossary of its terms, and pairs that are probably no
+translations of each other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,11 +15,19 @@ from nmt.alignment.formats import Alignment, json_line
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon
+from nmt.extras.glossary.glossary import LONGEST, Words
+from nmt.extras.inspect.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.extras.inspect.corpus_filter import MIN_SCORE, Suspect, length, suspect, usual_lengths
 from nmt.workflows.align import AlignmentReport, Nlls
 
 Row = Mapping[str, object]
+
+MIN_VARIANT = 0.2
+"""The least p(target | source) and p(source | target) of a variant of a term: words that go with everything, such as
+articles, are no terms."""
+
+MIN_KNOWN = 0.5
+"""The least sum of p(target | source) over the variants of a term."""
 
 
 class _Table(AlignmentReport):
@@ -47,6 +56,23 @@ class LexiconOptions:
     def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
         """Collects the lexicon; leaving the block without an error writes it."""
         with _table_file(self.path, self.option, _Lexicon(self)) as table:
+            yield table
+
+
+@dataclass(frozen=True)
+class TermsOptions:
+    """The glossary of a corpus, and its file, which `nmt.extras.glossary.glossary.read_glossary` reads."""
+
+    path: Path
+    min_count: int = 5
+    lowercase: bool = False
+    option: ClassVar[str] = "--terms"
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Collects the terms; leaving the block without an error writes them."""
+        options = LexiconOptions(self.path, self.min_count, self.lowercase, examples=0)
+        with _table_file(self.path, self.option, _Terms(options)) as table:
             yield table
 
 
@@ -89,6 +115,30 @@ class _Lexicon(_Table):
                 "p_source_given_target": _rounded(entry.source_given_target),
                 "lines": entry.lines,
             }
+
+
+class _Terms(_Lexicon):
+    columns = ("# source", "target")  # a comment to readers of glossaries
+    rows_name = "terms"
+
+    def rows(self) -> Iterator[Row]:
+        seen: set[tuple[str, ...]] = set()
+        for source, entries in groupby(self._lexicon.entries(min_count=self._min_count), lambda entry: entry.source):
+            variants = [
+                entry
+                for entry in entries
+                if min(entry.target_given_source or 0, entry.source_given_target or 0) >= MIN_VARIANT
+                and _is_term(source)
+                and _is_term(entry.target)
+            ]
+            spelling = Words.of(source).written
+            if spelling not in seen and sum(entry.target_given_source or 0 for entry in variants) >= MIN_KNOWN:
+                seen.add(spelling)
+                yield {"# source": source, "target": "|".join(entry.target for entry in variants)}
+
+
+def _is_term(unit: str) -> bool:
+    return any(map(str.isalpha, unit)) and not {GAP, "|"} & set(unit) and unit[0] != "#" and len(unit) <= LONGEST
 
 
 class _Suspects(_Table):

@@ -12,6 +12,7 @@ from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment, pharaoh_line
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable, whole_file
+from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.pieces import Span
@@ -20,7 +21,7 @@ from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments
 from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
-WINDOW_PAIRS = 5000
+WINDOW_PAIRS = 2500
 """Pairs that are aligned together: a batch takes some hundred pairs of similar lengths."""
 
 
@@ -38,6 +39,7 @@ class TextAligner:
         """One alignment for each pair."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
+        malloc_trim()
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
@@ -69,9 +71,9 @@ def align_learned(
     check_files(inputs, outputs, aligner)
     if aligner is None:
         _check_before_learning(inputs, outputs)
-        from nmt.extras.word_aligner.learn_text import learn_word_aligner, lines_of
+        from nmt.extras.word_aligner.learn_text import learn_from_files
 
-        word_aligner = learn_word_aligner(*lines_of(inputs.source, inputs.target))
+        word_aligner = learn_from_files(inputs.source, inputs.target)
     else:
         word_aligner = load_aligner(aligner)
     rule = RULE if min_probability is None else Grow(threshold=min_probability)

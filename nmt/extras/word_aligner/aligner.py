@@ -11,9 +11,11 @@ The rest to 1 in a row of the forward matrix, or in a column of the backward one
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -49,8 +51,43 @@ _FORMAT_1 = "nmt word aligner 1"
 LETTERS = 4
 """The length of the beginnings of words."""
 
+FURTHER_ITERATIONS = 2
+"""Over pairs after the first block, whose jumps and frequent words are known."""
+
 SHARES = (0.25,)
 """The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side."""
+
+
+class Sentences:
+    """Sentences as numbers of their different words, of which a text has few."""
+
+    def __init__(self, sentences: Iterable[Words] = ()) -> None:
+        self.number: dict[str, int] = {}
+        self._words, self._lengths = array("i"), array("i")
+        for words in sentences:
+            self.append(words)
+
+    def append(self, words: Words) -> None:
+        """Adds a sentence."""
+        self._words.extend([self.number.setdefault(word, len(self.number)) for word in words])
+        self._lengths.append(len(words))
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def word_N(self) -> NDArray[np.int32]:
+        """The words of all sentences, one after the other."""
+        return np.array(self._words, np.int32)
+
+    @property
+    def length_R(self) -> NDArray[np.int32]:
+        """The number of words of each sentence."""
+        return np.array(self._lengths, np.int32)
+
+    def counts(self) -> Counter[str]:
+        """How often each word occurs."""
+        return Counter(dict(zip(self.number, np.bincount(self.word_N).tolist(), strict=True)))
 
 
 class NumberedSentences(NamedTuple):
@@ -70,21 +107,20 @@ class TokenIndex:
     word_units: WordUnits
     number: dict[str, int]
 
-    def numbered(self, sentences: Sequence[Words]) -> NumberedSentences:
+    def numbered(self, sentences: Sentences) -> NumberedSentences:
         """The tokens of each sentence as numbers; unknown tokens get the next numbers."""
         number = dict(self.number)
-        index: dict[str, int] = {}
-        word_N = np.array([index.setdefault(word, len(index)) for words in sentences for word in words], dtype=np.int64)
-        tokens, counts = self.word_units.tokens(index)
-        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int64)
-        count_N = np.array(counts, dtype=np.int64)[word_N]
-        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int64)
+        word_N, length_R = sentences.word_N, sentences.length_R
+        tokens, counts = self.word_units.tokens(sentences.number)
+        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
+        count_N = np.array(counts, dtype=np.int32)[word_N]
+        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int32)
         # The tokens of each word follow each other: the index of the first, and as many steps on.
-        steps = np.arange(count_N.sum()) - np.repeat(np.cumsum(count_N) - count_N, count_N)
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        counts_B = _parted(count_N, lengths)
-        tokens_B = _parted(token_M[np.repeat(first_N, count_N) + steps], [int(count_W.sum()) for count_W in counts_B])
-        return NumberedSentences(tokens_B, counts_B, number)
+        end_N = np.cumsum(count_N, dtype=np.int32)
+        place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
+        end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
+        tokens_B = _parted(token_M[place_N], np.diff(end_R, prepend=0))
+        return NumberedSentences(tokens_B, _parted(count_N, length_R), number)
 
 
 @dataclass(frozen=True)
@@ -100,7 +136,7 @@ class Member:
         pair = ((self.source, source), (self.target, target))
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def cells(self, sources: Sequence[Words], targets: Sequence[Words], *, learnt_from: bool = False) -> LinkMatrices:
+    def cells(self, sources: Sentences, targets: Sentences, *, learnt_from: bool = False) -> LinkMatrices:
         """The matrices of all pairs; 0 for a pair that does not fit. See ``HmmPair.in_batches``."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
@@ -111,7 +147,7 @@ class Member:
             [tokens if fits else none for tokens, fits in zip(side.tokens_B, fitting, strict=True)]
             for side in (source, target)
         )
-        length_R2 = _lengths(sources, targets)
+        length_R2 = np.stack([targets.length_R, sources.length_R], axis=1)
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
         for rows, forward_BTS, backward_BTS in self.models.in_batches(
@@ -154,9 +190,10 @@ class WordAligner:
         column for each source word: the mean over the members that the pair fits. Raises InputError where it fits none;
         ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no link is evidence
         for itself, so that a word that occurs once is linked as any other."""
-        length_R2 = _lengths(sources, targets)
+        sides = Sentences(sources), Sentences(targets)
+        length_R2 = np.stack([sides[1].length_R, sides[0].length_R], axis=1)
         _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)  # a word has one token or more
-        by_member = list(in_order(lambda member: member.cells(sources, targets, learnt_from=learnt_from), self.members))
+        by_member = list(in_order(lambda member: member.cells(*sides, learnt_from=learnt_from), self.members))
         members_R = np.array([matrices.fits_R for matrices in by_member]).sum(axis=0)
         _refuse_long(np.array(members_R == 0), first_line)
         members_N = np.repeat(members_R, length_R2.prod(axis=1)).astype(np.float32)
@@ -164,12 +201,6 @@ class WordAligner:
         for matrices in by_member:
             mean_2N += matrices.cells_2N / members_N
         return _matrices(mean_2N, sources, targets)
-
-
-def _lengths(sources: Sequence[Words], targets: Sequence[Words]) -> Tokens:
-    """The number of target and of source words of each pair, (R, 2): the shape of its matrices."""
-    lengths = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
-    return np.array(lengths, dtype=np.int64).reshape(-1, 2)
 
 
 def _refuse_long(is_long_R: NDArray[np.bool_], first_line: int) -> None:
@@ -203,42 +234,55 @@ def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
 
 
 def learn_aligner(
-    sources: Sequence[Words],
-    targets: Sequence[Words],
+    sources: Sentences,
+    targets: Sentences,
     *,
     shares: Sequence[float] = SHARES,
     iterations: int = 5,
+    before: WordAligner | None = None,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
-    """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. Raises ValueError where a
-    side has no words."""
-    source_words, target_words = (Counter(word for words in side for word in words) for side in (sources, targets))
+    """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With the aligner ``before``
+    these are further pairs: its word units stay, and the links that it has learnt from count too. Raises ValueError
+    where a side has no words."""
+    if not sources.number or not targets.number:
+        raise ValueError("no words")
+    members = _untaught(sources, targets, shares) if before is None else before.members
+    taught = []
+    for member in members:
+        malloc_trim()
+        # Without the counts of tokens, which would take memory all the while.
+        (source_B, source_number), (target_B, target_number) = (
+            (numbered.tokens_B, numbered.number)
+            for numbered in (member.source.numbered(sources), member.target.numbered(targets))
+        )
+        fits_B = [max(map(len, pair)) <= LONGEST for pair in zip(source_B, target_B, strict=True)]
+        models = learn(
+            list(compress(source_B, fits_B)),
+            list(compress(target_B, fits_B)),
+            source_tokens=len(source_number),
+            target_tokens=len(target_number),
+            flat_iterations=0 if before else 3,
+            iterations=FURTHER_ITERATIONS if before else iterations,
+            before=member.models if before else None,
+            after_iteration=after_iteration,
+        )
+        source = TokenIndex(member.source.word_units, source_number)
+        taught.append(Member(source, TokenIndex(member.target.word_units, target_number), models))
+    return WordAligner(taught)
+
+
+def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -> list[Member]:
+    """Members that know no tokens yet."""
+    source_words, target_words = sources.counts(), targets.counts()
     cuts: list[tuple[WordUnits, WordUnits]] = [
         (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
     ]  # fmt: skip
     for share in shares:
         source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
         cuts.append((source, target))
-
-    def member(pair: tuple[WordUnits, WordUnits]) -> Member:
-        malloc_trim()
-        source, target = (
-            TokenIndex(cut, {}).numbered(side) for cut, side in zip(pair, (sources, targets), strict=True)
-        )
-        fitting = [
-            sides for sides in zip(source.tokens_B, target.tokens_B, strict=True) if max(map(len, sides)) <= LONGEST
-        ]
-        models = learn(
-            [one for one, _ in fitting],
-            [other for _, other in fitting],
-            source_tokens=len(source.number),
-            target_tokens=len(target.number),
-            iterations=iterations,
-            after_iteration=after_iteration,
-        )
-        return Member(TokenIndex(pair[0], source.number), TokenIndex(pair[1], target.number), models)
-
-    return WordAligner([member(pair) for pair in cuts])
+    nothing = learn([], [], source_tokens=0, target_tokens=0, flat_iterations=0, iterations=0)
+    return [Member(TokenIndex(source, {}), TokenIndex(target, {}), nothing) for source, target in cuts]
 
 
 def between_words(
@@ -331,8 +375,9 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
         safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT})
 
 
-def load_aligner(path: Path) -> WordAligner:
-    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file."""
+def load_aligner(path: Path, *, to_continue: bool = False) -> WordAligner:
+    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file, and, with ``to_continue``, for
+    one of the first format, which lacks the numbers of links that it was learnt from."""
     refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
@@ -343,7 +388,7 @@ def load_aligner(path: Path) -> WordAligner:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is not an aligner, or damaged; make one with nmt aligner") from None
-    if metadata.get("format") not in (_FORMAT, _FORMAT_1):
+    if metadata.get("format") not in ((_FORMAT,) if to_continue else (_FORMAT, _FORMAT_1)):
         raise InputError(f"{path}: is not an aligner of this version of nmt; make one with nmt aligner")
     try:
         count = sum(name.endswith(".pairs") for name in arrays)

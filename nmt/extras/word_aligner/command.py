@@ -42,6 +42,15 @@ def aligner(
             show_default=False,
         ),
     ] = None,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="FILE",
+            help="With --output: go on from the aligner in this file, which learns from further pairs.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option("--seed", metavar="N", min=0, help="Seed of the alignment layer. Default: 1.", show_default=False),
@@ -55,7 +64,8 @@ def aligner(
 ) -> None:
     """Learn to align words from sentence pairs.
 
-    With --output, learns from --source and --target, without a translation model. Otherwise learns for a trained
+    With --output, learns from --source and --target, without a translation model; with --continue as well, learns on
+    from an aligner that was learnt before. Otherwise learns for a trained
     model, from its training pairs or the given ones, and also trains an alignment layer on top of the model, for nmt
     align --method trained."""
     set_verbosity(quiet=quiet, verbose=verbose)
@@ -72,8 +82,10 @@ def aligner(
                 raise InputError(f"--output: writes an aligner that needs no model; leave out {option}, or --output")
         from nmt.extras.word_aligner.learn_text import learn_from_text
 
-        learn_from_text(source, target, output)
+        learn_from_text(source, target, output, earlier)
         return
+    if earlier is not None:
+        raise InputError("--continue goes on from an aligner that needs no model; give --output as well")
     changes = [*(overrides or []), *([] if to is None else [search_change("to", to)])]
     check_model(model, changes, needs_language=source is not None)
     with gc_paused():

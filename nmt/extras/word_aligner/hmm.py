@@ -43,7 +43,7 @@ import numpy.typing as npt
 from nmt.extras.accel.compiled import compiled
 from nmt.extras.word_aligner.threads import in_order
 
-Tokens = npt.NDArray[np.int64]
+Tokens = npt.NDArray[np.signedinteger[Any]]
 """Numbers of the tokens of a sentence."""
 
 Floats = npt.NDArray[np.float32]
@@ -67,10 +67,13 @@ UNKNOWN = 1e-4
 SAME_SPELLING = 0.5
 """p(t | s) of tokens that were never seen together but are spelt alike, such as names."""
 
+MOST_PAIRS = 1 << 20
+"""Pairs of tokens that models hold. Of far more text, rare pairs are forgotten."""
+
 _JUMP_SMOOTHING = 1e-4
 _EMPTY_SMOOTHING = 0.01
 
-_NEW_PAIRS = 1 << 22
+_NEW_PAIRS = 1 << 20
 
 _CELLS = 1 << 16
 """Pairs of positions in a batch, padding included: few enough for a CPU's cache, and for numbers of 16 bits."""
@@ -103,6 +106,11 @@ class Hmm:
     """Probabilities of the first link at position 0, 1, ... W and later, up to a factor."""
     empty_probability: float = EMPTY_PROBABILITY
     """p_0"""
+
+    def widened(self, target_tokens: int) -> Hmm:
+        """The direction with further target tokens, as probable after the empty word as unknown ones."""
+        new = target_tokens + 1 - len(self.empty_V1)
+        return replace(self, empty_V1=np.append(self.empty_V1, np.repeat(self.empty_V1[-1:], new)))
 
     def probabilities(
         self,
@@ -311,27 +319,36 @@ def learn(
     target_tokens: int,
     flat_iterations: int = 3,
     iterations: int = 5,
+    before: HmmPair | None = None,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> HmmPair:
     """Learns the models of sentence pairs from equal probabilities, with equal jumps and then with learnt ones.
 
-    Pairs with an empty side are left out. Takes some 8 bytes for each pair of a source and a target position.
+    With ``before``, models of other sentence pairs whose tokens have the lowest numbers, goes on from these, and counts
+    their links too. The models keep the `MOST_PAIRS` pairs of tokens with the highest expected numbers of links. Pairs
+    of sentences with an empty side are left out. Takes some 8 bytes for each pair of a source and a target position.
     """
     batches = list(_batches(sources, targets, source_tokens, target_tokens))
     cells = [batch.token_pairs(source_tokens, target_tokens) for batch in batches]
     pair_E = _distinct([pair_D for pair_D, _ in cells])
-    known = [
-        _KnownBatch(batch, _indices(pair_E, pair_D), local_BST, np.zeros(local_BST.shape, np.uint16))
-        for batch, (pair_D, local_BST) in zip(batches, cells, strict=True)
-    ]
-    del batches, cells
-    # Equal probabilities to begin with. Cells of padding count 0.
-    links = _Links(
-        np.append(np.ones(len(pair_E), np.float32), np.float32(0)),
-        np.full(source_tokens + 1, target_tokens, np.float32),
-        np.full(target_tokens + 1, source_tokens, np.float32),
-    )
-    forward, backward = _equal(target_tokens), _equal(source_tokens)
+    old, pair_E = _counted(before, pair_E, source_tokens, target_tokens)
+    known = []
+    while batches:
+        pair_D, local_BST = cells.pop()
+        index_D = _indices(pair_E, pair_D)
+        known.append(_KnownBatch(batches.pop(), index_D, local_BST, np.zeros(local_BST.shape, np.uint16)))
+    known.reverse()
+    links, first = old, (_equal(target_tokens), _equal(source_tokens))
+    if before is None:
+        # Equal probabilities to begin with. Cells of padding count 0.
+        links = _Links(
+            np.append(np.ones(len(pair_E), np.float32), np.float32(0)),
+            np.full(source_tokens + 1, target_tokens, np.float32),
+            np.full(target_tokens + 1, source_tokens, np.float32),
+        )
+    else:
+        first = before.forward.widened(target_tokens), before.backward.widened(source_tokens)
+    forward, backward = first
     for number in range(flat_iterations + iterations):
         flat = number < flat_iterations
         expect = partial(_expected, links, forward, backward, flat=flat)
@@ -341,13 +358,30 @@ def learn(
             pair_E1[batch.index_D] += count_D  # no pair is twice among those of a batch
             sums[0].add(one, batch.sentences.target_BT)
             sums[1].add(other, batch.sentences.source_BS)
-        links = _Links.of(pair_E1, pair_E, source_tokens, target_tokens)
+        links = old.plus(pair_E1, pair_E)
+        share = float(old.source_U1.sum() / max(links.source_U1.sum(), _TINY))
         forward, backward = (
-            one_sum.direction(before, with_jumps=not flat)
-            for one_sum, before in zip(sums, (forward, backward), strict=True)
+            one_sum.direction(one, share, with_jumps=not flat) for one_sum, one in zip(sums, first, strict=True)
         )
         after_iteration()
     return links.models(forward, backward, pair_E)
+
+
+def _counted(before: HmmPair | None, pair_E: Tokens, source_tokens: int, target_tokens: int) -> tuple[_Links, Tokens]:
+    """The expected numbers of links that models were made of, 0 of further pairs of tokens, and all these pairs."""
+    source_U1, target_V1 = np.zeros(source_tokens + 1, np.float32), np.zeros(target_tokens + 1, np.float32)
+    if before is None:
+        return _Links(np.zeros(len(pair_E) + 1, np.float32), source_U1, target_V1), pair_E
+    source_E, target_E = np.divmod(before.pair_E, max(before.target_tokens, 1))
+    old_E = source_E * target_tokens + target_E
+    pair_E = _distinct([old_E, pair_E])
+    for direction, total_U1 in ((before.forward, source_U1), (before.backward, target_V1)):
+        prior = PRIOR * max(len(direction.empty_V1) - 1, 1)
+        total_U1[: len(direction.unseen_U1) - 1] = np.maximum(PRIOR / direction.unseen_U1[:-1] - prior, 0)
+    pair_E1 = np.zeros(len(pair_E) + 1, np.float32)
+    count_E = before.forward.link_E * (np.float32(PRIOR) / before.forward.unseen_U1)[source_E] - np.float32(PRIOR)
+    pair_E1[_indices(pair_E, old_E)] = np.maximum(count_E, 0)
+    return _Links(pair_E1, source_U1, target_V1), pair_E
 
 
 class _KnownBatch(NamedTuple):
@@ -386,15 +420,14 @@ class _Links:
     source_U1: Floats
     target_V1: Floats
 
-    @staticmethod
-    def of(pair_E1: Floats, pair_E: Tokens, source_tokens: int, target_tokens: int) -> _Links:
-        """The numbers with their sums for each token."""
-        source_E, target_E = np.divmod(pair_E, max(target_tokens, 1))
-        source_U1, target_V1 = (
-            np.bincount(side_E, pair_E1[:-1], known + 1).astype(np.float32)
-            for side_E, known in ((source_E, source_tokens), (target_E, target_tokens))
-        )
-        return _Links(pair_E1, source_U1, target_V1)
+    def plus(self, pair_E1: Floats, pair_E: Tokens) -> _Links:
+        """The numbers with further ones added to them."""
+        sums = []
+        for side_E, total_U1 in zip(
+            np.divmod(pair_E, max(len(self.target_V1) - 1, 1)), (self.source_U1, self.target_V1), strict=True
+        ):
+            sums.append(total_U1 + np.bincount(side_E, pair_E1[:-1], len(total_U1)).astype(np.float32))
+        return _Links(self.pair_E1 + pair_E1, *sums)
 
     def _priors(self) -> tuple[np.float32, np.float32]:
         """a V_t and a V_s."""
@@ -416,8 +449,12 @@ class _Links:
         return link_BST, back_BST
 
     def models(self, forward: Hmm, backward: Hmm, pair_E: Tokens) -> HmmPair:
-        """The models, without pairs that are hardly more probable than those that were never seen."""
-        keeps_E = self.pair_E1[:-1] >= PRIOR
+        """The models, without pairs that are hardly more probable than those that were never seen, and without the
+        rarest of too many."""
+        least = np.float32(PRIOR)
+        if len(pair_E) > MOST_PAIRS:
+            least = max(least, np.partition(self.pair_E1[:-1], -MOST_PAIRS)[-MOST_PAIRS])
+        keeps_E = self.pair_E1[:-1] >= least
         count_E, pair_E = self.pair_E1[:-1][keeps_E] + np.float32(PRIOR), pair_E[keeps_E]
         sides_E = np.divmod(pair_E, max(len(self.target_V1) - 1, 1))
         directions = []
@@ -467,16 +504,20 @@ class _Sums:
         self.jump_J += posterior.jump_J
         self.first_W1 += posterior.first_W1
 
-    def direction(self, before: Hmm, *, with_jumps: bool) -> Hmm:
-        """The most probable jumps and empty word, smoothed."""
+    def direction(self, before: Hmm, share: float, *, with_jumps: bool) -> Hmm:
+        """The most probable jumps and empty word, smoothed; a share of them is of the direction before."""
+
+        def mixed(new: npt.NDArray[np.float64], old: Floats) -> Floats:
+            return ((1 - share) * new + share * old).astype(np.float32)
+
         # One more for unseen tokens; the last entry belongs to padding, too, whose count is 0.
         empty_V1 = self.empty_V1 + _EMPTY_SMOOTHING
-        learnt = replace(before, empty_V1=(empty_V1 / empty_V1.sum()).astype(np.float32))
+        learnt = replace(before, empty_V1=mixed(empty_V1 / empty_V1.sum(), before.empty_V1))
         if not with_jumps:
             return learnt
         jump_J, first_W1 = (
-            (count / max(count.sum(), _TINY) + _JUMP_SMOOTHING).astype(np.float32)
-            for count in (self.jump_J, self.first_W1)
+            mixed(count / max(count.sum(), _TINY) + _JUMP_SMOOTHING, old)
+            for count, old in ((self.jump_J, before.jump_J), (self.first_W1, before.first_W1))
         )
         return replace(learnt, jump_J=jump_J, first_W1=first_W1)
 
@@ -505,7 +546,7 @@ class _Batch:
         """The distinct pairs of tokens, numbered as those of ``HmmPair``, -1 where one of the two is
         unknown, and the index of each cell's pair among them, (B, S, T)."""
         source_BS1, target_B1T = self.source_BS[:, :, None], self.target_BT[:, None]
-        pair_BST = source_BS1 * target_tokens + target_B1T
+        pair_BST = source_BS1.astype(np.int64) * target_tokens + target_B1T
         pair_BST[np.broadcast_to(source_BS1 >= source_tokens, pair_BST.shape)] = -1
         pair_BST[np.broadcast_to(target_B1T >= target_tokens, pair_BST.shape)] = -1
         kernels = _kernels()
@@ -554,7 +595,7 @@ def _batch(
 
 
 def _padded(sentences: Sequence[Tokens], padding: int) -> Tokens:
-    padded = np.full((len(sentences), max(map(len, sentences))), padding)
+    padded = np.full((len(sentences), max(map(len, sentences))), padding, np.int32)
     for row, sentence in enumerate(sentences):
         padded[row, : len(sentence)] = sentence
     return padded

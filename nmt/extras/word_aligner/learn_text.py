@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from sys import intern
 
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
-from nmt.extras.word_aligner.aligner import WordAligner, learn_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from nmt.workflows.align import pairs
 
+BLOCK_PAIRS = 60_000
+BLOCK_CELLS = 4_250_000
+"""Most sentence pairs that are learnt from together, and pairs of a source and a target word in them. Memory does not
+grow with further blocks; a smaller block would make more errors."""
 
-def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
-    """Learns an aligner from two files, line by line, and writes it to a file."""
+
+def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | None = None) -> WordAligner:
+    """Learns an aligner from two files, line by line, and writes it to a file; with ``earlier`` goes on from the
+    aligner in that file."""
     for path in (source, target):
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
     refuse_unwritable(output)
-    aligner = learn_word_aligner(*lines_of(source, target))
+    before = None if earlier is None else load_aligner(earlier, to_continue=True)
+    aligner = learn_from_files(source, target, before)
     try:
         save_aligner(aligner, output)
     except OSError as error:
@@ -29,18 +36,49 @@ def learn_from_text(source: Path, target: Path, output: Path) -> WordAligner:
     return aligner
 
 
+def learn_from_files(source: Path, target: Path, before: WordAligner | None = None) -> WordAligner:
+    """Learns an aligner from two parallel files in bounded memory, or goes on from the one before. Raises InputError,
+    before it learns, for files with other numbers of lines and for a file without words."""
+    count, has_words = 0, [False, False]
+    for pair in pairs(source, target):
+        count += 1
+        has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
+    for path, known in zip((source, target), has_words, strict=True):
+        if not known:
+            raise InputError(f"{path}: holds no word to learn from")
+    return _learn(pairs(source, target), count, before)
+
+
 def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
     """Learns an aligner from lines. Raises InputError where a side has no words."""
-    log.info(f"aligner  learning from {len(sources):,} pairs")
+    return _learn(zip(sources, targets, strict=True), len(sources), None)
+
+
+def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | None) -> WordAligner:
+    log.info(f"aligner  learning from {count:,} pairs")
+    learnt = False
     with log.progress(description="aligner", unit="iteration") as bar:
-        try:
-            return learn_aligner(
-                # Interned: a text has many words, but few different ones.
-                *([list(map(intern, line.split())) for line in side] for side in (sources, targets)),
-                after_iteration=lambda: bar.update(1),
-            )
-        except ValueError:
-            raise InputError("there is nothing to learn from: one side holds no words") from None
+        for sources, targets in _blocks(lines):
+            with suppress(ValueError):  # a block without words, or with none but characters without a width
+                aligner = learn_aligner(sources, targets, before=aligner, after_iteration=lambda: bar.update(1))
+                learnt = True
+    if aligner is None or not learnt:
+        raise InputError("there is nothing to learn from: one side holds no words")
+    return aligner
+
+
+def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sentences]]:
+    """Both sides of pairs that are learnt from together."""
+    sources, targets, cells = Sentences(), Sentences(), 0
+    for source, target in ((one.split(), other.split()) for one, other in lines):
+        cells += len(source) * len(target)
+        if len(sources) and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
+            yield sources, targets
+            sources, targets, cells = Sentences(), Sentences(), len(source) * len(target)
+        sources.append(source)
+        targets.append(target)
+    if len(sources):
+        yield sources, targets
 
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:

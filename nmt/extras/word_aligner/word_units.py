@@ -26,6 +26,9 @@ _MARK = "\u2581"
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670]")
 """Accents of Latin, Greek and Cyrillic letters, and the vowels that Hebrew and Arabic may leave out."""
 
+_MOST_KNOWN = 1 << 16
+"""Words whose tokens are kept."""
+
 _TRAINING_THREADS = 8
 """The model depends on their number; see ``nmt.data.tokenizer``."""
 
@@ -40,6 +43,8 @@ class WordUnits(ABC):
         """The tokens of words, and how many each word has: at least one."""
         tokens: list[str] = []
         counts: list[int] = []
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
         for word in words:
             units = self._known.get(word)
             if units is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt.alignment import Link, Links
 from nmt.alignment.formats import Alignment
+from nmt.extras.glossary.glossary import read_glossary
 from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon, Entry, Group, groups, unit
+from nmt.extras.inspect.corpus_reports import TermsOptions
 
 
 def aligned(source: str, target: str, links: Links) -> Alignment:
@@ -141,3 +144,26 @@ def test_case_may_not_count_and_a_line_is_named_once() -> None:
 )
 def test_units_are_without_punctuation_at_their_ends(text: str, places: tuple[int, ...], expected: str) -> None:
     assert unit(text.split(), places) == expected
+
+
+def test_terms_are_a_glossary_of_what_is_frequent_and_sure(tmp_path: Path) -> None:
+    texts = [
+        *[("Hund", "dog", ((0, 0),))] * 3,
+        *[("Hund", "hound", ((0, 0),))] * 2,
+        ("Hund", "cat", ((0, 0),)),  # once
+        *[("l'eau", "water", ((0, 0),))] * 2,
+        *[("l\u2019eau", "Wasser", ((0, 0),))] * 2,  # of the same words to a glossary
+        *[(".", "!", ((0, 0),))] * 9,
+        *[("#a x|y", "b c", ((0, 0), (1, 1)))] * 9,
+        *[("steht hier auf", "stands here", ((0, 0), (2, 0), (1, 1)))] * 2,  # with a gap
+        *[("der", word, ((0, 0),)) for word in ("the", "that", "who", "of", "it", "one") for _ in range(2)],
+        *[("die", "she", ((0, 0),))] * 2,
+        *[("die", "", ())] * 3,  # mostly without a translation
+    ]
+    with TermsOptions(tmp_path / "terms", min_count=2).open([], None) as report:
+        for number, text in enumerate(texts, 1):
+            report.add([text[0]], [text[1]], [aligned(*text)], number)
+    assert (tmp_path / "terms").read_text().splitlines() == [
+        "# source\ttarget", "hier\there", "Hund\tdog|hound", "l'eau\twater"
+    ]  # fmt: skip
+    assert len(read_glossary(tmp_path / "terms").terms) == 3

@@ -19,6 +19,7 @@ from nmt.data.words import white_space_words
 from nmt.extras.word_aligner import aligner as module
 from nmt.extras.word_aligner import hmm
 from nmt.extras.word_aligner.aligner import (
+    Sentences,
     WordAligner,
     between_words,
     learn_aligner,
@@ -35,7 +36,7 @@ SOURCES, TARGETS = [pair.source for pair in TRAINING], [pair.target for pair in 
 
 
 def learn(count: int | None = None) -> WordAligner:
-    return learn_aligner(SOURCES[:count], TARGETS[:count], shares=(0.2, 0.5), iterations=3)
+    return learn_aligner(Sentences(SOURCES[:count]), Sentences(TARGETS[:count]), shares=(0.2, 0.5), iterations=3)
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +167,10 @@ def test_too_long_for_one_granularity_the_others_speak(learnt: WordAligner, monk
 def test_pairs_that_are_too_long_teach_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     spoilt = ["Hund"] * 13, ["snow"] * 3
     monkeypatch.setattr(module, "LONGEST", 12)
-    with_it = learn_aligner([*SOURCES[:50], spoilt[0]], [*TARGETS[:50], spoilt[1]], shares=(), iterations=2)
-    without = learn_aligner(SOURCES[:50], TARGETS[:50], shares=(), iterations=2)
+    with_it = learn_aligner(
+        Sentences([*SOURCES[:50], spoilt[0]]), Sentences([*TARGETS[:50], spoilt[1]]), shares=(), iterations=2
+    )
+    without = learn_aligner(Sentences(SOURCES[:50]), Sentences(TARGETS[:50]), shares=(), iterations=2)
     one, other = (each.members[0].models.forward.link_E for each in (with_it, without))
     assert np.array_equal(one, other)
 
@@ -177,7 +180,7 @@ def test_a_side_without_words(side: int) -> None:
     both = [[["a"], ["b"]], [["x"], ["y"]]]
     both[side] = [[], []]
     with pytest.raises(ValueError, match="no words"):
-        learn_aligner(*both)
+        learn_aligner(*map(Sentences, both))
 
 
 def test_threads_give_all_results_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

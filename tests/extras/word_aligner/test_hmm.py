@@ -207,6 +207,29 @@ def test_learns_which_words_belong_together(reversal: tuple[list[np.ndarray], li
     assert (models.forward.jump_J.argmax().item() - hmm.FARTHEST_JUMP) == -1
 
 
+def test_further_pairs_are_learnt_from_as_if_all_had_been_together(
+    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, targets = reversal
+    whole = learn(sources, targets, source_tokens=30, target_tokens=30)
+    # A token is numbered when it comes first, so the first half has 20 of each side.
+    few = [all((source < 20) & (target < 20)) for source, target in zip(sources, targets, strict=True)]
+    first = [[each for each, is_one in zip(side, few, strict=True) if is_one] for side in reversal]
+    rest = [[each for each, is_one in zip(side, few, strict=True) if not is_one] for side in reversal]
+    before = learn(*first, source_tokens=20, target_tokens=20)
+    both = learn(*rest, source_tokens=30, target_tokens=30, before=before, flat_iterations=0)
+    for one, other in ((both.forward, whole.forward), (both.backward, whole.backward)):
+        # a / (n + aV): the expected numbers of links of each token, those of the first half too
+        np.testing.assert_allclose(PRIOR / one.unseen_U1[:-1], PRIOR / other.unseen_U1[:-1], rtol=0.05)
+        assert one.jump_J.argmax() == other.jump_J.argmax() == hmm.FARTHEST_JUMP - 1
+    likely = both.pair_E[both.forward.link_E > 0.5]
+    assert [(s * 7 + 3) % 30 for s in likely // 30] == (likely % 30).tolist()
+    assert len(likely) == 30
+    monkeypatch.setattr(hmm, "MOST_PAIRS", 30)
+    bounded = learn(*rest, source_tokens=30, target_tokens=30, before=before, flat_iterations=0)
+    assert np.array_equal(bounded.pair_E, likely)
+
+
 def test_unknown_words_go_where_their_neighbours_leave_room(
     reversal: tuple[list[np.ndarray], list[np.ndarray]],
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.extras.word_aligner import learn as workflow
-from nmt.extras.word_aligner.aligner import RULE, between_words, learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner import learn_text
+from nmt.extras.word_aligner.aligner import RULE, Sentences, between_words, learn_aligner, load_aligner, save_aligner
 from nmt.extras.word_aligner.layer import load_layer, weights
 from nmt.translator.find_run import ALIGNER, LAYER
 from tests.workflows.runs import Command, in_process, sentences
@@ -60,10 +62,28 @@ def test_a_file_is_what_python_learns(nmt: Command, text: Path, tmp_path: Path) 
         "aligner  learning from 80 pairs",
         "wrote x.aligner; use it with nmt align --aligner x.aligner",
     ]
-    lines = [[line.split() for line in (text / name).read_text().splitlines()] for name in ("x.de", "x.en")]
+    lines = [Sentences(line.split() for line in (text / name).read_text().splitlines()) for name in ("x.de", "x.en")]
     save_aligner(learn_aligner(*lines), tmp_path / "y")
     assert (tmp_path / "x.aligner").read_bytes() == (tmp_path / "y").read_bytes()
     assert nmt("aligner", "-s", text / "x.de", "-t", text / "x.en", "-o", "x.aligner", "--quiet").stderr == ""
+
+
+def test_continue_learns_on_from_a_file(nmt: Command, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From two halves of a text in turn as from both as two blocks; other words than the first half's are known."""
+    for name in ("x.de", "x.en"):
+        lines = (text / name).read_text().splitlines(keepends=True)
+        Path(f"1{name}").write_text("".join(lines[:40]))
+        Path(f"2{name}").write_text("".join([*lines[40:79], f"neu{name[2:]}\n"]))
+        Path(name).write_text(Path(f"1{name}").read_text() + Path(f"2{name}").read_text())
+    assert nmt("aligner", "-s", "1x.de", "-t", "1x.en", "-o", "half").code == 0
+    assert nmt("aligner", "--continue", "half", "-s", "2x.de", "-t", "2x.en", "-o", "both").code == 0
+    monkeypatch.setattr(learn_text, "BLOCK_PAIRS", 40)
+    assert nmt("aligner", "-s", "x.de", "-t", "x.en", "-o", "blocks").code == 0
+    assert Path("both").read_bytes() == Path("blocks").read_bytes()
+    Path("de").write_text("neude\n")
+    Path("en").write_text("neuen\n")
+    done = nmt("align", "--aligner", "both", "-s", "de", "-t", "en", "--format", "jsonl")
+    assert json.loads(done.stdout)["weights"][0][0] > 0.5
 
 
 OUT = ["-o", "out"]
@@ -80,6 +100,8 @@ OUT = ["-o", "out"]
         (["-s", "x.de", "-t", "x.en", "--set", "a=b", *OUT], "leave out --set, or --output"),
         (["-s", "x.de", "-t", "x.en", "--device", "cpu", *OUT], "leave out --device, or --output"),
         (["-s", "x.de", "-t", "x.en", "--precision", "float32", *OUT], "leave out --precision, or --output"),
+        (["--continue", "x.de"], "--continue goes on from an aligner that needs no model; give --output as well"),
+        (["--continue", "x.de", "-s", "x.de", "-t", "x.en", *OUT], "x.de: is not an aligner, or damaged"),
         (["-s", "no", "-t", "x.en", *OUT], "no: no such file"),
         (["-s", "x.de", "-t", "no", *OUT], "no: no such file"),
         (["-s", ".", "-t", "x.en", *OUT], ".: is a folder; name a file"),
@@ -112,7 +134,10 @@ def test_mistakes(nmt: Command, text: Path, tmp_path: Path, arguments: list[str]
 
 
 def test_a_run_learns_from_its_training_pairs(trained: Path, taught: Path) -> None:
-    lines = [[line.split() for line in (trained / f"train.{side}").read_text().splitlines()] for side in ("de", "en")]
+    lines = [
+        Sentences(line.split() for line in (trained / f"train.{side}").read_text().splitlines())
+        for side in ("de", "en")
+    ]
     save_aligner(learn_aligner(*lines), taught / "by hand")
     assert (taught / "by hand").read_bytes() == (taught / "run" / ALIGNER).read_bytes()
     for name in ("best", "latest"):  # the translation model is what it was
