@@ -35,9 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=Path, default=Path("configs/multi30k-de-en-tiny.yaml"))
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument(
-        "--corpus", type=Path, default=Path("data/tatoeba-de-en"), help="train.de.gz and so on"
-    )
+    parser.add_argument("--corpus", type=Path, default=Path("data/tatoeba-de-en"), help="train.de.gz and so on")
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--processes", type=int, default=2)

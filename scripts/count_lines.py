@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
     "lines of the core": 8850,
-    "lines of nmt": 44650,
+    "lines of nmt": 44950,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,
