@@ -56,7 +56,7 @@ from nmt.extras.ray.records import object_text, with_value
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
-from nmt.extras.word_aligner.aligner import learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
@@ -596,10 +596,9 @@ def _shortlist(folder: Path) -> Opened:
 
 
 def _aligner(folder: Path) -> Opened:
-    words = [(source.split(), target.split()) for source, target in SENTENCES]
-    sources, targets = [source for source, _ in words], [target for _, target in words]
+    sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
-    save_aligner(learn_aligner(sources, targets, shares=(0.4,), iterations=1), file)
+    save_aligner(learn_aligner(Sentences(sources), Sentences(targets), shares=(0.4,), iterations=1), file)
     seed = file.read_bytes()
 
     def read(path: Path) -> None:

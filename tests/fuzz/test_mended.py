@@ -32,7 +32,7 @@ from nmt.data.tokenizer import Tokenizer
 from nmt.extras.accel.shortlist import Shortlist
 from nmt.extras.export.export_model import exported_about
 from nmt.extras.ray.manifest import Manifest
-from nmt.extras.word_aligner.aligner import learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.training import checkpoint, folders
 from nmt.translator.loading import load_trained
@@ -323,7 +323,7 @@ def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
 
 
 def test_an_aligner_without_any_jump(tmp_path: Path) -> None:
-    words = [source.split() for source, _ in SENTENCES]
+    words = Sentences(source.split() for source, _ in SENTENCES)
     file = tmp_path / "aligner.safetensors"
     save_aligner(learn_aligner(words, words, shares=(), iterations=1), file)
     arrays = safetensors.numpy.load_file(file)

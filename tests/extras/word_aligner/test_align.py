@@ -11,7 +11,7 @@ from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
 from nmt.extras.word_aligner import learn_text as learning
 from nmt.extras.word_aligner.align import TextAligner
-from nmt.extras.word_aligner.aligner import learn_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, save_aligner
 from tests.extras.word_aligner.compounds import pairs
 from tests.extras.word_aligner.test_learn import nmt
 from tests.workflows.runs import Command
@@ -31,7 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gold = [" ".join(f"{s}-{t}" for s, t in sorted(each.links)) for each in PAIRS] + [""] * len(ODD)
     (folder / "gold").write_text("".join(f"{line}\n" for line in gold))
     sides = [
-        [line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1]] for name in ("x.de", "x.en")
+        Sentences(line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1])
+        for name in ("x.de", "x.en")
     ]
     save_aligner(learn_aligner(*sides), folder / "x.aligner")
     return folder
