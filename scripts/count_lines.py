@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
     "lines of the core": 8850,
-    "lines of nmt": 44600,
+    "lines of nmt": 44800,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,
