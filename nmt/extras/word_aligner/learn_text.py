@@ -15,8 +15,8 @@ from nmt.workflows.align import pairs
 
 BLOCK_PAIRS = 60_000
 BLOCK_CELLS = 4_250_000
-"""Most sentence pairs that are learnt from together, and pairs of a source and a target word in them. Memory does not
-grow with further blocks; a smaller block would make more errors."""
+"""Most sentence pairs that are learnt from together, and pairs of a source and a target word in them. Further
+blocks add their different words to the memory; a smaller block would make more errors."""
 
 
 def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | None = None) -> WordAligner:
