@@ -94,7 +94,14 @@ class SuspectsOptions:
 
 
 class _Lexicon(_Table):
-    columns: Sequence[str] = ("source", "target", "count", "p_target_given_source", "p_source_given_target", "lines")
+    columns: ClassVar[Sequence[str]] = (
+        "source",
+        "target",
+        "count",
+        "p_target_given_source",
+        "p_source_given_target",
+        "lines",
+    )
     rows_name = "entries"
 
     def __init__(self, options: LexiconOptions) -> None:
