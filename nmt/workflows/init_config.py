@@ -25,6 +25,7 @@ from nmt.core.files import whole_file
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
+from nmt.data.words import text_words, white_space_words
 from nmt.experiment import Experiment
 from nmt.translator.find_run import find_checkpoint, run_of
 
@@ -94,6 +95,9 @@ def init_config(
     ``start_from`` is a run to fine-tune. Raises InputError for files that are no corpus, for what would be overwritten,
     and where nothing can be measured."""
     path, run, folder = places(name)
+    links = folder / "train.links"
+    if links.exists():
+        raise InputError(f"{links}: is there already; give another NAME, or delete it")
     tuned = None if start_from is None else size_of_run(start_from)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
     others = [corpus for part, corpus in parts.corpora.items() if part != "train"]
@@ -107,13 +111,8 @@ def init_config(
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
     size = tuned or size_for(tokens, cuda=cuda)
-    if size.is_guided:
-        links = folder / "train.links"
-        if links.exists():
-            raise InputError(f"{links}: is there already; give another NAME, or delete it")
-        ordered["train"] = TrainingCorpusConfig(**corpora["train"].model_dump(), links=links)
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
-    text_for = partial(text_for, corpora=ordered, cuda=cuda, seed=seed)
+    text_for = partial(text_for, corpora=ordered, links=links, cuda=cuda, seed=seed)
 
     def measured(size: Size) -> Speed:
         assert measure is not None
@@ -137,7 +136,7 @@ def init_config(
         _say("split", f"{held.train:,} pairs to train on, {split}{repeats}: {folder}")
     amount = f"{held.train:,} pairs, about {round(tokens, 1 - len(str(tokens // 10))):,} target subwords,"
     _say("model", f"{size.name}, for {amount} on {'CUDA' if cuda else 'a CPU'}")
-    if size.is_guided:
+    if is_guided(size, found):
         folder.mkdir(parents=True, exist_ok=True)
         write_links(corpora["train"], links)
     with whole_file(path) as unfinished:
@@ -290,6 +289,7 @@ SMALL_TRANSFORMER = Size(
     batch_tokens=4096,
     learning_rate=4e-3,
     epochs=20,
+    is_guided=True,
 )
 
 MEDIUM_CPU = Size(
@@ -366,6 +366,14 @@ def size_for(tokens: int, *, cuda: bool) -> Size:
     return BASE_CUDA if cuda else MEDIUM_CPU
 
 
+def is_guided(size: Size, found: Survey) -> bool:
+    """True where attention shall learn from word links: few pairs, whose words stand between spaces on both sides."""
+    for side in zip(*found.sample, strict=True):
+        if 3 * sum(len(white_space_words(line)) for line in side) < sum(len(text_words(line)) for line in side):
+            return False
+    return size.is_guided
+
+
 def subwords_for(size: Size, found: Survey) -> int:
     """Chooses the entries of the vocabulary: no more than the text has words, with room for all its characters."""
     least = found.characters + 8
@@ -390,10 +398,18 @@ def config_text(
     found: Survey,
     train_pairs: int,
     corpora: Mapping[str, CorpusConfig],
+    links: Path,
     cuda: bool,
     seed: int,
 ) -> str:
-    """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test."""
+    """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test; ``links``: of train."""
+    guidance = ""
+    if is_guided(size, found):
+        corpora = {**corpora, "train": TrainingCorpusConfig(**corpora["train"].model_dump(), links=links)}
+        guidance = (
+            "  # Attention also learns from the word links of nmt align --learn. Few pairs gain much from it.\n"
+            "  guided_attention: {weight: 0.3}\n"
+        )
     sections = "".join(_corpus(part, corpus) for part, corpus in corpora.items())
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
@@ -416,12 +432,6 @@ def config_text(
             "  # Its weights at a quarter of their old rate. To see what is forgotten, name old pairs above,\n"
             "  # data.old_domain: {source: FILE, target: FILE}\n"
             f"{indent(write({'start_from': size.start_from}), '  ')}"
-        )
-    guidance = ""
-    if size.is_guided:
-        guidance = (
-            "  # Attention also learns from the word links of nmt align --learn. With so few pairs this gains most.\n"
-            "  guided_attention: {weight: 0.3}\n"
         )
     return f"""\
 # {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.

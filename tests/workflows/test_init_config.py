@@ -161,6 +161,16 @@ def test_files_that_are_given_are_used_as_they_are(here: Path, init: Command) ->
     assert init("a", *arguments, "--device", "cpu").error.startswith("data/a/train.links: is there already; give")
 
 
+def test_text_without_spaces_gets_no_word_links(here: Path, init: Command) -> None:
+    characters = "我们今天在家里学习很多新的中文"
+    lines = [f"{characters[k % 7 :]}{k}\twe learn much at home {k}\n" for k in range(60)]
+    Path("zh.tsv").write_text("".join(lines), encoding="utf-8")
+    assert init("a", "--tsv", "zh.tsv", "--device", "cpu").code == 0
+    loaded = experiments.load(Path("a.yaml"))
+    assert (loaded.training.guided_attention, loaded.data.train_corpora[0].links) == (None, None)
+    assert not Path("data/a/train.links").exists()
+
+
 def test_an_example_is_written_with_a_configuration(here: Path, init: Command) -> None:
     assert init("--example", "--device", "cpu").code == 0
     loaded = experiments.load(here / "example.yaml", with_corpora=True)
