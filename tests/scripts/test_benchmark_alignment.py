@@ -45,7 +45,7 @@ def test_a_measurement_prints_a_line_for_each_figure(capfd: pytest.CaptureFixtur
 
 def test_links_of_eflomal_are_brought_to_white_space_words() -> None:
     text = benchmark_alignment.Text(["Ja .", "Ein Hund, ja."], ["Yes .", "A dog , yes."])
-    links = [((9, 9),), ((0, 0), (1, 1)), ((0, 0), (1, 1), (2, 2), (3, 3), (3, 4), (4, 4))]
+    links = ["9-9", "0-0 1-1", "0-0 1-1 2-2 3-3 3-4 4-4"]
     expected = [((0, 0), (1, 1)), ((0, 0), (1, 1), (1, 2), (2, 3))]
     assert benchmark_alignment._of_words(links, text) == expected
 
