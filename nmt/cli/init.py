@@ -88,8 +88,7 @@ def init(
         if any(option is not None for option in (*files, valid_pairs, test_pairs)):
             raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.example import write_example
-        from nmt.extras.word_aligner.align import write_links
-        from nmt.workflows.init_config import Parts, init_config, places, size_of_run
+        from nmt.workflows.init_config import Parts, places, size_of_run
 
         name = name or "example"
         if start_from is not None:
@@ -97,34 +96,28 @@ def init(
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         written = write_example(places(name)[2])
         parts = Parts(written["train"], written["valid"], written["test"])
-        init_config(
-            name,
-            parts,
-            seed=seed,
-            cuda=cuda,
-            write_links=write_links,
-            measure=measure,
-            minutes=minutes,
-            start_from=start_from,
-        )
-        return
-    if name is None:
-        raise InputError("NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)")
-    train = _corpus(source, target, tsv, "")
-    if train is None:
-        raise InputError("there is nothing to train on; give --source and --target, or --tsv")
-    valid = _corpus(valid_source, valid_target, valid_tsv, "valid-")
-    test = _corpus(test_source, test_target, test_tsv, "test-")
-    for part, corpus, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
-        if corpus is not None and count is not None:
+    else:
+        if name is None:
             raise InputError(
-                f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
+                "NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)"
             )
-    from nmt.extras.word_aligner.align import write_links
-    from nmt.workflows.init_config import Parts, init_config
+        train = _corpus(source, target, tsv, "")
+        if train is None:
+            raise InputError("there is nothing to train on; give --source and --target, or --tsv")
+        valid = _corpus(valid_source, valid_target, valid_tsv, "valid-")
+        test = _corpus(test_source, test_target, test_tsv, "test-")
+        for part, corpus, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
+            if corpus is not None and count is not None:
+                raise InputError(
+                    f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
+                )
+        from nmt.workflows.init_config import Parts
 
-    cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
-    parts = Parts(train, valid, test, valid_pairs, test_pairs)
+        cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
+        parts = Parts(train, valid, test, valid_pairs, test_pairs)
+    from nmt.extras.word_aligner.align import write_links
+    from nmt.workflows.init_config import init_config
+
     init_config(
         name,
         parts,

@@ -251,14 +251,14 @@ class Size:
     is_guided: bool = False
     """Attention also learns from the links of the text aligner."""
     smaller: Size | None = None
-    """What to train where time is short."""
+    """The next smaller size, for a training of few minutes."""
 
 
 TINY = Size(
     name="tiny, Transformer",
     reason="""\
-# Of the models that were compared on 3,000 pairs, two layers were better than four and than a recurrent model, and so
-# were many passes with much dropout (docs/measurements/few-pairs.md).
+# Of the models that were compared on 3,000 pairs, two layers were better than four and than a recurrent model, and
+# many epochs better than few (docs/measurements/few-pairs.md).
 """,
     model="""\
   embedding: {size: 128, tie: all}          # one table for source, target and output layer: fewer parameters

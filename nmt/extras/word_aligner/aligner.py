@@ -86,7 +86,7 @@ class Sentences:
         return np.array(self._lengths, np.int32)
 
     def counts(self) -> Counter[str]:
-        """How often each word occurs."""
+        """The number of occurrences of each word."""
         return Counter(dict(zip(self.number, np.bincount(self.word_N).tolist(), strict=True)))
 
 
