@@ -11,6 +11,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -120,6 +121,21 @@ def open_bytes(path: Path) -> BinaryIO:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def unpacking(path: Path) -> Iterator[None]:
+    """Raises InputError where the compressed file that is read within is damaged, or takes too much memory."""
+    try:
+        yield
+    except lzma.LZMAError as error:
+        if "limit" in str(error):
+            raise InputError(
+                f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; compress it with xz -9"
+            ) from None
+        raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
 
 
 class _Xz(io.RawIOBase):
@@ -245,15 +261,8 @@ def whole_lines(path: Path) -> Iterator[bytes]:
         first = True
         while True:
             try:
-                data = file.read(_READ_BYTES)
-            except lzma.LZMAError as error:
-                if "limit" in str(error):
-                    raise InputError(
-                        f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; compress it with xz -9"
-                    ) from None
-                raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
-            except (EOFError, zlib.error, gzip.BadGzipFile):
-                raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
+                with unpacking(path):
+                    data = file.read(_READ_BYTES)
             except OSError as error:
                 raise InputError(f"{path}: cannot be read: {error.strerror}") from None
             if first:

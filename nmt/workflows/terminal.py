@@ -11,13 +11,14 @@ from pathlib import Path
 
 from nmt.core import log
 from nmt.core.lines import Line
+from nmt.data.corpus import open_bytes, unpacking
 
 
 def count_lines(path: Path) -> int | None:
-    """The line ends in a file; None for what is not a file."""
+    """The line ends in a plain or compressed file; None for what is not a file."""
     if not path.is_file():
         return None
-    with path.open("rb") as file:
+    with open_bytes(path) as file, unpacking(path):
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 

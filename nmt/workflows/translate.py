@@ -17,6 +17,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
+from nmt.data.corpus import open_bytes, unpacking
 from nmt.translator.find_run import typed
 from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
@@ -182,8 +183,8 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        file = path.open("rb")
+        file = open_bytes(path) if path.is_file() else path.open("rb")  # a pipe is read once, and cannot be unpacked
     except OSError as error:
         raise InputError(f"{option} {path}: cannot be read: {error.strerror}") from None
-    with file:
+    with file, unpacking(path):
         yield file

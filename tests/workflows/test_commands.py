@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import os
@@ -222,6 +223,11 @@ def test_files_give_what_pipes_give(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     nmt("translate", "run", "--beam", "3", "--input", "test.de", "--output", out, folder=trained)
     assert out.read_bytes() == piped
+    (tmp_path / "packed").write_bytes(packed := gzip.compress(source))
+    assert nmt("translate", "run", "--beam", "3", "--input", tmp_path / "packed", folder=trained).stdout == piped
+    (tmp_path / "cut.gz").write_bytes(packed[:-9])
+    message = error(nmt("translate", trained / "run", "--input", "cut.gz", folder=tmp_path))
+    assert message == "cut.gz: the compressed file is damaged or cut short; fetch it again"
 
 
 @pytest.mark.parametrize("precision", ["float32", "auto"])
