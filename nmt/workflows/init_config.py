@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from textwrap import indent
@@ -110,7 +110,9 @@ def init_config(
         corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
-    size = tuned or size_for(tokens, cuda=cuda)
+    size = size_for(tokens, cuda=cuda)
+    if tuned is not None:  # few pairs gain more from many small updates (docs/measurements/translation.md)
+        size = replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
     text_for = partial(text_for, corpora=ordered, links=links, cuda=cuda, seed=seed)
 

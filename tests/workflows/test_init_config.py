@@ -76,10 +76,13 @@ def test_what_it_writes_trains(here: Path) -> None:
 def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: Path) -> None:
     """It trains as it is, from the weights of the run; the first validation, before any update, is of these."""
     shutil.copytree(trained / "run", "old", symlinks=True)
+    config = Path("old/config.yaml")
+    config.write_text(config.read_text().replace("batch_tokens: 60", "batch_tokens: 2048"))
     assert init("a", "--tsv", "pairs.tsv", "--device", "cpu", "--from", "old").code == 0
-    loaded, old = experiments.load(Path("a.yaml")), experiments.load(Path("old/config.yaml"))
+    loaded, old = experiments.load(Path("a.yaml")), experiments.load(config)
     assert (loaded.model, loaded.data.subwords.joint) == (old.model, old.data.subwords.joint)
     assert loaded.training.optimizer.learning_rate == old.training.optimizer.learning_rate / 4
+    assert (loaded.training.batching.batch_tokens, old.training.batching.batch_tokens) == (1024, 2048)  # few pairs
     old_domain = f"data.old_domain={{source: {trained}/valid.de, target: {trained}/valid.en}}"
     changes = (old_domain, "search.max_length_ratio=1.5", "training.stopping.updates=1", "training.schedule.warmup=0")
     more = [part for change in changes for part in ("--set", change)]
