@@ -65,7 +65,7 @@ def main() -> None:
     done = subprocess.run([*command, *arguments.options], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(done.returncode)
-    machine = compute("cpu", "float32")
+    machine = compute("cpu", "auto")
     minutes = (time.monotonic() - started) / 60
     scores = [[float(value) for value in line.split()[-2:]] for line in done.stdout.splitlines()[1:]]
     for name, before, after in zip(("BLEU", "chrF"), scores[0], scores[-1], strict=True):
