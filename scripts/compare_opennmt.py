@@ -1,15 +1,16 @@
 """nmt and OpenNMT-py on one corpus: BLEU and chrF after the same minutes of training, with models of the same size.
 
     python scripts/compare_opennmt.py --onmt VENV/bin --minutes 20 [--config configs/tatoeba-de-en.yaml]
-        [--set KEY=VALUE] [--processes 2 | --together] [--onmt-run FOLDER] [--split valid]
+        [--set KEY=VALUE] [--processes 2 | --together] [--updates N] [--onmt-run FOLDER] [--split valid]
         [--output runs/compare-opennmt]
 
 nmt trains as configured, with as many updates as the minutes allow by a measurement of some seconds, validations
-included. OpenNMT-py has the same subwords, and the sizes, dropout, batch size and peak rate of CONFIG, with its own
-schedule (noam, 500 updates of warm-up). It does not validate, and is stopped when the minutes are over: its last
-checkpoint counts, of one every 50 updates. That schedule does not depend on the minutes, so a longer training serves a
-shorter comparison too: --onmt-run runs/compare-opennmt/onmt. Both translate with beam 5. A second call trains what is
-missing. With --together both train at the same time, each on one core (Linux).
+included, or with --updates of them; the minutes that they took are told. OpenNMT-py has the same subwords, and the
+sizes, dropout, batch size and peak rate of CONFIG, with its own schedule (noam, 500 updates of warm-up). It does not
+validate, and is stopped when the minutes are over: its last checkpoint counts, of one every 50 updates. That schedule
+does not depend on the minutes, so a longer training serves a shorter comparison too: --onmt-run FOLDER. Both translate
+with beam 5. A second call trains what is missing. With --together both train at the same time, each on one core
+(Linux).
 
 VENV: pip install torch==2.13.0; pip install --no-deps OpenNMT-py==3.5.1; pip install configargparse pyahocorasick
 sentencepiece sacrebleu pyyaml ctranslate2 tensorboard flask waitress pyonmttok rapidfuzz six setuptools; and two empty
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--processes", type=int, default=2, help="of nmt train; OpenNMT-py uses threads")
     parser.add_argument("--together", action="store_true", help="train both at the same time, each on one core")
+    parser.add_argument("--updates", type=int, help="of nmt, where the measurement chooses too few or too many")
     parser.add_argument("--onmt-run", type=Path, help="folder of a longer training of OpenNMT-py")
     parser.add_argument("--split", choices=("valid", "test"), default="valid", help="test is for the last word")
     parser.add_argument("--output", type=Path, default=Path("runs/compare-opennmt"))
@@ -87,7 +89,8 @@ def main() -> None:
         if not (ours / "minutes.json").exists():
             command = [*cores[0], *NMT, "train", str(arguments.config), *(f"--set={each}" for each in overrides)]
             command += [f"--processes={processes}", "--device=cpu"]
-            trainings.append(executor.submit(train, command, experiment, arguments.minutes, processes))
+            count = arguments.updates or updates_in(arguments.minutes, experiment, processes)
+            trainings.append(executor.submit(train, command, ours, count))
         for training in trainings:
             training.result()
     checkpoint = newest(theirs, arguments.minutes)
@@ -108,18 +111,22 @@ def main() -> None:
     print_table()
 
 
-def train(command: Sequence[str], experiment: Experiment, minutes: float, processes: int) -> None:
-    """Trains with nmt, with as many updates as these minutes allow."""
+def updates_in(minutes: float, experiment: Experiment, processes: int) -> int:
+    """The updates that these minutes allow."""
     blocks = (block for each in experiment.data.train_corpora for block in read_blocks(each))
     pairs = chain.from_iterable(zip(block.sources, block.targets, strict=True) for block in blocks)
     sample = [pair for pair, _ in zip(pairs, range(SAMPLE), strict=False)]
     if processes == 1:
         torch.set_num_threads(1)
     speed = measure_training(experiment, sample, device="cpu")
-    updates = int(0.95 * 60 * minutes / speed.seconds)  # the rest are the start and the validations
+    return int(0.95 * 60 * minutes / speed.seconds)  # the rest are the start and the validations
+
+
+def train(command: Sequence[str], folder: Path, updates: int) -> None:
+    """Trains with nmt."""
     started = time.monotonic()
     subprocess.run([*command, f"--set=training.stopping.updates={updates}"], check=True)
-    _done(experiment.folder, started, updates)
+    _done(folder, started, updates)
 
 
 def _done(folder: Path, started: float, updates: int | None = None) -> None:
