@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 
 from nmt.data.pieces import Span
 
@@ -27,6 +28,7 @@ from nmt.data.pieces import Span
 _SPACE = " "
 _LETTER, _DIGIT, _UNSPACED, _SIGN, _SYMBOL, _FLAG = "L", "N", "U", "P", "S", "F"
 _MARK, _JOINER, _STACKER, _PREPOSED, _BREAK = "M", "Z", "V", "O", "B"
+_UNSPACED_SORTS = frozenset(_UNSPACED + _PREPOSED)
 _LINK, _COMMA = "-", ","
 
 _WORD = re.compile(
@@ -95,6 +97,28 @@ def is_punctuation_mark(character: str) -> bool:
 def is_punctuation(text: str) -> bool:
     """True where a text is one or more punctuation marks and nothing else."""
     return bool(text) and all(map(is_punctuation_mark, text))
+
+
+@lru_cache(1 << 16)
+def is_unspaced(word: str) -> bool:
+    """True for a word of a script without spaces."""
+    return not _UNSPACED_SORTS.isdisjoint(word.translate(_SORTS))
+
+
+def words_with_runs(line: str, spans: Sequence[Span]) -> list[str | tuple[str, ...]]:
+    """The words of a line; those of a script without spaces that follow each other without one, together."""
+    found: list[str | tuple[str, ...]] = []
+    last = -1
+    for begin, end in spans:
+        word = line[begin:end]
+        if not is_unspaced(word):
+            found.append(word)
+        elif begin == last:
+            found[-1] = (*found[-1], word)
+        else:
+            found.append((word,))
+        last = end if is_unspaced(word) else -1
+    return found
 
 
 def _sort(character: str) -> str:

@@ -33,9 +33,9 @@ from nmt.core.memory import malloc_trim
 from nmt.data.pieces import Span
 from nmt.extras.word_aligner.hmm import Floats, Hmm, HmmPair, Tokens, learn
 from nmt.extras.word_aligner.threads import in_order
-from nmt.extras.word_aligner.word_units import Beginnings, Subwords, WholeWords, WordUnits
+from nmt.extras.word_aligner.word_units import learn_runs, Beginnings, Run, Subwords, WholeWords, WordUnits
 
-Words: TypeAlias = Sequence[str]
+Words: TypeAlias = Sequence[str | Run]
 """The words of a sentence."""
 
 RULE = Grow(threshold=0.25)
@@ -62,7 +62,7 @@ class Sentences:
     """Sentences as numbers of their different words, of which a text has few."""
 
     def __init__(self, sentences: Iterable[Words] = ()) -> None:
-        self.number: dict[str, int] = {}
+        self.number: dict[str | Run, int] = {}
         self._words, self._lengths = array("i"), array("i")
         for words in sentences:
             self.append(words)
@@ -82,10 +82,15 @@ class Sentences:
 
     @property
     def length_R(self) -> NDArray[np.int32]:
-        """The number of words of each sentence."""
+        """The number of words of each sentence, where a run is one."""
         return np.array(self._lengths, np.int32)
 
-    def counts(self) -> Counter[str]:
+    @property
+    def size_M(self) -> NDArray[np.int32]:
+        """The number of words of each different word: more than 1 of a run."""
+        return np.array([len(word) if isinstance(word, tuple) else 1 for word in self.number], np.int32)
+
+    def counts(self) -> Counter[Any]:
         """The number of occurrences of each word."""
         return Counter(dict(zip(self.number, np.bincount(self.word_N).tolist(), strict=True)))
 
@@ -110,17 +115,25 @@ class TokenIndex:
     def numbered(self, sentences: Sentences) -> NumberedSentences:
         """The tokens of each sentence as numbers; unknown tokens get the next numbers."""
         number = dict(self.number)
-        word_N, length_R = sentences.word_N, sentences.length_R
         tokens, counts = self.word_units.tokens(sentences.number)
-        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
-        count_N = np.array(counts, dtype=np.int32)[word_N]
-        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int32)
-        # The tokens of each word follow each other: the index of the first, and as many steps on.
-        end_N = np.cumsum(count_N, dtype=np.int32)
-        place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
-        end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
-        tokens_B = _parted(token_M[place_N], np.diff(end_R, prepend=0))
-        return NumberedSentences(tokens_B, _parted(count_N, length_R), number)
+        token_T = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
+        count_W, size_M = np.array(counts, dtype=np.int32), sentences.size_M
+        token_count_M = np.add.reduceat(count_W, np.cumsum(size_M) - size_M) if len(count_W) else count_W
+        return NumberedSentences(
+            _of_sentences(token_T, token_count_M, sentences), _of_sentences(count_W, size_M, sentences), number
+        )
+
+
+def _of_sentences(value_V: Tokens, count_M: Tokens, sentences: Sentences) -> list[Tokens]:
+    """The values of each sentence, from those of its different words, which follow each other, ``count_M`` of each."""
+    word_N, length_R = sentences.word_N, sentences.length_R
+    count_N = count_M[word_N]
+    first_N = (np.cumsum(count_M) - count_M)[word_N].astype(np.int32)
+    # The index of the first, and as many steps on.
+    end_N = np.cumsum(count_N, dtype=np.int32)
+    place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
+    end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
+    return _parted(value_V[place_N], np.diff(end_R, prepend=0))
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,7 @@ class Member:
             [tokens if fits else none for tokens, fits in zip(side.tokens_B, fitting, strict=True)]
             for side in (source, target)
         )
-        length_R2 = np.stack([targets.length_R, sources.length_R], axis=1)
+        length_R2 = np.array([list(map(len, side.counts_B)) for side in (target, source)]).T
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
         for rows, forward_BTS, backward_BTS in self.models.in_batches(
@@ -191,8 +204,8 @@ class WordAligner:
         ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no link is evidence
         for itself, so that a word that occurs once is linked as any other."""
         sides = Sentences(sources), Sentences(targets)
-        length_R2 = np.stack([sides[1].length_R, sides[0].length_R], axis=1)
-        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)  # a word has one token or more
+        length_R2 = np.array([list(map(_word_count, side)) for side in (targets, sources)]).T
+        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)
         by_member = list(in_order(lambda member: member.cells(*sides, learnt_from=learnt_from), self.members))
         members_R = np.array([matrices.fits_R for matrices in by_member]).sum(axis=0)
         _refuse_long(np.array(members_R == 0), first_line)
@@ -217,11 +230,15 @@ def _matrices(
     matrices: list[tuple[Weights, Weights]] = []
     begin = 0
     for source, target in zip(sources, targets, strict=True):
-        shape = (len(target), len(source))
+        shape = (_word_count(target), _word_count(source))
         end = begin + shape[0] * shape[1]
         matrices.append((forward_N[begin:end].reshape(shape), backward_N[begin:end].reshape(shape)))
         begin = end
     return matrices
+
+
+def _word_count(words: Words) -> int:
+    return sum(len(word) if isinstance(word, tuple) else 1 for word in words)
 
 
 def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
@@ -281,6 +298,14 @@ def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -
     for share in shares:
         source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
         cuts.append((source, target))
+    import os
+    sizes = [float(x) for x in os.environ.get("X_SIZES", "2,5,12").split(",")]
+    while len(cuts) < len(sizes):
+        cuts.append((Beginnings(), Beginnings()))
+    for size, cut in zip(sizes, cuts, strict=True):
+        for side, words in zip(cut, (source_words, target_words), strict=True):
+            if size:
+                side.runs = learn_runs(words, size)
     nothing = learn([], [], source_tokens=0, target_tokens=0, flat_iterations=0, iterations=0)
     return [Member(TokenIndex(source, {}), TokenIndex(target, {}), nothing) for source, target in cuts]
 
@@ -332,7 +357,8 @@ def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
         count_BI[row, : len(count_W)] = count_W
     last_BI1 = count_BI.cumsum(axis=1)[:, :, None]
     position_T = np.arange(int(last_BI1.max()))
-    return ((position_T < last_BI1) & (position_T >= last_BI1 - count_BI[:, :, None])).astype(np.float32)
+    count_BI1 = count_BI[:, :, None].clip(min=1)  # a word with none shares the token of the word before it
+    return ((position_T < last_BI1) & (position_T >= last_BI1 - count_BI1)).astype(np.float32)
 
 
 def learnt_alignments(
