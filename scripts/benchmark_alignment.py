@@ -35,6 +35,7 @@ import statistics
 import sys
 import tempfile
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -52,7 +53,7 @@ from nmt.alignment.formats import Alignment, pharaoh_line, read_gold
 from nmt.alignment.symmetrize import symmetrize
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.words import white_space_words
+from nmt.data.words import text_words, white_space_words
 from nmt.workflows.align import pairs
 
 if TYPE_CHECKING:
@@ -295,9 +296,8 @@ def _fast_align() -> Work:
 
 def plain(lines: Iterable[str]) -> list[str]:
     """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
-    from nmt.extras.word_aligner.word_units import words_and_signs
-
-    return [" ".join(part for word in line.split() for part in words_and_signs(word)) for line in lines]
+    words = (" ".join(unicodedata.normalize("NFKC", word).lower() for word in line.split()) for line in lines)
+    return [" ".join(line[begin:end] for begin, end in text_words(line)) for line in words]
 
 
 def _of_words(links: Sequence[str], text: Text) -> list[Links]:

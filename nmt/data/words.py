@@ -21,8 +21,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from typing import TypeAlias
 
 from nmt.data.pieces import Span
+
+Run: TypeAlias = tuple[str, ...]
+"""Neighbouring words of a script without spaces."""
 
 # One letter for each sort of character, so that the rule is a regular expression over them.
 _SPACE = " "
@@ -105,19 +109,17 @@ def is_unspaced(word: str) -> bool:
     return not _UNSPACED_SORTS.isdisjoint(word.translate(_SORTS))
 
 
-def words_with_runs(line: str, spans: Sequence[Span]) -> list[str | tuple[str, ...]]:
-    """The words of a line; those of a script without spaces that follow each other without one, together."""
-    found: list[str | tuple[str, ...]] = []
-    last = -1
-    for begin, end in spans:
+def words_and_runs(line: str, spans: Sequence[Span]) -> list[str | Run]:
+    """The words of a line; those of scripts without spaces that follow each other without one are a run."""
+    found: list[str | Run] = []
+    for (begin, end), (_, before) in zip(spans, [(0, -1), *spans], strict=False):
         word = line[begin:end]
         if not is_unspaced(word):
             found.append(word)
-        elif begin == last:
-            found[-1] = (*found[-1], word)
+        elif begin == before and isinstance(found[-1], tuple):
+            found[-1] += (word,)
         else:
             found.append((word,))
-        last = end if is_unspaced(word) else -1
     return found
 
 

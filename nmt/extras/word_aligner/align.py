@@ -16,7 +16,7 @@ from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.pieces import Span
-from nmt.data.words import text_words, white_space_words, words_with_runs
+from nmt.data.words import text_words, white_space_words, words_and_runs
 from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
@@ -43,9 +43,7 @@ class TextAligner:
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        sides = (
-            list(map(words_with_runs, *side)) for side in ((sources, source_spans), (targets, target_spans))
-        )
+        sides = (list(map(words_and_runs, *side)) for side in ((sources, source_spans), (targets, target_spans)))
         matrices = self.aligner.matrices(*sides, first_line=first_line, learnt_from=self.learnt_from)
         return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans, self.rule)
 

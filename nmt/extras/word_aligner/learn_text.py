@@ -26,7 +26,7 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
     refuse_unwritable(output)
-    before = None if earlier is None else load_aligner(earlier, to_continue=True)
+    before = None if earlier is None else load_aligner(earlier)
     aligner = learn_from_files(source, target, before)
     try:
         save_aligner(aligner, output)
@@ -39,14 +39,7 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
 def learn_from_files(source: Path, target: Path, before: WordAligner | None = None) -> WordAligner:
     """Learns an aligner from two parallel files in bounded memory, or goes on from the one before. Raises InputError,
     before it learns, for files with other numbers of lines and for a file without words."""
-    count, has_words = 0, [False, False]
-    for pair in pairs(source, target):
-        count += 1
-        has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
-    for path, known in zip((source, target), has_words, strict=True):
-        if not known:
-            raise InputError(f"{path}: holds no word to learn from")
-    return _learn(pairs(source, target), count, before)
+    return _learn(pairs(source, target), _count(source, target), before)
 
 
 def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
@@ -83,8 +76,17 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sente
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """The lines of two parallel files. Raises InputError, also where a file holds no word."""
+    _count(source, target)
     lines = list(pairs(source, target))
-    for path, side in ((source, 0), (target, 1)):
-        if not any(pair[side].strip() for pair in lines):
-            raise InputError(f"{path}: holds no word to learn from")
     return [one for one, _ in lines], [other for _, other in lines]
+
+
+def _count(source: Path, target: Path) -> int:
+    count, has_words = 0, [False, False]
+    for pair in pairs(source, target):
+        count += 1
+        has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
+    for path, known in zip((source, target), has_words, strict=True):
+        if not known:
+            raise InputError(f"{path}: holds no word to learn from")
+    return count
