@@ -15,7 +15,6 @@ from nmt.core.files import refuse_unwritable, whole_file
 from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.data.pieces import Span
 from nmt.data.words import text_words, white_space_words, words_and_runs
 from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
@@ -42,22 +41,14 @@ class TextAligner:
         malloc_trim()
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
-        source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        sides = (list(map(words_and_runs, *side)) for side in ((sources, source_spans), (targets, target_spans)))
-        matrices = self.aligner.matrices(*sides, first_line=first_line, learnt_from=self.learnt_from)
-        return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans, self.rule)
-
-
-def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
-    return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
-
-
-def _check_before_learning(inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
-    """Finds faults of files before minutes of work."""
-    gold_of(inputs)
-    for option, path in outputs.files.items():
-        if not (outputs.pictures and path == outputs.path):
-            refuse_unwritable(path, option=option)
+        runs, words = [], []
+        for side, spans in ((sources, source_spans), (targets, target_spans)):
+            runs.append(list(map(words_and_runs, side, spans)))
+            words.append(
+                [[line[begin:end] for begin, end in of_line] for line, of_line in zip(side, spans, strict=True)]
+            )
+        matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
+        return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 
 
 def align_learned(
@@ -69,7 +60,10 @@ def align_learned(
     assert inputs.target is not None
     check_files(inputs, outputs, aligner)
     if aligner is None:
-        _check_before_learning(inputs, outputs)
+        gold_of(inputs)  # finds faults of files before minutes of work
+        for option, path in outputs.files.items():
+            if not (outputs.pictures and path == outputs.path):
+                refuse_unwritable(path, option=option)
         from nmt.extras.word_aligner.learn_text import learn_from_files
 
         word_aligner = learn_from_files(inputs.source, inputs.target)

@@ -148,8 +148,11 @@ class Member:
         pair = ((self.source, source), (self.target, target))
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def cells(self, sources: Sentences, targets: Sentences, *, learnt_from: bool = False) -> LinkMatrices:
-        """The matrices of all pairs; 0 for a pair that does not fit. See ``HmmPair.in_batches``."""
+    def cells(
+        self, sources: Sentences, targets: Sentences, *, learnt_from: bool = False
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The cells of the forward and of the backward matrices, (2, N), pair after pair, 0 for a pair that does not
+        fit; and which pairs fit. See ``HmmPair.in_batches``."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
@@ -168,7 +171,7 @@ class Member:
             is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
             index_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
             cells_2N[:, index_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
-        return LinkMatrices(cells_2N, fits_R)
+        return cells_2N, fits_R
 
 
 def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Tokens], list[Tokens], NDArray[np.bool_]]:
@@ -177,15 +180,6 @@ def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Token
     for row in np.flatnonzero(~fits_R):
         source_R[row] = target_R[row] = np.zeros(0, np.int32)
     return source_R, target_R, fits_R
-
-
-class LinkMatrices(NamedTuple):
-    """Matrices of R pairs by one member."""
-
-    cells_2N: NDArray[np.float32]
-    """The cells of the forward and of the backward matrices, pair after pair."""
-    fits_R: NDArray[np.bool_]
-    """False for a pair that the member leaves out."""
 
 
 class WordAligner:
@@ -209,12 +203,12 @@ class WordAligner:
         length_R2 = np.array([[sum(map(_size, words)) for words in side] for side in (targets, sources)]).T
         _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)
         by_member = list(in_order(lambda member: member.cells(*sides, learnt_from=learnt_from), self.members))
-        members_R = np.array([matrices.fits_R for matrices in by_member]).sum(axis=0)
+        members_R = np.array([fits_R for _, fits_R in by_member]).sum(axis=0)
         _refuse_long(np.array(members_R == 0), first_line)
         members_N = np.repeat(members_R, length_R2.prod(axis=1)).astype(np.float32)
-        mean_2N = np.zeros_like(by_member[0].cells_2N)
-        for matrices in by_member:
-            mean_2N += matrices.cells_2N / members_N
+        mean_2N = np.zeros_like(by_member[0][0])
+        for cells_2N, _ in by_member:
+            mean_2N += cells_2N / members_N
         parts = zip(*(np.split(cells_N, length_R2.prod(axis=1).cumsum()[:-1]) for cells_N in mean_2N), strict=True)
         shapes = length_R2.tolist()
         return [(one.reshape(shape), other.reshape(shape)) for (one, other), shape in zip(parts, shapes, strict=True)]
@@ -416,20 +410,17 @@ def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> TokenInd
     number = {token: index for index, token in enumerate(tokens)}
     if len(number) != len(tokens):
         raise ValueError("a token twice")
-    units: WordUnits = (
-        Beginnings(_natural(arrays[f"{name}.letters"]) or None)
-        if model is None
-        else Subwords(model.tobytes(), name=str(path))
-    )
+    units: WordUnits
+    if model is not None:
+        units = Subwords(model.tobytes(), name=str(path))
+    else:
+        letters = arrays[f"{name}.letters"]
+        if letters.shape != (1,) or letters.dtype != np.int64 or letters[0] < 0:
+            raise ValueError("not a number")
+        units = Beginnings(int(letters[0]) or None)
     if runs is not None:
         units.runs = Subwords(runs.tobytes(), name=str(path))
     return TokenIndex(units, number)
-
-
-def _natural(array: NDArray[Any]) -> int:
-    if array.shape != (1,) or array.dtype != np.int64 or array[0] < 0:
-        raise ValueError("not a number")
-    return int(array[0])
 
 
 def _bytes(data: bytes) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
+from nmt.data.words import is_unspaced
 from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from nmt.workflows.align import pairs
 
@@ -64,10 +66,12 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sente
     """Both sides of pairs that are learnt from together."""
     sources, targets, cells = Sentences(), Sentences(), 0
     for source, target in ((one.split(), other.split()) for one, other in lines):
-        cells += len(source) * len(target)
+        # Of a line without spaces every other character is a token, about.
+        size = math.prod(sum(1 + len(word) // 2 * is_unspaced(word) for word in side) for side in (source, target))
+        cells += size
         if len(sources) and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
             yield sources, targets
-            sources, targets, cells = Sentences(), Sentences(), len(source) * len(target)
+            sources, targets, cells = Sentences(), Sentences(), size
         sources.append(source)
         targets.append(target)
     if len(sources):

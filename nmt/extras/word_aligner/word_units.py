@@ -55,6 +55,7 @@ class WordUnits(ABC):
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
         for word in words:
+            word = word[0] if len(word) == 1 else word  # a run of one word is that word
             if isinstance(word, tuple):
                 units, counts_of_run = self._cut_run([_plain(each) for each in word])
                 counts += counts_of_run
