@@ -6,12 +6,16 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import benchmark_alignment  # noqa: E402
+
+from nmt.alignment.formats import Alignment  # noqa: E402
+from nmt.data.words import text_words  # noqa: E402
 
 DATA = ROOT / "data" / "de-en"
 GOLD = ["--gold", *(str(DATA / f"valid.{kind}") for kind in ("de", "en", "align"))]
@@ -48,6 +52,21 @@ def test_links_of_eflomal_are_brought_to_white_space_words() -> None:
     links = ["9-9", "0-0 1-1", "0-0 1-1 2-2 3-3 3-4 4-4"]
     expected = [((0, 0), (1, 1)), ((0, 0), (1, 1), (1, 2), (2, 3))]
     assert benchmark_alignment._of_words(links, text) == expected
+
+
+def test_words_of_a_text_without_spaces_are_linked_where_half_of_their_characters_are() -> None:
+    text = benchmark_alignment.Text(["Ab, cde 12"], ["x, y z"])
+    together = benchmark_alignment.without_spaces(text, 0)
+    assert together == (["乡乢,乣乤乥12"], ["x, y z"])
+    source, target = (text_words(line) for (line,) in together)
+    words = [
+        tuple(line[begin:end] for begin, end in spans)
+        for (line,), spans in zip(together, [source, target], strict=True)
+    ]
+    weights_TS = np.zeros((len(target), len(source)))
+    links = ((0, 0), (3, 2), (4, 3), (5, 3), (6, 2))
+    found = Alignment(*words, links, weights_TS, source_spans=tuple(source), target_spans=tuple(target))
+    assert benchmark_alignment._of_characters(found, "Ab, cde 12", "x, y z", 0) == ((1, 2), (2, 1))
 
 
 def test_a_gold_file_that_does_not_fit_is_one_plain_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

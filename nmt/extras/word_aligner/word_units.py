@@ -146,7 +146,8 @@ class Subwords(WordUnits):
         length = sum(len(run) * count for run, count in counts.items())
         with suppress(ValueError):
             # The mark is in the vocabulary of every tokenizer, but no run begins with it.
-            return cls._learnt(counts, round(size * length**0.5), add_dummy_prefix=False, user_defined_symbols=[_MARK])
+            options = {"add_dummy_prefix": False, "user_defined_symbols": [_MARK], "max_sentencepiece_length": 8}
+            return cls._learnt(counts, round(size * length**0.5), shrinking_factor=0.5, **options)
         return None
 
     @classmethod

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from nmt.core.errors import InputError
 from nmt.extras.word_aligner.word_units import Beginnings, Subwords, plain_parts
 from tests.extras.word_aligner.compounds import pairs
 
+IDEOGRAPHS = {code: 0x4E00 + code for code in map(ord, "abcdefghijklmnopqrstuvwxyzßäöü")}
 WORDS = Counter(word for pair in pairs(200, seed=1) for word in pair.source)
 
 
@@ -86,6 +88,23 @@ def test_nothing_to_cut(words: list[str]) -> None:
 def test_fewer_pieces_than_characters_are_asked_for() -> None:
     cut = Subwords.learn(Counter(chr(0x4E00 + number) for number in range(300)), 0.03)
     assert cut.tokens([chr(0x4E00 + 299)])[1] == [1] or cut.tokenizer.size >= 300
+
+
+def test_runs_are_cut_into_pieces_of_whole_words() -> None:
+    lines = Counter("".join(pair.source[:-1]).lower().translate(IDEOGRAPHS) + "。" for pair in pairs(200, seed=1))
+    cut = Beginnings()
+    assert cut.tokens([("狗", "猫"), "狗猫"]) == (["狗", "猫", "狗", "猫"], [1, 1, 2])  # nothing is learnt yet
+    cut.runs = Subwords.learn_runs(lines, 5)
+    run = "roterhundhund".translate(IDEOGRAPHS)
+    tokens, counts = cut.tokens([tuple(run), "x", run])
+    pieces = tokens[: tokens.index("x")]
+    assert tokens == [*pieces, "x", *pieces]
+    assert 1 < len(pieces) < len(run) == len("".join(pieces))
+    assert [*counts[len(run) :]] == [1, len(pieces)]
+    assert [len(piece) for piece in pieces] == np.diff(np.flatnonzero([*counts[: len(run)], 1])).tolist()
+    assert cut.tokens([(run,)]) == cut.tokens([run])  # a word between spaces, and no run of characters
+    assert cut.tokens([("เก่", "า")])[1][0] == 1  # characters never seen
+    assert Subwords.learn_runs(WORDS, 5) is None
 
 
 def test_bytes_that_are_no_model() -> None:
