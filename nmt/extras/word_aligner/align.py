@@ -44,9 +44,7 @@ class TextAligner:
         runs, words = [], []
         for side, spans in ((sources, source_spans), (targets, target_spans)):
             runs.append(list(map(words_and_runs, side, spans)))
-            words.append(
-                [[line[begin:end] for begin, end in of_line] for line, of_line in zip(side, spans, strict=True)]
-            )
+            words.append([[line[begin:end] for begin, end in found] for line, found in zip(side, spans, strict=True)])
         matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
         return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 

@@ -18,7 +18,6 @@ from nmt.core.errors import InputError
 from nmt.data.words import white_space_words
 from nmt.extras.word_aligner import aligner as module
 from nmt.extras.word_aligner import hmm
-from nmt.extras.word_aligner.align import TextAligner
 from nmt.extras.word_aligner.aligner import (
     Sentences,
     WordAligner,
@@ -28,9 +27,7 @@ from nmt.extras.word_aligner.aligner import (
     load_aligner,
     save_aligner,
 )
-from nmt.extras.word_aligner.learn_text import learn_word_aligner
 from nmt.extras.word_aligner.threads import in_order
-from nmt.extras.word_aligner.word_units import Subwords
 from tests.extras.word_aligner.compounds import Pair, pairs
 
 TRAINING = pairs(300, seed=1)
@@ -105,38 +102,6 @@ def test_it_learns_and_pieces_find_compounds_never_seen(learnt: WordAligner) -> 
     unseen = [pair for pair in HELD_OUT if not set(pair.source) <= seen]
     assert len(unseen) > 10
     assert error_rate(few, unseen) < 0.2
-
-
-def written_together(pair: Pair) -> str:
-    """The source without spaces, each letter an ideograph."""
-    return "".join(chr(0x4E00 + ord(each)) if each.isalpha() else each for each in "".join(pair.source).lower())
-
-
-def test_characters_of_scripts_without_spaces_have_the_links_of_their_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def learn_and_save(path: Path) -> WordAligner:
-        save_aligner(learn_word_aligner(list(map(written_together, TRAINING)), list(map(" ".join, TARGETS))), path)
-        return load_aligner(path)
-
-    def errors(aligner: WordAligner) -> float:
-        sources, targets = map(written_together, HELD_OUT), (" ".join(pair.target) for pair in HELD_OUT)
-        total = AlignmentScore()
-        for pair, found in zip(
-            HELD_OUT, TextAligner(aligner, text=True).align(list(sources), list(targets)), strict=True
-        ):
-            word_at = [number for number, word in enumerate(pair.source) for _ in word]
-            assert found.weights_TS.shape == (len(pair.target), len(word_at))
-            links = tuple({(word_at[character], target) for character, target in found.links})
-            total += score_pair(links, Gold(frozenset(pair.links), frozenset(pair.links)))
-        return total.aer
-
-    by_pieces = learn_and_save(tmp_path / "x")
-    assert errors(by_pieces) < 0.12
-    save_aligner(by_pieces, tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "x").read_bytes()
-    monkeypatch.setattr(Subwords, "learn_runs", lambda *_: None)
-    assert errors(learn_and_save(tmp_path / "characters")) > 2 * errors(by_pieces)
 
 
 def test_other_pairs_and_their_order_change_nothing(learnt: WordAligner) -> None:
