@@ -66,8 +66,8 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sente
     """Both sides of pairs that are learnt from together."""
     sources, targets, cells = Sentences(), Sentences(), 0
     for source, target in ((one.split(), other.split()) for one, other in lines):
-        # Of a line without spaces every other character is a token, about.
-        size = math.prod(sum(1 + len(word) // 2 * is_unspaced(word) for word in side) for side in (source, target))
+        # A line without spaces counts as some words: as if they had six letters.
+        size = math.prod(sum(1 + len(word) // 6 * is_unspaced(word) for word in side) for side in (source, target))
         cells += size
         if len(sources) and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
             yield sources, targets
