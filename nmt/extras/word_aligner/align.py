@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from nmt.alignment.error_rate import AlignmentScore
@@ -44,7 +45,9 @@ class TextAligner:
         runs, words = [], []
         for side, spans in ((sources, source_spans), (targets, target_spans)):
             runs.append(list(map(words_and_runs, side, spans)))
-            words.append([[line[begin:end] for begin, end in found] for line, found in zip(side, spans, strict=True)])
+            words.append(
+                [[*chain(*((part,) if isinstance(part, str) else part for part in line))] for line in runs[-1]]
+            )
         matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
         return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 
