@@ -26,7 +26,7 @@ from typing import TypeAlias
 from nmt.data.pieces import Span
 
 Run: TypeAlias = tuple[str, ...]
-"""Neighbouring words of a script without spaces."""
+"""One word, or neighbouring words of a script without spaces."""
 
 # One letter for each sort of character, so that the rule is a regular expression over them.
 _SPACE = " "
@@ -109,14 +109,12 @@ def is_unspaced(word: str) -> bool:
     return not _UNSPACED_SORTS.isdisjoint(word.translate(_SORTS))
 
 
-def words_and_runs(line: str, spans: Sequence[Span]) -> list[str | Run]:
-    """The words of a line; those of scripts without spaces that follow each other without one are a run."""
-    found: list[str | Run] = []
+def words_and_runs(line: str, spans: Sequence[Span]) -> list[Run]:
+    """The words of a line; those of scripts without spaces that follow each other without one are together."""
+    found: list[Run] = []
     for (begin, end), (_, before) in zip(spans, [(0, -1), *spans], strict=False):
         word = line[begin:end]
-        if not is_unspaced(word):
-            found.append(word)
-        elif begin == before and isinstance(found[-1], tuple):
+        if begin == before and is_unspaced(word) and is_unspaced(found[-1][0]):
             found[-1] += (word,)
         else:
             found.append((word,))

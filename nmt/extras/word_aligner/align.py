@@ -45,9 +45,7 @@ class TextAligner:
         runs, words = [], []
         for side, spans in ((sources, source_spans), (targets, target_spans)):
             runs.append(list(map(words_and_runs, side, spans)))
-            words.append(
-                [[*chain(*((part,) if isinstance(part, str) else part for part in line))] for line in runs[-1]]
-            )
+            words.append([[*chain(*line)] for line in runs[-1]])
         matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
         return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 

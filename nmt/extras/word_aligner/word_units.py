@@ -21,7 +21,7 @@ import sentencepiece
 
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.data.words import Run, is_punctuation, text_words, words_and_runs
+from nmt.data.words import Run, is_punctuation, is_unspaced, text_words, words_and_runs
 
 _MARK = "\u2581"
 
@@ -70,7 +70,7 @@ class WordUnits(ABC):
     def _cut(self, word: str) -> list[str]:
         tokens: list[str] = []
         for part in plain_parts(word):
-            tokens += self._cut_part(part) if isinstance(part, str) else self._cut_run(part)[0]
+            tokens += self._cut_run(part)[0] if is_unspaced(part[0]) else self._cut_part(part[0])
         return tokens or ["".join(word.split())]
 
     def _cut_run(self, words: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -130,7 +130,7 @@ class Subwords(WordUnits):
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
-                for each in (part,) if isinstance(part, str) else part:
+                for each in part:
                     counts[each] += count
         return cls._learnt(counts, round(share * len(counts)))
 
@@ -141,7 +141,7 @@ class Subwords(WordUnits):
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
-                if isinstance(part, tuple):
+                if is_unspaced(part[0]):
                     counts["".join(part)] += count
         length = sum(len(run) * count for run, count in counts.items())
         with suppress(ValueError):
@@ -169,13 +169,14 @@ class Subwords(WordUnits):
         return cls(model.getvalue())
 
 
-def plain_parts(word: str) -> list[str | Run]:
+def plain_parts(word: str) -> list[Run]:
     """The words, signs and runs of a white-space word, lower-cased and normalized (NFKC), without punctuation where
     there is no run: the full stops of two sentences are aligned, but *room.* and *sehen.* need not be."""
     plain = _plain(word)
     parts = words_and_runs(plain, text_words(plain))
-    words = [part for part in parts if isinstance(part, str)]
-    return parts if len(words) < len(parts) else [part for part in words if not is_punctuation(part)] or parts
+    if any(is_unspaced(part[0]) for part in parts):
+        return parts
+    return [part for part in parts if not is_punctuation(part[0])] or parts
 
 
 @lru_cache(1 << 16)
