@@ -171,7 +171,7 @@ class Subwords(WordUnits):
 
 def plain_parts(word: str) -> list[Run]:
     """The words, signs and runs of a white-space word, lower-cased and normalized (NFKC), without punctuation where
-    there is no run: the full stops of two sentences are aligned, but *room.* and *sehen.* need not be."""
+    it has no run: the full stops of two sentences are aligned, but *room.* and *sehen.* need not be."""
     plain = _plain(word)
     parts = words_and_runs(plain, text_words(plain))
     if any(is_unspaced(part[0]) for part in parts):
