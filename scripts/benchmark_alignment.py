@@ -1,7 +1,7 @@
 """Word alignment: speed and error rates of our aligners, of trained models, of eflomal and fast_align, side by side.
 
     python scripts/benchmark_alignment.py train.de train.en --gold dev.de dev.en dev.align [--model RUN [--reverse RUN]]
-        [--threads 1 --threads 2] [--rounds 3] [--pairs N]
+        [--threads 1 --threads 2] [--rounds 3] [--pairs N] [--without-spaces source|target]
 
 Speed: ``eflomal`` (`pip install '.[eflomal]'`) learns from and aligns the training text and the gold text, both
 directions, with its default settings and as many threads as it takes. ``fast_align``, as the package systran-align has
@@ -20,6 +20,10 @@ backward one and both joined, of each granularity and of the mean of the first t
 of each probability are links, and the error rates for each least probability; of models: attention (mean of all heads,
 and of each layer), gradients and, of a run with an aligner, what it learnt. Prints a JSON line for each figure, and a
 table on stderr.
+
+``--without-spaces`` imitates a script without spaces on one side: letters become ideographs, and the spaces go. Only
+our aligner is measured then. It aligns ordinary text (``nmt align --text``), where each ideograph is a word; a word of
+the gold is linked if at least half of its characters are.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ import statistics
 import sys
 import tempfile
 import time
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -43,10 +49,11 @@ from measuring import OwnProcess, print_table, report, report_memory
 
 from nmt.alignment import Links, Method, Weights
 from nmt.alignment.error_rate import AlignmentScore, Gold, score
-from nmt.alignment.formats import pharaoh_line, read_gold
+from nmt.alignment.formats import Alignment, pharaoh_line, read_gold
 from nmt.alignment.symmetrize import symmetrize
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.words import text_words, white_space_words
 from nmt.workflows.align import pairs
 
 if TYPE_CHECKING:
@@ -61,8 +68,8 @@ FAST_ALIGN = "fast_align: learning and aligning"
 class Text(NamedTuple):
     """Lines that go together."""
 
-    sources: list[str]
-    targets: list[str]
+    source: list[str]
+    target: list[str]
 
 
 @dataclass(frozen=True)
@@ -91,16 +98,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, action="append", help="of ours; repeatable; default 1 and 2")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pairs", type=int, help="of the training text only the first ones")
+    parser.add_argument("--without-spaces", choices=Text._fields, help="take the spaces out of this side")
     given = parser.parse_args(arguments)
     log.set_verbosity(log.Verbosity.QUIET)
     try:
         text, gold_text = read(given.source, given.target, given.pairs), read(*given.gold[:2])
         lengths = [(len(one.split()), len(other.split())) for one, other in zip(*gold_text, strict=True)]
         gold = read_gold(given.gold[2], lengths)
-        if given.rounds < 1 or not text.sources:
+        if given.rounds < 1 or not text.source:
             raise InputError("--rounds and --pairs must be 1 or more, and the training text must hold a line")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "aligner"
+            if given.without_spaces is not None:
+                side = Text._fields.index(given.without_spaces)
+                texts = without_spaces(text, side), without_spaces(gold_text, side)
+                compare_speed(*texts, file, None, given.threads or [1, 2], given.rounds, only_ours=True)
+                judge_without_spaces(file, gold_text, side, gold)
+                print_table()
+                return 0
             found = compare_speed(text, gold_text, file, given.model, given.threads or [1, 2], given.rounds)
             if EFLOMAL in found:
                 judge_directions("eflomal", gold, *(_of_words(lines, gold_text) for lines in found[EFLOMAL]))
@@ -126,7 +141,14 @@ def read(source: Path, target: Path, count: int | None = None) -> Text:
 
 
 def compare_speed(
-    text: Text, gold_text: Text, file: Path, model: str | None, threads: Sequence[int], rounds: int
+    text: Text,
+    gold_text: Text,
+    file: Path,
+    model: str | None,
+    threads: Sequence[int],
+    rounds: int,
+    *,
+    only_ours: bool = False,
 ) -> dict[str, Any]:
     """Reports what learning and aligning take, and leaves our aligner in a file. Returns what came out of each system
     for the training text and then the gold text, by its name."""
@@ -137,10 +159,10 @@ def compare_speed(
             stack.callback(system.kill)  # where this ends by a fault
             return system
 
-        systems = [start(EFLOMAL, _eflomal, 0), start(FAST_ALIGN, _fast_align, 1)]
+        systems = [] if only_ours else [start(EFLOMAL, _eflomal, 0), start(FAST_ALIGN, _fast_align, 1)]
         for count in threads:
             systems.append(start(f"nmt ({count} threads): learning", _learner, count, file))
-            systems.append(start(f"nmt ({count} threads): aligning", _aligner, count, file))
+            systems.append(start(f"nmt ({count} threads): aligning", _aligner, count, file, only_ours))
             if model is not None:
                 systems.append(start(f"trained ({count} threads): aligning", _model_aligner, count, model))
         for system in systems:
@@ -148,7 +170,7 @@ def compare_speed(
                 print(f"{system.name}: left out: {system.failure}", file=sys.stderr)
         running = [system for system in systems if system.failure is None]
         turns: dict[str, list[Turn]] = {system.name: [] for system in running}
-        everything = Text(text.sources + gold_text.sources, text.targets + gold_text.targets)
+        everything = Text(text.source + gold_text.source, text.target + gold_text.target)
         for _ in range(rounds):
             for system in running:
                 turns[system.name].append(system.ask(everything))
@@ -274,15 +296,14 @@ def _fast_align() -> Work:
 
 def plain(lines: Iterable[str]) -> list[str]:
     """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
-    from nmt.extras.word_aligner.word_units import words_and_signs
-
-    return [" ".join(part for word in line.split() for part in words_and_signs(word)) for line in lines]
+    words = (" ".join(unicodedata.normalize("NFKC", word).lower() for word in line.split()) for line in lines)
+    return [" ".join(line[begin:end] for begin, end in text_words(line)) for line in words]
 
 
 def _of_words(links: Sequence[str], text: Text) -> list[Links]:
     """Of Pharaoh lines of any text that ends in this one, those of its lines, between white-space words."""
     found = []
-    for of_pair, *lines in zip(map(_parsed, links[len(links) - len(text.sources) :]), *text, strict=True):
+    for of_pair, *lines in zip(map(_parsed, links[len(links) - len(text.source) :]), *text, strict=True):
         source_words, target_words = (
             [row for row, word in enumerate(line.split()) for _ in plain([word])[0].split()] for line in lines
         )
@@ -297,12 +318,12 @@ def _learner(file: Path) -> Work:
     return lambda text: save_aligner(learn_word_aligner(*text), file)
 
 
-def _aligner(file: Path) -> Work:
+def _aligner(file: Path, as_text: bool) -> Work:
     from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
     from nmt.extras.word_aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
-        learned = TextAligner(load_aligner(file), learnt_from=True)
+        learned = TextAligner(load_aligner(file), as_text, learnt_from=True)
         return _windowed(learned.align, text, WINDOW_PAIRS)
 
     return work
@@ -325,8 +346,8 @@ def _model_aligner(model: str) -> Work:
 def _windowed(align: Callable[[list[str], list[str]], Sequence[Any]], text: Text, size: int) -> list[str]:
     return [
         pharaoh_line(alignment.links)
-        for first in range(0, len(text.sources), size)
-        for alignment in align(text.sources[first : first + size], text.targets[first : first + size])
+        for first in range(0, len(text.source), size)
+        for alignment in align(text.source[first : first + size], text.target[first : first + size])
     ]
 
 
@@ -404,6 +425,46 @@ def judge_probabilities(aligner: WordAligner, text: Text, gold: Sequence[Gold]) 
         judge(f"nmt, --min-probability {least}", Grow(threshold=least).links_of(weights), gold)
 
 
+def without_spaces(text: Text, side: int) -> Text:
+    """A text whose words of one side are written together in ideographs, which stand for letters."""
+    sides = list(text)
+    sides[side] = ["".join(map(_ideographs, line.split())) for line in text[side]]
+    return Text(*sides)
+
+
+def _ideographs(word: str) -> str:
+    return "".join(chr(0x4E00 + ord(each)) if each.isalpha() and each < "\u4e00" else each for each in word.lower())
+
+
+def judge_without_spaces(file: Path, text: Text, side: int, gold: Sequence[Gold]) -> None:
+    """Reports our aligner and each of its granularities for a text whose one side loses its spaces."""
+    from nmt.extras.word_aligner.align import TextAligner
+    from nmt.extras.word_aligner.aligner import WordAligner, load_aligner
+
+    members = load_aligner(file).members
+    lines, unspaced = text[side], without_spaces(text, side)
+    for name, used in (("all granularities", members), *((f"granularity {i}", [m]) for i, m in enumerate(members, 1))):
+        found = TextAligner(WordAligner(used), text=True, learnt_from=True).align(*unspaced)
+        links = [_of_characters(*pair, side) for pair in zip(found, lines, text[1 - side], strict=True)]
+        judge(f"nmt, {name}, joined", links, gold)
+
+
+def _of_characters(alignment: Alignment, line: str, other: str, side: int) -> Links:
+    """The links between white-space words, of a line without spaces those of which half of the characters are linked.
+    ``line`` has them still."""
+    words = [_ideographs(word) for word in line.split()]
+    word_at = [number for number, word in enumerate(words) for _ in word]
+    word_in_other = {at: number for number, span in enumerate(white_space_words(other)) for at in range(*span)}
+    spans = [alignment.source_spans or (), alignment.target_spans or ()]
+    linked: set[tuple[int, int]] = set()
+    for link in alignment.links:
+        here, there = (spans[each][link[each]] for each in (side, 1 - side))
+        linked |= {(at, word_in_other[begin]) for at in range(*here) for begin in range(*there)}
+    counts = Counter((word_at[at], number) for at, number in linked)
+    pairs = (pair for pair, count in counts.items() if 2 * count >= len(words[pair[0]]))
+    return tuple(sorted((one, two) if side == 0 else (two, one) for one, two in pairs))
+
+
 def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gold]) -> None:
     """Reports what a run, or two, find by attention, gradients and what they learnt."""
     import nmt
@@ -415,7 +476,7 @@ def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gol
         judge(f"model, {name}", one, gold)
         if backward is None or name == "trained" or name not in _ways(backward):
             continue
-        turned = asked(backward, Text(text.targets, text.sources))
+        turned = asked(backward, Text(text.target, text.source))
         other = [tuple(sorted((source, target) for target, source in links)) for links in turned]
         judge(f"reverse model, {name}", other, gold)
         joined = [symmetrize(*both, "grow-diag-final-and") for both in zip(one, other, strict=True)]

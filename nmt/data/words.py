@@ -19,14 +19,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import TypeAlias
 
 from nmt.data.pieces import Span
+
+Run: TypeAlias = tuple[str, ...]
+"""One word, or neighbouring words of a script without spaces."""
 
 # One letter for each sort of character, so that the rule is a regular expression over them.
 _SPACE = " "
 _LETTER, _DIGIT, _UNSPACED, _SIGN, _SYMBOL, _FLAG = "L", "N", "U", "P", "S", "F"
 _MARK, _JOINER, _STACKER, _PREPOSED, _BREAK = "M", "Z", "V", "O", "B"
+_UNSPACED_SORTS = frozenset(_UNSPACED + _PREPOSED)
 _LINK, _COMMA = "-", ","
 
 _WORD = re.compile(
@@ -95,6 +101,24 @@ def is_punctuation_mark(character: str) -> bool:
 def is_punctuation(text: str) -> bool:
     """True where a text is one or more punctuation marks and nothing else."""
     return bool(text) and all(map(is_punctuation_mark, text))
+
+
+@lru_cache(1 << 16)
+def is_unspaced(word: str) -> bool:
+    """True for a word of a script without spaces."""
+    return not _UNSPACED_SORTS.isdisjoint(word.translate(_SORTS))
+
+
+def words_and_runs(line: str, spans: Sequence[Span]) -> list[Run]:
+    """The words of a line; those of scripts without spaces that follow each other without one are together."""
+    found: list[Run] = []
+    for (begin, end), (_, before) in zip(spans, [(0, -1), *spans], strict=False):
+        word = line[begin:end]
+        if begin == before and is_unspaced(word) and is_unspaced(found[-1][0]):
+            found[-1] += (word,)
+        else:
+            found.append((word,))
+    return found
 
 
 def _sort(character: str) -> str:

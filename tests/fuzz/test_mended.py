@@ -328,7 +328,7 @@ def test_an_aligner_without_any_jump(tmp_path: Path) -> None:
     save_aligner(learn_aligner(words, words, shares=(), iterations=1), file)
     arrays = safetensors.numpy.load_file(file)
     arrays["0.forward.jump_J"][:] = 0
-    safetensors.numpy.save_file(arrays, file, {"format": "nmt word aligner 1", "members": "1"})
+    safetensors.numpy.save_file(arrays, file, {"format": "nmt word aligner 3"})
     with pytest.raises(InputError, match="is damaged; make it anew"):
         load_aligner(file)
 

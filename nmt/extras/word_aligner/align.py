@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from nmt.alignment.error_rate import AlignmentScore
@@ -15,8 +16,7 @@ from nmt.core.files import refuse_unwritable, whole_file
 from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.data.pieces import Span
-from nmt.data.words import text_words, white_space_words
+from nmt.data.words import text_words, white_space_words, words_and_runs
 from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
@@ -42,23 +42,12 @@ class TextAligner:
         malloc_trim()
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
-        source_words, target_words = _words(sources, source_spans), _words(targets, target_spans)
-        matrices = self.aligner.matrices(
-            source_words, target_words, first_line=first_line, learnt_from=self.learnt_from
-        )
-        return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans, self.rule)
-
-
-def _words(lines: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[list[str]]:
-    return [[line[begin:end] for begin, end in of_line] for line, of_line in zip(lines, spans, strict=True)]
-
-
-def _check_before_learning(inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
-    """Finds faults of files before minutes of work."""
-    gold_of(inputs)
-    for option, path in outputs.files.items():
-        if not (outputs.pictures and path == outputs.path):
-            refuse_unwritable(path, option=option)
+        runs, words = [], []
+        for side, spans in ((sources, source_spans), (targets, target_spans)):
+            runs.append(list(map(words_and_runs, side, spans)))
+            words.append([[*chain(*line)] for line in runs[-1]])
+        matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
+        return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 
 
 def align_learned(
@@ -70,7 +59,10 @@ def align_learned(
     assert inputs.target is not None
     check_files(inputs, outputs, aligner)
     if aligner is None:
-        _check_before_learning(inputs, outputs)
+        gold_of(inputs)  # finds faults of files before minutes of work
+        for option, path in outputs.files.items():
+            if not (outputs.pictures and path == outputs.path):
+                refuse_unwritable(path, option=option)
         from nmt.extras.word_aligner.learn_text import learn_from_files
 
         word_aligner = learn_from_files(inputs.source, inputs.target)

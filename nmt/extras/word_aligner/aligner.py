@@ -15,7 +15,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import compress
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,11 +31,12 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
 from nmt.core.memory import malloc_trim
 from nmt.data.pieces import Span
+from nmt.data.words import Run
 from nmt.extras.word_aligner.hmm import Floats, Hmm, HmmPair, Tokens, learn
 from nmt.extras.word_aligner.threads import in_order
-from nmt.extras.word_aligner.word_units import Beginnings, Subwords, WholeWords, WordUnits
+from nmt.extras.word_aligner.word_units import Beginnings, Subwords, WordUnits
 
-Words: TypeAlias = Sequence[str]
+Words: TypeAlias = Sequence[str | Run]
 """The words of a sentence."""
 
 RULE = Grow(threshold=0.25)
@@ -45,14 +46,17 @@ LONGEST = 1000
 """Most tokens of a side of a sentence: the time of the models grows with the cube, their memory with the square. A
 member leaves out a pair with more."""
 
-_FORMAT = "nmt word aligner 2"
-_FORMAT_1 = "nmt word aligner 1"
+_FORMATS = ("nmt word aligner 3", "nmt word aligner 2")
+"""The one that is written, and an earlier one without pieces of runs."""
 
 LETTERS = 4
 """The length of the beginnings of words."""
 
 FURTHER_ITERATIONS = 2
 """Over pairs after the first block, whose jumps and frequent words are known."""
+
+RUN_SIZES = (5.0, 12.0, 2.0)
+"""The sizes of vocabularies of pieces of runs, of one kind of units after the other; see ``Subwords.learn_runs``."""
 
 SHARES = (0.25,)
 """The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side."""
@@ -62,7 +66,7 @@ class Sentences:
     """Sentences as numbers of their different words, of which a text has few."""
 
     def __init__(self, sentences: Iterable[Words] = ()) -> None:
-        self.number: dict[str, int] = {}
+        self.number: dict[str | Run, int] = {}
         self._words, self._lengths = array("i"), array("i")
         for words in sentences:
             self.append(words)
@@ -82,10 +86,10 @@ class Sentences:
 
     @property
     def length_R(self) -> NDArray[np.int32]:
-        """The number of words of each sentence."""
+        """The number of words of each sentence, where a run is one."""
         return np.array(self._lengths, np.int32)
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Counter[Any]:
         """The number of occurrences of each word."""
         return Counter(dict(zip(self.number, np.bincount(self.word_N).tolist(), strict=True)))
 
@@ -110,17 +114,25 @@ class TokenIndex:
     def numbered(self, sentences: Sentences) -> NumberedSentences:
         """The tokens of each sentence as numbers; unknown tokens get the next numbers."""
         number = dict(self.number)
-        word_N, length_R = sentences.word_N, sentences.length_R
         tokens, counts = self.word_units.tokens(sentences.number)
-        token_M = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
-        count_N = np.array(counts, dtype=np.int32)[word_N]
-        first_N = (np.cumsum(counts) - counts)[word_N].astype(np.int32)
-        # The tokens of each word follow each other: the index of the first, and as many steps on.
-        end_N = np.cumsum(count_N, dtype=np.int32)
-        place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
-        end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
-        tokens_B = _parted(token_M[place_N], np.diff(end_R, prepend=0))
-        return NumberedSentences(tokens_B, _parted(count_N, length_R), number)
+        token_T = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
+        count_W, size_M = np.array(counts, dtype=np.int32), np.array(list(map(_size, sentences.number)), np.int32)
+        token_count_M = np.add.reduceat(count_W, np.cumsum(size_M) - size_M) if len(count_W) else count_W
+        return NumberedSentences(
+            _of_sentences(token_T, token_count_M, sentences), _of_sentences(count_W, size_M, sentences), number
+        )
+
+
+def _of_sentences(value_V: Tokens, count_M: Tokens, sentences: Sentences) -> list[Tokens]:
+    """The values of each sentence, from those of its different words, which follow each other, ``count_M`` of each."""
+    word_N, length_R = sentences.word_N, sentences.length_R
+    count_N = count_M[word_N]
+    first_N = (np.cumsum(count_M) - count_M)[word_N].astype(np.int32)
+    # The index of the first, and as many steps on.
+    end_N = np.cumsum(count_N, dtype=np.int32)
+    place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
+    end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
+    return _parted(value_V[place_N], np.diff(end_R, prepend=0))
 
 
 @dataclass(frozen=True)
@@ -136,41 +148,38 @@ class Member:
         pair = ((self.source, source), (self.target, target))
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def cells(self, sources: Sentences, targets: Sentences, *, learnt_from: bool = False) -> LinkMatrices:
-        """The matrices of all pairs; 0 for a pair that does not fit. See ``HmmPair.in_batches``."""
+    def cells(
+        self, sources: Sentences, targets: Sentences, *, learnt_from: bool = False
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The cells of the forward and of the backward matrices, (2, N), pair after pair, 0 for a pair that does not
+        fit; and which pairs fit. See ``HmmPair.in_batches``."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
         # Both in the order of their numbers.
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
-        fitting = [max(map(len, pair)) <= LONGEST for pair in zip(source.tokens_B, target.tokens_B, strict=True)]
-        none = np.zeros(0, np.int64)
-        source_tokens, target_tokens = (
-            [tokens if fits else none for tokens, fits in zip(side.tokens_B, fitting, strict=True)]
-            for side in (source, target)
-        )
-        length_R2 = np.stack([targets.length_R, sources.length_R], axis=1)
+        source_tokens, target_tokens, fits_R = _fitting(source.tokens_B, target.tokens_B)
+        length_R2 = np.array([list(map(len, side.counts_B)) for side in (target, source)]).T
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
         for rows, forward_BTS, backward_BTS in self.models.in_batches(
             source_tokens, target_tokens, spelt_alike_X, learnt_from=learnt_from
         ):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
-            cells_2BIJ = _between_words_of(forward_BTS, backward_BTS, target_counts, source_counts)
+            cells_2BIJ = between_words(forward_BTS, backward_BTS, target_counts, source_counts)
             _, _, widest_I, widest_J = cells_2BIJ.shape
             I_B11, J_B11 = length_R2[list(rows)].T[:, :, None, None]
             row_I1, column_J = np.arange(widest_I)[:, None], np.arange(widest_J)
             is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
             index_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
             cells_2N[:, index_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
-        return LinkMatrices(cells_2N, np.array(fitting, dtype=np.bool_))
+        return cells_2N, fits_R
 
 
-class LinkMatrices(NamedTuple):
-    """Matrices of R pairs by one member."""
-
-    cells_2N: NDArray[np.float32]
-    """The cells of the forward and of the backward matrices, pair after pair."""
-    fits_R: NDArray[np.bool_]
-    """False for a pair that the member leaves out."""
+def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Tokens], list[Tokens], NDArray[np.bool_]]:
+    """The tokens of sentence pairs, none of those with a side of more than `LONGEST`, and which pairs have fewer."""
+    fits_R = np.array([max(map(len, pair)) <= LONGEST for pair in zip(source_R, target_R, strict=True)], np.bool_)
+    for row in np.flatnonzero(~fits_R):
+        source_R[row] = target_R[row] = np.zeros(0, np.int32)
+    return source_R, target_R, fits_R
 
 
 class WordAligner:
@@ -191,16 +200,18 @@ class WordAligner:
         ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no link is evidence
         for itself, so that a word that occurs once is linked as any other."""
         sides = Sentences(sources), Sentences(targets)
-        length_R2 = np.stack([sides[1].length_R, sides[0].length_R], axis=1)
-        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)  # a word has one token or more
+        length_R2 = np.array([[sum(map(_size, words)) for words in side] for side in (targets, sources)]).T
+        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)
         by_member = list(in_order(lambda member: member.cells(*sides, learnt_from=learnt_from), self.members))
-        members_R = np.array([matrices.fits_R for matrices in by_member]).sum(axis=0)
+        members_R = np.array([fits_R for _, fits_R in by_member]).sum(axis=0)
         _refuse_long(np.array(members_R == 0), first_line)
         members_N = np.repeat(members_R, length_R2.prod(axis=1)).astype(np.float32)
-        mean_2N = np.zeros_like(by_member[0].cells_2N)
-        for matrices in by_member:
-            mean_2N += matrices.cells_2N / members_N
-        return _matrices(mean_2N, sources, targets)
+        mean_2N = np.zeros_like(by_member[0][0])
+        for cells_2N, _ in by_member:
+            mean_2N += cells_2N / members_N
+        parts = zip(*(np.split(cells_N, length_R2.prod(axis=1).cumsum()[:-1]) for cells_N in mean_2N), strict=True)
+        shapes = length_R2.tolist()
+        return [(one.reshape(shape), other.reshape(shape)) for (one, other), shape in zip(parts, shapes, strict=True)]
 
 
 def _refuse_long(is_long_R: NDArray[np.bool_], first_line: int) -> None:
@@ -209,19 +220,8 @@ def _refuse_long(is_long_R: NDArray[np.bool_], first_line: int) -> None:
         raise InputError(f"line {line}: more than {LONGEST} words and signs are too many to align; split the line")
 
 
-def _matrices(
-    cells_2N: NDArray[np.float32], sources: Sequence[Words], targets: Sequence[Words]
-) -> list[tuple[Weights, Weights]]:
-    """The two matrices of each pair, from the cells of all."""
-    forward_N, backward_N = cells_2N
-    matrices: list[tuple[Weights, Weights]] = []
-    begin = 0
-    for source, target in zip(sources, targets, strict=True):
-        shape = (len(target), len(source))
-        end = begin + shape[0] * shape[1]
-        matrices.append((forward_N[begin:end].reshape(shape), backward_N[begin:end].reshape(shape)))
-        begin = end
-    return matrices
+def _size(word: str | Run) -> int:
+    return len(word) if isinstance(word, tuple) else 1
 
 
 def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
@@ -256,10 +256,8 @@ def learn_aligner(
             (numbered.tokens_B, numbered.number)
             for numbered in (member.source.numbered(sources), member.target.numbered(targets))
         )
-        fits_B = [max(map(len, pair)) <= LONGEST for pair in zip(source_B, target_B, strict=True)]
         models = learn(
-            list(compress(source_B, fits_B)),
-            list(compress(target_B, fits_B)),
+            *_fitting(source_B, target_B)[:2],
             source_tokens=len(source_number),
             target_tokens=len(target_number),
             flat_iterations=0 if before else 3,
@@ -278,61 +276,38 @@ def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -
     cuts: list[tuple[WordUnits, WordUnits]] = [
         (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
     ]  # fmt: skip
-    for share in shares:
-        source, target = (Subwords.learn(words, share) for words in (source_words, target_words))
-        cuts.append((source, target))
+    cuts += [(Subwords.learn(source_words, share), Subwords.learn(target_words, share)) for share in shares]
+    for cut, size in zip(cuts, cycle(RUN_SIZES), strict=False):
+        cut[0].runs, cut[1].runs = (Subwords.learn_runs(words, size) for words in (source_words, target_words))
     nothing = learn([], [], source_tokens=0, target_tokens=0, flat_iterations=0, iterations=0)
-    return [Member(TokenIndex(source, {}), TokenIndex(target, {}), nothing) for source, target in cuts]
+    return [Member(TokenIndex(one, {}), TokenIndex(other, {}), nothing) for one, other in cuts]
 
 
 def between_words(
-    forward_TS: Weights, backward_TS: Weights, target_counts: Sequence[int], source_counts: Sequence[int]
-) -> tuple[Weights, Weights]:
-    """The matrices between words, from those between their tokens; the counts are the numbers of tokens of each word. A
-    forward weight is summed over a source word's tokens and averaged over a target word's, a backward weight the
-    reverse. A word without tokens has weight 0."""
-    shape = (len(target_counts), len(source_counts))
-    if shape == forward_TS.shape and all(target_counts) and all(source_counts):
-        return forward_TS, backward_TS
-    if not forward_TS.size:
-        return np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    both_2TS = np.stack([forward_TS, backward_TS])
-    both_2IJ = _summed(_summed(both_2TS, target_counts, axis=1), source_counts, axis=2)
-    target_I1, source_J = (np.maximum(counts, 1).astype(np.float32) for counts in (target_counts, source_counts))
-    return both_2IJ[0] / target_I1[:, None], both_2IJ[1] / source_J
-
-
-def _summed(array: NDArray[np.floating], counts: Sequence[int], *, axis: int) -> NDArray[np.floating]:
-    """The sums over groups of neighbours along an axis, of the sizes in the counts."""
-    first = np.minimum(np.cumsum([0, *counts[:-1]]), array.shape[axis] - 1)
-    summed: NDArray[np.floating] = np.add.reduceat(array, first, axis=axis)
-    nothing = [index for index, count in enumerate(counts) if not count]
-    if nothing:  # reduceat returns the neighbour instead
-        summed[(slice(None),) * axis + (nothing,)] = 0
-    return summed
-
-
-def _between_words_of(
     forward_BTS: Floats, backward_BTS: Floats, target_counts: Sequence[Tokens], source_counts: Sequence[Tokens]
-) -> NDArray[np.float32]:
-    """``between_words`` of a padded batch: both matrices, (2, B, I, J), padded too. Every word has tokens."""
-    shared_BIT, shared_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
+) -> Floats:
+    """The matrices between words, (2, B, I, J), from those between their tokens, all padded; the counts are the numbers
+    of tokens of each word of a sentence. A forward weight is summed over a source word's tokens and averaged over a
+    target word's, a backward weight the reverse. A word without tokens shares the token before it."""
+    has_BIT, has_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
     both_2BTS = np.stack([forward_BTS, backward_BTS])
-    both_2BIJ: Floats = np.matmul(shared_BIT @ both_2BTS, shared_BJS.swapaxes(1, 2), dtype=np.float32)
-    both_2BIJ[0] /= shared_BIT.sum(axis=2, keepdims=True).clip(min=1)
-    both_2BIJ[1] /= shared_BJS.sum(axis=2)[:, None].clip(min=1)
+    both_2BIJ: Floats = np.matmul(has_BIT @ both_2BTS, has_BJS.swapaxes(1, 2), dtype=np.float32)
+    both_2BIJ[0] /= has_BIT.sum(axis=2, keepdims=True).clip(min=1)
+    both_2BIJ[1] /= has_BJS.sum(axis=2)[:, None].clip(min=1)
     return both_2BIJ
 
 
 def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
-    """1 where a word has a token, (B, words, tokens)."""
+    """1 where a word has a token or shares it, (B, words, tokens)."""
     B, I = len(counts), max(map(len, counts))  # noqa: E741
     count_BI = np.zeros((B, I), np.int64)
     for row, count_W in enumerate(counts):
         count_BI[row, : len(count_W)] = count_W
     last_BI1 = count_BI.cumsum(axis=1)[:, :, None]
-    position_T = np.arange(int(last_BI1.max()))
-    return ((position_T < last_BI1) & (position_T >= last_BI1 - count_BI[:, :, None])).astype(np.float32)
+    position_T = np.arange(int(last_BI1.max(initial=0)))
+    first_BI1 = last_BI1 - count_BI[:, :, None].clip(min=1)
+    has_BIT: Floats = ((position_T < last_BI1) & (position_T >= first_BI1)).astype(np.float32)
+    return has_BIT
 
 
 def learnt_alignments(
@@ -363,21 +338,22 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
         for side, index in (("source", member.source), ("target", member.target)):
             arrays[f"{number}.{side}.tokens"] = _bytes("\n".join(index.number).encode())
             if isinstance(index.word_units, Subwords):
-                arrays[f"{number}.{side}.subwords"] = _bytes(index.word_units.model)
+                arrays[f"{number}.{side}.subwords"] = _bytes(index.word_units.tokenizer.model)
             elif isinstance(index.word_units, Beginnings):
                 arrays[f"{number}.{side}.letters"] = np.array([index.word_units.letters or 0])
+            if index.word_units.runs is not None:
+                arrays[f"{number}.{side}.runs"] = _bytes(index.word_units.runs.tokenizer.model)
         arrays[f"{number}.pairs"] = member.models.pair_E
         for name, direction in (("forward", member.models.forward), ("backward", member.models.backward)):
             for field in fields(Hmm):
                 arrays[f"{number}.{name}.{field.name}"] = np.array(getattr(direction, field.name), np.float32)
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, but the same text must give the same bytes.
-        safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMAT})
+        safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMATS[0]})
 
 
-def load_aligner(path: Path, *, to_continue: bool = False) -> WordAligner:
-    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file, and, with ``to_continue``, for
-    one of the first format, which lacks the numbers of links that it was learnt from."""
+def load_aligner(path: Path) -> WordAligner:
+    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file."""
     refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
@@ -388,12 +364,10 @@ def load_aligner(path: Path, *, to_continue: bool = False) -> WordAligner:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is not an aligner, or damaged; make one with nmt aligner") from None
-    if metadata.get("format") not in ((_FORMAT,) if to_continue else (_FORMAT, _FORMAT_1)):
+    if metadata.get("format") not in _FORMATS:
         raise InputError(f"{path}: is not an aligner of this version of nmt; make one with nmt aligner")
     try:
         count = sum(name.endswith(".pairs") for name in arrays)
-        if metadata["format"] == _FORMAT_1:
-            arrays |= _constants_of_format_1(arrays, count)
         members = [_member(arrays, number, path) for number in range(max(1, count))]
     except (KeyError, ValueError, TypeError):
         raise InputError(f"{path}: is damaged; make it anew with nmt aligner") from None
@@ -429,40 +403,24 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
 
 
 def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> TokenIndex:
-    text, model = arrays[f"{name}.tokens"], arrays.get(f"{name}.subwords")
-    if any(array is not None and array.dtype != np.uint8 for array in (text, model)):
+    text, model, runs = arrays[f"{name}.tokens"], arrays.get(f"{name}.subwords"), arrays.get(f"{name}.runs")
+    if any(array is not None and array.dtype != np.uint8 for array in (text, model, runs)):
         raise ValueError("types")
     tokens = text.tobytes().decode().split("\n")
     number = {token: index for index, token in enumerate(tokens)}
     if len(number) != len(tokens):
         raise ValueError("a token twice")
-    letters = arrays.get(f"{name}.letters")
+    units: WordUnits
     if model is not None:
-        return TokenIndex(Subwords(model.tobytes(), name=str(path)), number)
-    return TokenIndex(WholeWords() if letters is None else Beginnings(_natural(letters) or None), number)
-
-
-def _natural(array: NDArray[Any]) -> int:
-    if array.shape != (1,) or array.dtype != np.int64 or array[0] < 0:
-        raise ValueError("not a number")
-    return int(array[0])
-
-
-def _constants_of_format_1(arrays: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
-    """The probabilities that files of the first format leave out; the same for all tokens."""
-    constants: dict[str, NDArray[Any]] = {}
-    for number in range(count):
-        for name, other in (("forward", "backward"), ("backward", "forward")):
-            known = len(arrays[f"{number}.{other}.empty_V1"]) - 1
-            unseen_U1, unknown_U1 = np.full(known + 1, 1e-6, np.float32), np.full(known + 1, 1e-4, np.float32)
-            unseen_U1[-1] = 1e-4
-            constants[f"{number}.{name}.unseen_U1"] = unseen_U1
-            constants[f"{number}.{name}.unknown_U1"] = unknown_U1
-            constants[f"{number}.{name}.empty_probability"] = np.array(0.02, np.float32)
-            link = f"{number}.{name}.link_E"
-            if arrays[link].dtype == np.float32:
-                constants[link] = np.maximum(arrays[link], np.float32(1e-6))
-    return constants
+        units = Subwords(model.tobytes(), name=str(path))
+    else:
+        letters = arrays[f"{name}.letters"]
+        if letters.shape != (1,) or letters.dtype != np.int64 or letters[0] < 0:
+            raise ValueError("not a number")
+        units = Beginnings(int(letters[0]) or None)
+    if runs is not None:
+        units.runs = Subwords(runs.tobytes(), name=str(path))
+    return TokenIndex(units, number)
 
 
 def _bytes(data: bytes) -> NDArray[np.uint8]:

@@ -231,22 +231,10 @@ def _by_kernel(
     reach = len(direction.first_W1) - 1
     jump_J, first_W1 = np.zeros(2 * reach + 1), np.zeros(reach + 1)
     lengths = [np.ascontiguousarray(length_B, np.int64) for length_B in (source_length_B, target_length_B)]
-    kernel(
-        link_BST.ctypes.data,
-        empty_BT.ctypes.data,
-        *(length_B.ctypes.data for length_B in lengths),
-        B,
-        *(stride // 4 for stride in link_BST.strides),
-        T,
-        direction.jump_J.ctypes.data,
-        direction.first_W1.ctypes.data,
-        reach,
-        direction.empty_probability,
-        link.ctypes.data,
-        emptied_BT.ctypes.data,
-        jump_J.ctypes.data,
-        first_W1.ctypes.data,
-    )
+    arrays: list[npt.NDArray[Any]] = [link_BST, empty_BT, *lengths, direction.jump_J, direction.first_W1]
+    pointers = [array.ctypes.data for array in [*arrays, link, emptied_BT, jump_J, first_W1]]
+    strides = [stride // 4 for stride in link_BST.strides]
+    kernel(*pointers[:4], B, *strides, T, *pointers[4:6], reach, direction.empty_probability, *pointers[6:])
     return Posterior(link, emptied_BT, jump_J, first_W1)
 
 
@@ -286,13 +274,8 @@ class HmmPair:
             alike_BS1 = alike_X[batch.source_BS][:, :, None]
             is_alike_BST = is_unseen_BST & (alike_BS1 == batch.target_BT[:, None]) & (alike_BS1 >= 0)
             link_BST = self.forward.probabilities(batch, index_D, local_BST, is_unseen_BST, is_alike_BST)
-            back_BTS = self.backward.probabilities(
-                batch.turned,
-                index_D,
-                local_BST.swapaxes(1, 2),
-                is_unseen_BST.swapaxes(1, 2),
-                is_alike_BST.swapaxes(1, 2),
-            )
+            turned: list[Any] = [each.swapaxes(1, 2) for each in (local_BST, is_unseen_BST, is_alike_BST)]
+            back_BTS = self.backward.probabilities(batch.turned, index_D, *turned)
             one, other = self._posteriors(batch, link_BST, back_BTS)
             own_BST = np.zeros_like(one.link_BST)
             for damping in _OWN_DAMPING if learnt_from else ():

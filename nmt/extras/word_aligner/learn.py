@@ -11,7 +11,7 @@ import torch
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.prepared import opened
-from nmt.data.words import text_words
+from nmt.data.words import text_words, words_and_runs
 from nmt.extras.word_aligner.aligner import WordAligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, LinkedPair, train_layer
 from nmt.extras.word_aligner.learn_text import learn_word_aligner, lines_of
@@ -109,7 +109,7 @@ def _linked_pairs(
     prefixes: Sequence[tuple[int, ...]],
 ) -> list[LinkedPair]:
     """The pieces of each pair with links between them, those of their words; a prefix has none."""
-    words = [[line[begin:end] for begin, end in text_words(line)] for line in (*sources, *targets)]
+    words = [words_and_runs(line, text_words(line)) for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
     sides = ([pairs_of_words[row][side] for row in rows] for side in (0, 1))

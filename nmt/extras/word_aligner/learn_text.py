@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
+from nmt.data.words import is_unspaced
 from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from nmt.workflows.align import pairs
 
@@ -26,7 +28,7 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
         open_bytes(path).close()
     refuse_overwriting(output, source, target)
     refuse_unwritable(output)
-    before = None if earlier is None else load_aligner(earlier, to_continue=True)
+    before = None if earlier is None else load_aligner(earlier)
     aligner = learn_from_files(source, target, before)
     try:
         save_aligner(aligner, output)
@@ -39,14 +41,7 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
 def learn_from_files(source: Path, target: Path, before: WordAligner | None = None) -> WordAligner:
     """Learns an aligner from two parallel files in bounded memory, or goes on from the one before. Raises InputError,
     before it learns, for files with other numbers of lines and for a file without words."""
-    count, has_words = 0, [False, False]
-    for pair in pairs(source, target):
-        count += 1
-        has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
-    for path, known in zip((source, target), has_words, strict=True):
-        if not known:
-            raise InputError(f"{path}: holds no word to learn from")
-    return _learn(pairs(source, target), count, before)
+    return _learn(pairs(source, target), _count(source, target), before)
 
 
 def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
@@ -71,10 +66,12 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sente
     """Both sides of pairs that are learnt from together."""
     sources, targets, cells = Sentences(), Sentences(), 0
     for source, target in ((one.split(), other.split()) for one, other in lines):
-        cells += len(source) * len(target)
+        # A line without spaces counts as some words: as if they had six letters.
+        size = math.prod(sum(1 + len(word) // 6 * is_unspaced(word) for word in side) for side in (source, target))
+        cells += size
         if len(sources) and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
             yield sources, targets
-            sources, targets, cells = Sentences(), Sentences(), len(source) * len(target)
+            sources, targets, cells = Sentences(), Sentences(), size
         sources.append(source)
         targets.append(target)
     if len(sources):
@@ -83,8 +80,17 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sente
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """The lines of two parallel files. Raises InputError, also where a file holds no word."""
+    _count(source, target)
     lines = list(pairs(source, target))
-    for path, side in ((source, 0), (target, 1)):
-        if not any(pair[side].strip() for pair in lines):
-            raise InputError(f"{path}: holds no word to learn from")
     return [one for one, _ in lines], [other for _, other in lines]
+
+
+def _count(source: Path, target: Path) -> int:
+    count, has_words = 0, [False, False]
+    for pair in pairs(source, target):
+        count += 1
+        has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
+    for path, known in zip((source, target), has_words, strict=True):
+        if not known:
+            raise InputError(f"{path}: holds no word to learn from")
+    return count

@@ -14,6 +14,7 @@ from nmt.alignment.words import NO_WORD, word_indices
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.data.tokenizer import EncodedWords
+from nmt.data.words import words_and_runs
 from nmt.extras.word_aligner.aligner import WordAligner, between_words, learnt_alignments, load_aligner, save_aligner
 from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer, weights
 from nmt.training import folders
@@ -42,7 +43,8 @@ class ModelAligner:
         are those of its layer or, where it has attention, the mean of these and the attention. A word without subwords
         of its own is unknown to the model, and aligned by the word aligner only."""
         source_words, target_words = ([encoded.words for encoded in side] for side in (sources, targets))
-        matrices = self.aligner.matrices(source_words, target_words, first_line=first_line)
+        runs = ([words_and_runs(each.text, each.word_spans) for each in side] for side in (sources, targets))
+        matrices = self.aligner.matrices(*runs, first_line=first_line)
         rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids]
         between_pieces = weights(
             self.layer,
@@ -60,9 +62,10 @@ class ModelAligner:
                 np.bincount(word_of_piece[word_of_piece != NO_WORD], minlength=len(side[row].words))
                 for word_of_piece, side in ((word_T, targets), (word_S, sources))
             )
-            by_model = between_words(forward_TS[speaks_TS], backward_TS[speaks_TS], count_I.tolist(), count_J.tolist())
+            forward_TS, backward_TS = forward_TS[speaks_TS], backward_TS[speaks_TS]
+            by_model: Weights = between_words(forward_TS[None], backward_TS[None], [count_I], [count_J])[:, 0]
             if row in attention:
-                by_model = (by_model[0] + attention[row]) / 2, (by_model[1] + attention[row]) / 2
+                by_model = (by_model + attention[row]) / 2
             has_pieces_IJ = (count_I > 0)[:, None] & (count_J > 0)
             share_IJ = (1 - share) * has_pieces_IJ.astype(np.float32)
             forward_IJ, backward_IJ = (

@@ -13,13 +13,15 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
 
 import sentencepiece
 
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.data.words import is_punctuation, text_words
+from nmt.data.words import Run, is_punctuation, is_unspaced, text_words, words_and_runs
 
 _MARK = "\u2581"
 
@@ -29,6 +31,9 @@ _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670
 _MOST_KNOWN = 1 << 16
 """Words whose tokens are kept."""
 
+_LONGEST_KNOWN = 32
+"""Longer ones are lines without spaces, which do not occur again."""
+
 _TRAINING_THREADS = 8
 """The model depends on their number; see ``nmt.data.tokenizer``."""
 
@@ -36,36 +41,56 @@ _TRAINING_THREADS = 8
 class WordUnits(ABC):
     """A way to cut words."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[str, ...]] = {}
+    runs: Subwords | None = None
+    """Cuts runs of words of scripts without spaces; None: each word is cut by itself."""
 
-    def tokens(self, words: Iterable[str]) -> tuple[list[str], list[int]]:
-        """The tokens of words, and how many each word has: at least one."""
+    def __init__(self) -> None:
+        self._known: dict[str, list[str]] = {}
+
+    def tokens(self, words: Iterable[str | Run]) -> tuple[list[str], list[int]]:
+        """The tokens of words, and how many each word has: one or more, but none for a word of a run that shares the
+        token of the word before it."""
         tokens: list[str] = []
         counts: list[int] = []
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
         for word in words:
-            units = self._known.get(word)
-            if units is None:
-                units = self._known[word] = self._cut(word)
+            word = word[0] if len(word) == 1 else word  # a run of one word is that word
+            if isinstance(word, tuple):
+                units, counts_of_run = self._cut_run([_plain(each) for each in word])
+                counts += counts_of_run
+            else:
+                units = self._known.get(word) or self._cut(word)
+                counts.append(len(units))
+                if len(word) < _LONGEST_KNOWN:
+                    self._known[word] = units
             tokens += units
-            counts.append(len(units))
         return tokens, counts
 
-    def _cut(self, word: str) -> tuple[str, ...]:
-        parts = tuple(token for part in plain_parts(word) for token in self._cut_part(part))
-        return parts or ("".join(word.split()),)
+    def _cut(self, word: str) -> list[str]:
+        tokens: list[str] = []
+        for part in plain_parts(word):
+            tokens += self._cut_run(part)[0] if is_unspaced(part[0]) else self._cut_part(part[0])
+        return tokens or ["".join(word.split())]
+
+    def _cut_run(self, words: Sequence[str]) -> tuple[list[str], list[int]]:
+        """The tokens of a run, each of whole words, and their number for each word."""
+        if self.runs is None:
+            cut = [self._cut_part(word) for word in words]
+            return [token for tokens in cut for token in tokens], list(map(len, cut))
+        run = "".join(words)
+        ends = {end for _, end in self.runs.tokenizer.encode_spans(run)[1]} | {len(run)}
+        tokens, counts, begin, end = [], [], 0, 0
+        for word in words:
+            counts.append(int(begin == end))
+            end += len(word)
+            if end in ends:
+                tokens.append(run[begin:end])
+                begin = end
+        return tokens, counts
 
     @abstractmethod
     def _cut_part(self, part: str) -> Sequence[str]: ...
-
-
-class WholeWords(WordUnits):
-    """Words without their punctuation."""
-
-    def _cut_part(self, part: str) -> Sequence[str]:
-        return (part,)
 
 
 class Beginnings(WordUnits):
@@ -87,24 +112,14 @@ class Subwords(WordUnits):
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
         """Raises InputError for bytes of anything else; ``name`` is the name in the message."""
         super().__init__()
-        self._tokenizer = Tokenizer(model, name=name)
-
-    @property
-    def model(self) -> bytes:
-        """The bytes of the model file."""
-        return self._tokenizer.model
-
-    @cached_property
-    def size(self) -> int:
-        """Entries of the vocabulary, special ones included."""
-        return self._tokenizer.size
+        self.tokenizer = Tokenizer(model, name=name)
 
     def _cut_part(self, part: str) -> Sequence[str]:
-        ids, spans = self._tokenizer.encode_spans(part)
+        ids, spans = self.tokenizer.encode_spans(part)
         # Unknown pieces keep their letters; a piece that only marks the beginning of a word is dropped.
         texts = [
             part[begin:end] if piece == UNK else text
-            for piece, text, (begin, end) in zip(ids, self._tokenizer.pieces(ids), spans, strict=True)
+            for piece, text, (begin, end) in zip(ids, self.tokenizer.pieces(ids), spans, strict=True)
         ]
         return [text for text in texts if text != _MARK] or texts
 
@@ -115,8 +130,28 @@ class Subwords(WordUnits):
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
-                counts[part] += count
-        size = round(share * len(counts))
+                for each in part:
+                    counts[each] += count
+        return cls._learnt(counts, round(share * len(counts)))
+
+    @classmethod
+    def learn_runs(cls, words: Counter[str], size: float) -> Subwords | None:
+        """Learns the pieces of runs of scripts without spaces: ``size`` times the square root of their length in
+        characters, and all characters. None where there is nothing to cut."""
+        counts: Counter[str] = Counter()
+        for word, count in words.items():
+            for part in plain_parts(word):
+                if is_unspaced(part[0]):
+                    counts["".join(part)] += count
+        length = sum(len(run) * count for run, count in counts.items())
+        with suppress(ValueError):
+            # The mark is in the vocabulary of every tokenizer, but no run begins with it.
+            options = {"add_dummy_prefix": False, "user_defined_symbols": [_MARK], "max_sentencepiece_length": 8}
+            return cls._learnt(counts, round(size * length**0.5), shrinking_factor=0.5, **options)
+        return None
+
+    @classmethod
+    def _learnt(cls, counts: Counter[str], size: int, **options: Any) -> Subwords:
         rows = [f"{part}\t{count}" for part, count in sorted(counts.items()) if "\t" not in part and "\0" not in part]
         if not rows:
             raise ValueError("no words")
@@ -127,20 +162,23 @@ class Subwords(WordUnits):
                 sentence_iterator=iter(rows), input_format="tsv", model_writer=model, model_type="unigram",
                 vocab_size=max(size, characters + 8), hard_vocab_limit=False, character_coverage=1.0,
                 num_threads=_TRAINING_THREADS, minloglevel=2, pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS,
+                **options,
             )  # fmt: skip
         except RuntimeError:  # only words of thousands of letters, or characters without a width
             raise ValueError("no words that can be cut") from None
         return cls(model.getvalue())
 
 
-def plain_parts(word: str) -> list[str]:
-    """The words and signs of a white-space word, lower-cased and normalized (NFKC), without punctuation: the full stops
-    of two sentences are aligned, but *room.* and *sehen.* need not be."""
-    parts = words_and_signs(word)
-    return [part for part in parts if not is_punctuation(part)] or parts
+def plain_parts(word: str) -> list[Run]:
+    """The words, signs and runs of a white-space word, lower-cased and normalized (NFKC), without punctuation where
+    it has no run: the full stops of two sentences are aligned, but *room.* and *sehen.* need not be."""
+    plain = _plain(word)
+    parts = words_and_runs(plain, text_words(plain))
+    if any(is_unspaced(part[0]) for part in parts):
+        return parts
+    return [part for part in parts if not is_punctuation(part[0])] or parts
 
 
-def words_and_signs(text: str) -> list[str]:
-    """All words and signs of a text, lower-cased and normalized (NFKC)."""
-    plain = unicodedata.normalize("NFKC", text).lower()
-    return [plain[begin:end] for begin, end in text_words(plain)]
+@lru_cache(1 << 16)
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).lower()

@@ -54,31 +54,30 @@ def error_rate(aligner: WordAligner, gold: list[Pair]) -> float:
     return total.aer
 
 
-def test_between_words_is_a_sum_and_a_mean() -> None:
+def test_between_words_is_a_sum_and_a_mean_and_words_share_tokens() -> None:
     random = np.random.default_rng(1)
-    target_counts, source_counts = [2, 1, 0, 3], [0, 1, 4, 2, 1, 0]
+    target_counts, source_counts = [2, 1, 0, 3], [1, 0, 4, 2, 1, 0]
     forward_TS, backward_TS = random.random((2, 6, 8)).astype(np.float32)
-    found = between_words(forward_TS, backward_TS, target_counts, source_counts)
-    expected = np.zeros((2, 4, 6))
-    first_t = 0
-    for i, rows in enumerate(target_counts):
-        first_s = 0
-        for j, columns in enumerate(source_counts):
-            for t in range(first_t, first_t + rows):
-                for s in range(first_s, first_s + columns):
-                    expected[0, i, j] += float(forward_TS[t, s]) / rows
-                    expected[1, i, j] += float(backward_TS[t, s]) / columns
-            first_s += columns
-        first_t += rows
-    np.testing.assert_allclose(np.stack(found), expected, atol=1e-5)
+    found = between_words(
+        forward_TS[None], backward_TS[None], *([np.array(each)] for each in (target_counts, source_counts))
+    )
+    expected = np.zeros((2, 1, 4, 6))
+    target_tokens, source_tokens = [[0, 1], [2], [2], [3, 4, 5]], [[0], [0], [1, 2, 3, 4], [5, 6], [7], [7]]
+    for i, rows in enumerate(target_tokens):
+        for j, columns in enumerate(source_tokens):
+            for t in rows:
+                for s in columns:
+                    expected[0, 0, i, j] += float(forward_TS[t, s]) / len(rows)
+                    expected[1, 0, i, j] += float(backward_TS[t, s]) / len(columns)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("counts", [([], []), ([1], []), ([], [2, 1]), ([0], [3]), ([0, 0], [0])])
 def test_between_words_of_nothing(counts: tuple[list[int], list[int]]) -> None:
-    nothing = np.zeros((sum(counts[0]), sum(counts[1])), np.float32)
-    for found in between_words(nothing, nothing, *counts):
-        assert found.shape == (len(counts[0]), len(counts[1]))
-        assert not found.any()
+    nothing = np.zeros((1, sum(counts[0]), sum(counts[1])), np.float32)
+    found = between_words(nothing, nothing, *([np.array(each, np.int64)] for each in counts))
+    assert found.shape == (2, 1, len(counts[0]), len(counts[1]))
+    assert not found.any()
 
 
 def test_the_matrices_are_the_mean_over_the_granularities(learnt: WordAligner) -> None:
@@ -262,7 +261,7 @@ def test_files_that_are_no_aligner(file: Path, tmp_path: Path) -> None:
     for other in (b"", b"0-0 1-1\n", data[:7], data[:100], data[:-1], data + b"x", b"\xff" * 64, b"PK\x03\x04" * 20):
         path.write_bytes(other)
         assert refused(path) == "is not an aligner, or damaged; make one with nmt aligner"
-    for metadata in (None, {"format": "nmt alignment layer 1"}, {"format": "nmt word aligner 3"}):
+    for metadata in (None, {"format": "nmt alignment layer 1"}, {"format": "nmt word aligner 1"}):
         safetensors.numpy.save_file({"x": np.zeros(1)}, path, metadata)
         assert refused(path) == "is not an aligner of this version of nmt; make one with nmt aligner"
     safetensors.numpy.save_file({"x": np.zeros(1)}, path, {"format": "nmt word aligner 2"})
@@ -329,6 +328,7 @@ def _put(value: float, place: int = 0) -> Callable[[Any], Any]:
         _changed("0.target.tokens", _put(0xFF)),
         _changed("2.source.subwords", lambda a: a[:50]),
         _changed("2.source.subwords", lambda a: a[:0]),
+        lambda arrays: arrays.update({"0.source.runs": arrays["2.source.subwords"].astype(np.int32)}),
         lambda arrays: arrays.pop("1.pairs"),
         lambda arrays: arrays.pop("0.forward.jump_J"),
         lambda arrays: arrays.clear(),
@@ -339,7 +339,7 @@ def test_a_strangers_file_is_refused_in_one_line(
 ) -> None:
     arrays = safetensors.numpy.load_file(file)
     damage(arrays)
-    safetensors.numpy.save_file(arrays, tmp_path / "x", {"format": "nmt word aligner 2"})
+    safetensors.numpy.save_file(arrays, tmp_path / "x", {"format": "nmt word aligner 3"})
     assert "damaged" in refused(tmp_path / "x")
 
 
@@ -348,5 +348,5 @@ def test_types_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
     import torch
 
     tensors = {"0.pairs": torch.zeros(3, dtype=torch.bfloat16)}
-    safetensors.torch.save_file(tensors, tmp_path / "x", {"format": "nmt word aligner 2"})
+    safetensors.torch.save_file(tensors, tmp_path / "x", {"format": "nmt word aligner 3"})
     assert "damaged" in refused(tmp_path / "x")

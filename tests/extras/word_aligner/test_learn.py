@@ -166,10 +166,10 @@ def test_trained_is_the_mean_of_aligner_layer_and_attention(taught: Path, share:
         speaks = [[row == 4 or piece != "." for piece in each.written] for each in (other, one)]
         assert [each.count(False) for each in speaks] == ([1, 1] if row == 0 else [0, 0])
         counts = [
-            [int(np.sum(np.array(each.word_of_piece)[says] == word)) for word in range(len(each.words))]
+            [np.array([np.sum(np.array(each.word_of_piece)[says] == word) for word in range(len(each.words))])]
             for each, says in zip((other, one), speaks, strict=True)
         ]
-        by_layer = between_words(*(matrix[np.ix_(*speaks)] for matrix in pieces), *counts)
+        by_layer = between_words(*(matrix[np.ix_(*speaks)][None] for matrix in pieces), *counts)[:, 0]
         (by_aligner,) = aligner.matrices([one.words], [other.words])
         look = looks[row].weights_TS  # the aligner's share, and half of the rest each of the others
         forward, backward = (
