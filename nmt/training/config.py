@@ -124,9 +124,9 @@ class LowRankConfig(Structure):
     """Rows of A and columns of B."""
     alpha: Positive = 128.0
     """With ``rank`` the factor of B A."""
-    rate: Positive = 3.0
+    rate: Positive = 4.0
     """Factor of the learning rate: adapters need a higher one than the weights themselves."""
-    on: tuple[str, ...] = ("*embedding*", "*feed_forward.*")
+    on: tuple[str, ...] = ("*embedding*", "*attention.*", "*feed_forward.*")
     """The matrices: shell patterns over names of weights."""
 
 

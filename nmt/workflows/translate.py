@@ -17,7 +17,6 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
-from nmt.data.corpus import open_bytes, unpacking
 from nmt.translator.find_run import typed
 from nmt.translator.translator import EngineName, Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
@@ -182,6 +181,8 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdin.buffer
         return
+    from nmt.data.corpus import open_bytes, unpacking
+
     try:
         file = open_bytes(path) if path.is_file() else path.open("rb")  # a pipe is read once, and cannot be unpacked
     except OSError as error:
