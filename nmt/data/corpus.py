@@ -128,13 +128,10 @@ def unpacking(path: Path) -> Iterator[None]:
     """Raises InputError where the compressed file that is read within is damaged, or takes too much memory."""
     try:
         yield
-    except lzma.LZMAError as error:
-        if "limit" in str(error):
-            raise InputError(
-                f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; compress it with xz -9"
-            ) from None
-        raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    except (lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        if "Memory usage limit" in str(error):  # liblzma's
+            limit = f"{_XZ_BYTES >> 20} MiB"
+            raise InputError(f"{path}: takes more than {limit} of memory to unpack; compress it with xz -9") from None
         raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
 
 
