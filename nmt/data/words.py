@@ -112,6 +112,8 @@ def is_unspaced(word: str) -> bool:
 def words_and_runs(line: str, spans: Sequence[Span]) -> list[Run]:
     """The words of a line; those of scripts without spaces that follow each other without one are together."""
     found: list[Run] = []
+    if _UNSPACED_SORTS.isdisjoint(line.translate(_SORTS)):
+        return [(line[begin:end],) for begin, end in spans]
     for (begin, end), (_, before) in zip(spans, [(0, -1), *spans], strict=False):
         word = line[begin:end]
         if begin == before and is_unspaced(word) and is_unspaced(found[-1][0]):
