@@ -78,6 +78,7 @@ if importlib.util.find_spec("py3langid") is None:
 
 
 OUTLINES = {
+    r"nmt export \[MODEL\] --to hf": "nmt import hf opus-mt-de-en --run runs/opus && nmt export runs/opus --to hf",
     r"\[MODEL\]|\bMODEL\b": "runs/mine",
     r"\[RUN\]|\bRUN RUN …": "runs/mine runs/de-en",
     r"\bCHECKPOINT CHECKPOINT …": "runs/mine/checkpoints/step-00000002 runs/mine/checkpoints/step-00000003",
