@@ -110,9 +110,8 @@ def init_config(
         corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
-    size = size_for(tokens, cuda=cuda)
-    if tuned is not None:  # few pairs gain more from many small updates (docs/measurements/translation.md)
-        size = replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
+    size = size_for(tokens, cuda=cuda)  # few pairs gain more from many small updates, also by a run to fine-tune
+    size = size if tuned is None else replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
     text_for = partial(text_for, corpora=ordered, links=links, cuda=cuda, seed=seed)
 

@@ -74,6 +74,7 @@ if importlib.util.find_spec("eflomal") is None:
     NOT_RUN["benchmark_alignment.py"] = "needs the extra eflomal, which `make setup` leaves out"
 
 if importlib.util.find_spec("py3langid") is None:
+    NOT_RUN["--faults"] = "runs nmt languages"
     NOT_RUN["nmt languages"] = "needs the extra language-id; tests/extras/languages runs it with a model of its own"
 
 
@@ -107,6 +108,9 @@ SHORTER = {
     "make demo": f"touch installed && make demo INSTALLED=installed BIN={Path(sys.executable).parent}",
     "python -m pytest": "python -m pytest --collect-only",
     "benchmark_alignment.py": "benchmark_alignment.py --rounds 1",
+    "--size 8000 --learn 20000": "--size 400 --learn 2000",
+    "--pairs 500000 --workers": "--pairs 3000 --workers",
+    "--pairs 100000 --train 12 --repeat 500": "--pairs 3000 --train 0.2 --repeat 2",
     "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
     "curl ": "curl --fail ",
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
