@@ -7,6 +7,7 @@
     python scripts/benchmark_prepare.py --joined --epoch                  # and opened and batched as training does
     python scripts/benchmark_prepare.py --joined --duplicates --faults    # with faults, which are told
     python scripts/benchmark_prepare.py --joined --pairs 100000 --train 20 --repeat 500         # and trained on
+    python scripts/benchmark_prepare.py --joined --aligner --pairs 100000 5000000               # nmt aligner instead
 
 The corpus is repeated to the sizes asked for, in a temporary folder, and prepared by a process of its own. Every figure
 is a line of JSON on stdout. Memory is the peak resident set of that process with its children, as the kernel accounts
@@ -68,6 +69,17 @@ Path(sys.argv[2]).write_text(json.dumps({"seconds": time.perf_counter() - begin,
 """
 
 
+# The same for `nmt aligner`: its arguments are the folder of the corpus and where to write the seconds.
+ALIGNER = """
+import json, sys, time
+from pathlib import Path
+from nmt.extras.word_aligner.learn_text import learn_from_text
+folder, begin = Path(sys.argv[1]), time.perf_counter()
+learn_from_text(folder / "source", folder / "target", folder / "aligner")
+Path(sys.argv[2]).write_text(json.dumps({"seconds": time.perf_counter() - begin}))
+"""
+
+
 MODEL = {
     "embedding": {"size": 64, "tie": "all"},
     "encoder": {"kind": "rnn", "cell": "gru", "size": 64, "bidirectional": False},
@@ -86,6 +98,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=2000, help="subwords; the shipped corpus has about 4,000")
     parser.add_argument("--duplicates", action="store_true", help="drop duplicates, which the repetitions are")
     parser.add_argument("--joined", action="store_true", help="join two pairs drawn at random, so that few pairs recur")
+    parser.add_argument("--aligner", action="store_true", help="learn a word aligner instead")
     parser.add_argument("--epoch", action="store_true", help="measure the start of a training too")
     parser.add_argument("--faults", action="store_true", help="write near-duplicates and swapped pairs, and find them")
     parser.add_argument(
@@ -112,15 +125,18 @@ def main() -> None:
                 "workers": arguments.workers,
             }
             run, result = str(folder / "run"), folder / "result.json"
-            programs = {"prepare": [PREPARE, json.dumps(config), run]} | (
-                {"epoch": [EPOCH, run]} if arguments.epoch else {}
-            )
+            programs = {"prepare": [PREPARE, json.dumps(config), run]}
+            if arguments.epoch:
+                programs["epoch"] = [EPOCH, run]
+            if arguments.aligner:
+                programs = {"aligner": [ALIGNER, name]}
             for what, program in programs.items():
                 peak, private = _peak_memory([sys.executable, "-c", *program, str(result)])
                 measured = json.loads(result.read_text())
                 peaks.setdefault(what, []).append(peak)
                 _print(f"{what} {pairs} pairs", pairs / measured["seconds"], "pairs/s", duplicates=arguments.duplicates)
-                _print(f"{what} {pairs} pairs, kept", measured["kept"], "pairs", duplicates=arguments.duplicates)
+                if "kept" in measured:
+                    _print(f"{what} {pairs} pairs, kept", measured["kept"], "pairs", duplicates=arguments.duplicates)
                 for label, kib in (("peak memory", peak), ("peak memory but for mapped files", private)):
                     _print(f"{what} {pairs} pairs, {label}", kib / 1024, "MiB", duplicates=arguments.duplicates)
             if arguments.faults:

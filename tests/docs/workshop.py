@@ -70,6 +70,7 @@ def _add_corpora(folder: Path) -> None:
     corpus, multi30k = folder / "data" / "de-en", folder / "data" / "multi30k"
     corpus.mkdir(parents=True)
     multi30k.mkdir()
+    (tatoeba := folder / "data" / "tatoeba-de-en").mkdir()
     for name, count in KEPT.items():
         for path in (ROOT / "data" / "de-en").glob(f"{name}.*"):
             _cut(path, count, corpus / path.name)
@@ -77,6 +78,8 @@ def _add_corpora(folder: Path) -> None:
         for name, count, of in (("train", 300, "train"), ("val", 20, "valid"), ("test_2016_flickr", 20, "test")):
             with gzip.open(multi30k / f"{name}.{kind}.gz", "wt", encoding="utf-8") as file:
                 file.write(_head(corpus / f"{of}.{kind}", count))
+        for name, of in (("train", "train"), ("valid", "val")):
+            shutil.copy(multi30k / f"{of}.{kind}.gz", tatoeba / f"{name}.{kind}.gz")
         for name, count, of in (("my", 600, "train"), ("train", 300, "train"), ("test_2016_flickr", 20, "test")):
             _cut(corpus / f"{of}.{kind}", count, folder / f"{name}.{kind}")
     for kind in ("de", "en", "align"):
