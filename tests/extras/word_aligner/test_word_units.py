@@ -33,7 +33,7 @@ WORDS = Counter(word for pair in pairs(200, seed=1) for word in pair.source)
     ],
 )
 def test_plain_parts(word: str, parts: list[str | tuple[str, ...]]) -> None:
-    assert plain_parts(word) == [(part,) if isinstance(part, str) else part for part in parts]
+    assert plain_parts(word) == tuple((part,) if isinstance(part, str) else part for part in parts)
 
 
 def test_punctuation_is_a_word_where_it_stands_alone() -> None:

@@ -103,7 +103,7 @@ def test_adapters_are_trained_alone_and_exactly_resumed(
     tune("run=all", "training.stopping.updates=4", *lora)
     assert f"trained {len(MATRICES) * 2 * (16 + 16):,}" in capsys.readouterr().err
     logged = map(json.loads, Path("all/metrics.jsonl").read_text().splitlines())
-    assert {line["learning_rate"] for line in logged if line["kind"] == "train"} == {3 * 1e-3}
+    assert {line["learning_rate"] for line in logged if line["kind"] == "train"} == {4 * 1e-3}
     origin, tuned = weights("run"), weights("all")
     assert origin.keys() == tuned.keys()
     for name, weight in origin.items():
@@ -172,5 +172,6 @@ def test_recurrent_matrices_have_no_adapters(folder: Path) -> None:
     model = build(config.model, source_tokens=9, target_tokens=9, pad=PAD, bos=BOS)
     with pytest.raises(InputError, match=r"matches encoder\.forwards\.0\.rnns\.0\.weight_ih_l0, which is recurrent"):
         add_adapters(model, LowRankConfig(on=("encoder.*",)))
-    add_adapters(model, LowRankConfig())  # the tables alone: no feed-forward layers are there
-    assert all(".embedding.table." in name for name, weight in model.named_parameters() if weight.requires_grad)
+    add_adapters(model, LowRankConfig())  # tables and attention: no feed-forward layers are there
+    trained = [name for name, weight in model.named_parameters() if weight.requires_grad]
+    assert all(".embedding.table." in name or "attention." in name for name in trained)
