@@ -130,8 +130,7 @@ def unpacking(path: Path) -> Iterator[None]:
         yield
     except (lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         if "Memory usage limit" in str(error):  # liblzma's
-            limit = f"{_XZ_BYTES >> 20} MiB"
-            raise InputError(f"{path}: takes more than {limit} of memory to unpack; compress it with xz -9") from None
+            raise InputError(f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; use xz -9") from None
         raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
 
 

@@ -42,10 +42,8 @@ class TextAligner:
         malloc_trim()
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
-        runs, words = [], []
-        for side, spans in ((sources, source_spans), (targets, target_spans)):
-            runs.append(list(map(words_and_runs, side, spans)))
-            words.append([[*chain(*line)] for line in runs[-1]])
+        runs = [list(map(words_and_runs, *side)) for side in ((sources, source_spans), (targets, target_spans))]
+        words = [[[*chain(*line)] for line in side] for side in runs]
         matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
         return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 

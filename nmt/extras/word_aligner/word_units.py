@@ -140,7 +140,7 @@ class Subwords(WordUnits):
         characters, and all characters. None where there is nothing to cut."""
         counts: Counter[str] = Counter()
         for word, count in words.items():
-            for part in plain_parts(word) if is_unspaced(_plain(word)) else ():
+            for part in plain_parts(word):
                 if is_unspaced(part[0]):
                     counts["".join(part)] += count
         length = sum(len(run) * count for run, count in counts.items())
@@ -169,15 +169,18 @@ class Subwords(WordUnits):
         return cls(model.getvalue())
 
 
-@lru_cache(1 << 16)
 def plain_parts(word: str) -> tuple[Run, ...]:
     """The words, signs and runs of a white-space word, lower-cased and normalized (NFKC), without punctuation where
     it has no run: the full stops of two sentences are aligned, but *room.* and *sehen.* need not be."""
+    return _parts(word) if len(word) < _LONGEST_KNOWN else _parts.__wrapped__(word)
+
+
+@lru_cache(_MOST_KNOWN)
+def _parts(word: str) -> tuple[Run, ...]:
     plain = _plain(word)
     parts = tuple(words_and_runs(plain, text_words(plain)))
-    if is_unspaced(plain):
-        return parts
-    return tuple(part for part in parts if not is_punctuation(part[0])) or parts
+    has_run = any(is_unspaced(part[0]) for part in parts)
+    return tuple(part for part in parts if has_run or not is_punctuation(part[0])) or parts
 
 
 def _plain(text: str) -> str:
