@@ -45,6 +45,10 @@ def _encoder(config: ModelConfig, embedding: Embedding) -> Encoder:
 
 
 def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Decoder[Any, Any]:
+    shared: dict[str, Any] = {
+        "width": config.embedding.size, "memory_size": memory_size,
+        "readout_size": config.readout_size, "dropout": config.dropout,
+    }  # fmt: skip
     if isinstance(config.decoder, RNNDecoderConfig):
         from nmt.models.rnn.decoder import RNNDecoder
 
@@ -58,24 +62,7 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
             from nmt.models.rnn.glimpses import GlimpseDecoder, GlimpseSensor
 
             kind, reader = GlimpseDecoder, GlimpseSensor(config.decoder, memory_size)
-        return kind(
-            config.decoder,
-            config.attention,
-            embedding,
-            width=config.embedding.size,
-            memory_size=memory_size,
-            readout_size=config.readout_size,
-            dropout=config.dropout,
-            reader=reader,
-        )
+        return kind(config.decoder, config.attention, embedding, reader=reader, **shared)
     from nmt.models.transformer.decoder import TransformerDecoder
 
-    return TransformerDecoder(
-        config.decoder,
-        config.attention,
-        embedding,
-        width=config.embedding.size,
-        memory_size=memory_size,
-        readout_size=config.readout_size,
-        dropout=config.dropout,
-    )
+    return TransformerDecoder(config.decoder, config.attention, embedding, **shared)
