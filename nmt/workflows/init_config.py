@@ -255,18 +255,23 @@ class Size:
     """The next smaller size, for a training of few minutes."""
 
 
+def _transformer(layers: int, size: int, *, heads: int, feed_forward: int, dropout: float) -> str:
+    stack = f"{{kind: transformer, layers: {layers}, size: {size}, heads: {heads}, feed_forward: {feed_forward}}}"
+    return f"""\
+  embedding: {{size: {size}, tie: all}}          # one table for source, target and output layer: fewer parameters
+  encoder: {stack}
+  decoder: {stack}
+  dropout: {{embedding: {dropout}, layers: {dropout}}}
+"""
+
+
 TINY = Size(
     name="tiny, Transformer",
     reason="""\
 # Of the models that were compared on 3,000 pairs, two layers were better than four and than a recurrent model, and
 # many epochs better than few (docs/measurements/few-pairs.md).
 """,
-    model="""\
-  embedding: {size: 128, tie: all}          # one table for source, target and output layer: fewer parameters
-  encoder: {kind: transformer, layers: 2, size: 128, heads: 4, feed_forward: 256}
-  decoder: {kind: transformer, layers: 2, size: 128, heads: 4, feed_forward: 256}
-  dropout: {embedding: 0.3, layers: 0.3}
-""",
+    model=_transformer(2, 128, heads=4, feed_forward=256, dropout=0.3),
     subwords=4000,
     batch_tokens=1024,
     learning_rate=4e-3,
@@ -280,12 +285,7 @@ SMALL_TRANSFORMER = Size(
 # A small Transformer (Wu et al. 2021): of the models that were compared on 29,000 pairs it was the best, and took less
 # time to train than the recurrent one (README.md).
 """,
-    model="""\
-  embedding: {size: 128, tie: all}          # one table for source, target and output layer: fewer parameters
-  encoder: {kind: transformer, layers: 4, size: 128, heads: 4, feed_forward: 256}
-  decoder: {kind: transformer, layers: 4, size: 128, heads: 4, feed_forward: 256}
-  dropout: {embedding: 0.2, layers: 0.2}
-""",
+    model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2),
     subwords=8000,
     batch_tokens=4096,
     learning_rate=4e-3,
@@ -299,12 +299,7 @@ MEDIUM_CPU = Size(
 # A Transformer of a width that a CPU can still train; with a GPU and without --minutes, `nmt init` takes the base
 # model of Vaswani et al. 2017.
 """,
-    model="""\
-  embedding: {size: 256, tie: all}          # one table for source, target and output layer: fewer parameters
-  encoder: {kind: transformer, layers: 4, size: 256, heads: 4, feed_forward: 1024}
-  decoder: {kind: transformer, layers: 4, size: 256, heads: 4, feed_forward: 1024}
-  dropout: {embedding: 0.1, layers: 0.1}
-""",
+    model=_transformer(4, 256, heads=4, feed_forward=1024, dropout=0.1),
     subwords=16_000,
     batch_tokens=4096,
     learning_rate=2e-3,
@@ -318,12 +313,7 @@ BASE_CUDA = Size(
     reason="""\
 # The base model of Vaswani et al. 2017, table 3, for the GPU that is here. Where memory is short, less batch_tokens.
 """,
-    model="""\
-  embedding: {size: 512, tie: all}          # one table for source, target and output layer: fewer parameters
-  encoder: {kind: transformer, layers: 6, size: 512, heads: 8, feed_forward: 2048}
-  decoder: {kind: transformer, layers: 6, size: 512, heads: 8, feed_forward: 2048}
-  dropout: {embedding: 0.1, layers: 0.1}
-""",
+    model=_transformer(6, 512, heads=8, feed_forward=2048, dropout=0.1),
     subwords=32_000,
     batch_tokens=16_384,
     learning_rate=1e-3,
