@@ -32,7 +32,7 @@ from nmt.core.files import refuse_special, whole_file
 from nmt.core.memory import malloc_trim
 from nmt.data.pieces import Span
 from nmt.data.words import Run
-from nmt.extras.word_aligner.hmm import Floats, Hmm, HmmPair, Tokens, learn
+from nmt.extras.word_aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens, learn
 from nmt.extras.word_aligner.threads import in_order
 from nmt.extras.word_aligner.word_units import Beginnings, Subwords, WordUnits
 
@@ -265,8 +265,13 @@ def learn_aligner(
             before=member.models if before else None,
             after_iteration=after_iteration,
         )
-        source = TokenIndex(member.source.word_units, source_number)
-        taught.append(Member(source, TokenIndex(member.target.word_units, target_number), models))
+        numbers = [source_number, target_number]
+        if len(models.pair_E) >= MOST_PAIRS:
+            models, *kept = models.of_linked_tokens()
+            tokens = [list(map(list(number).__getitem__, kept_X)) for number, kept_X in zip(numbers, kept, strict=True)]
+            numbers = [{token: number for number, token in enumerate(side)} for side in tokens]
+        source, target = map(TokenIndex, (member.source.word_units, member.target.word_units), numbers)
+        taught.append(Member(source, target, models))
     return WordAligner(taught)
 
 

@@ -65,9 +65,8 @@ def aligner(
     """Learn to align words from sentence pairs.
 
     With --output, learns from --source and --target, without a translation model; with --continue as well, learns on
-    from an aligner that was learnt before. Otherwise learns for a trained
-    model, from its training pairs or the given ones, and also trains an alignment layer on top of the model, for nmt
-    align --method trained."""
+    from an aligner that was learnt before. Otherwise learns for a trained model, from its training pairs or the given
+    ones, and also trains an alignment layer on top of the model, for nmt align --method trained."""
     set_verbosity(quiet=quiet, verbose=verbose)
     if (source is None) != (target is None):
         raise InputError("--source and --target go together; give both")

@@ -67,8 +67,8 @@ UNKNOWN = 1e-4
 SAME_SPELLING = 0.5
 """p(t | s) of tokens that were never seen together but are spelt alike, such as names."""
 
-MOST_PAIRS = 1 << 20
-"""Pairs of tokens that models hold. Of far more text, rare pairs are forgotten."""
+MOST_PAIRS = 1 << 18
+"""Pairs of tokens that models hold. Of far more text, rare pairs are forgotten, and tokens that only they had."""
 
 _JUMP_SMOOTHING = 1e-4
 _EMPTY_SMOOTHING = 0.01
@@ -111,6 +111,16 @@ class Hmm:
         """The direction with further target tokens, as probable after the empty word as unknown ones."""
         new = target_tokens + 1 - len(self.empty_V1)
         return replace(self, empty_V1=np.append(self.empty_V1, np.repeat(self.empty_V1[-1:], new)))
+
+    def only(self, source_U: Tokens, target_V: Tokens, source_E: Tokens) -> Hmm:
+        """The direction with these tokens alone, among them the source token of each pair."""
+        forgotten = np.float32(len(self.empty_V1) - 1 - len(target_V))
+        factor_U1: Floats = np.append(1 / (1 - forgotten * self.unseen_U1[:-1]), np.float32(1))  # a V_t is less
+        unseen_U1 = (self.unseen_U1 * factor_U1)[np.append(source_U, -1)]
+        return replace(
+            self, link_E=self.link_E * factor_U1[source_E], unseen_U1=unseen_U1,
+            unknown_U1=np.minimum(unseen_U1, np.float32(UNKNOWN)), empty_V1=self.empty_V1[np.append(target_V, -1)],
+        )  # fmt: skip
 
     def probabilities(
         self,
@@ -256,6 +266,15 @@ class HmmPair:
     def target_tokens(self) -> int:
         """See ``source_tokens``."""
         return len(self.forward.empty_V1) - 1
+
+    def of_linked_tokens(self) -> tuple[HmmPair, Tokens, Tokens]:
+        """The models without tokens that have no pair, and the numbers that the others had."""
+        source_E, target_E = np.divmod(self.pair_E, self.target_tokens)
+        source_U, target_V = np.unique(source_E), np.unique(target_E)
+        forward = self.forward.only(source_U, target_V, source_E)
+        backward = self.backward.only(target_V, source_U, target_E)
+        pair_E = np.searchsorted(source_U, source_E) * len(target_V) + np.searchsorted(target_V, target_E)
+        return HmmPair(forward, backward, pair_E), source_U, target_V
 
     def in_batches(
         self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens, *, learnt_from: bool = False

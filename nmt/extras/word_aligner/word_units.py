@@ -28,8 +28,8 @@ _MARK = "\u2581"
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670]")
 """Accents of Latin, Greek and Cyrillic letters, and the vowels that Hebrew and Arabic may leave out."""
 
-_MOST_KNOWN = 1 << 16
-"""Words whose tokens are kept."""
+_MOST_KNOWN = 1 << 15
+"""Words whose tokens are kept; of twice as many, of both sides, their parts."""
 
 _LONGEST_KNOWN = 32
 """Longer ones are lines without spaces, which do not occur again."""
@@ -175,7 +175,7 @@ def plain_parts(word: str) -> tuple[Run, ...]:
     return _parts(word) if len(word) < _LONGEST_KNOWN else _parts.__wrapped__(word)
 
 
-@lru_cache(_MOST_KNOWN)
+@lru_cache(2 * _MOST_KNOWN)
 def _parts(word: str) -> tuple[Run, ...]:
     plain = _plain(word)
     parts = tuple(words_and_runs(plain, text_words(plain)))

@@ -230,6 +230,26 @@ def test_further_pairs_are_learnt_from_as_if_all_had_been_together(
     assert np.array_equal(bounded.pair_E, likely)
 
 
+def test_tokens_without_pairs_are_forgotten_as_if_never_seen(
+    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hmm, "MOST_PAIRS", 20)
+    whole = learn(*reversal, source_tokens=30, target_tokens=30)
+    known, source_U, target_V = whole.of_linked_tokens()
+    assert (known.source_tokens, known.target_tokens) == (len(source_U), len(target_V)) == (20, 20)
+    pairs = list(zip(source_U[known.pair_E // 20], target_V[known.pair_E % 20], strict=True))
+    assert pairs == list(zip(*np.divmod(whole.pair_E, 30), strict=True))
+    sides = (known.forward, whole.forward, source_U, known.pair_E // 20), (
+        known.backward, whole.backward, target_V, known.pair_E % 20
+    )  # fmt: skip
+    for now, before, kept, own_E in sides:
+        # (n + a) / (n + aV) of a pair, a / (n + aV) of what was never seen: V was 30, and n stays.
+        total, old = PRIOR / now.unseen_U1[:-1].astype(float), PRIOR / before.unseen_U1[kept].astype(float)
+        np.testing.assert_allclose(total, old - 10 * PRIOR, rtol=1e-5)
+        np.testing.assert_allclose(now.link_E * total[own_E], before.link_E * old[own_E], rtol=1e-5)
+        assert np.array_equal(now.empty_V1[:-1], before.empty_V1[target_V if now is known.forward else source_U])
+
+
 def test_unknown_words_go_where_their_neighbours_leave_room(
     reversal: tuple[list[np.ndarray], list[np.ndarray]],
 ) -> None:
