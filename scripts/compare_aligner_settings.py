@@ -1,0 +1,159 @@
+"""Does held-out likelihood choose the text aligner's settings as gold would? A table of both for each setting.
+
+    python scripts/compare_aligner_settings.py train.de train.en --gold dev.de dev.en dev.align [--pairs N]
+
+Each setting learns models of whole words twice: from nine tenths of the pairs, for the probability of the others, and
+from all pairs and the gold text, for AER (joined, as ``nmt align --learn`` does). The probability is that of
+`nmt.extras.word_aligner.hmm`, by the forward algorithm: bits for each target word given the source, and for each source
+word given the target; tokens that are spelt alike have no bonus. Prints a JSON line for each figure, and a table on
+stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from benchmark_alignment import read
+from measuring import plainly, print_table, report
+from numpy.typing import NDArray
+
+from nmt.alignment.error_rate import score
+from nmt.alignment.formats import read_gold
+from nmt.core.device import compute
+from nmt.extras.word_aligner import hmm
+from nmt.extras.word_aligner.align import TextAligner
+from nmt.extras.word_aligner.aligner import Member, Sentences, TokenIndex, WordAligner
+from nmt.extras.word_aligner.hmm import Hmm, HmmPair, Tokens
+from nmt.extras.word_aligner.word_units import Beginnings
+
+PART, MOST_HELD_OUT = 10, 2000
+"""One pair of so many is held out, and the most of them that are measured."""
+
+SETTINGS: tuple[Mapping[str, float], ...] = (
+    {},
+    {"EMPTY_PROBABILITY": 0.02}, {"EMPTY_PROBABILITY": 0.05}, {"EMPTY_PROBABILITY": 0.2}, {"EMPTY_PROBABILITY": 0.3},
+    {"PRIOR": 1e-4}, {"PRIOR": 1e-2}, {"FARTHEST_JUMP": 10}, {"FARTHEST_JUMP": 20},
+    {"iterations": 2}, {"iterations": 10}, {"flat_iterations": 1}, {"flat_iterations": 6},
+)  # fmt: skip
+"""Changes of the usual settings: constants of the module, and arguments of its ``learn``."""
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--gold", type=Path, nargs=3, required=True, metavar=("SOURCE", "TARGET", "LINKS"))
+    parser.add_argument("--pairs", type=int, help="only the first pairs")
+    arguments = parser.parse_args()
+    text = read(arguments.source, arguments.target, arguments.pairs)
+    gold_text = read(arguments.gold[0], arguments.gold[1])
+    lengths = [(len(one.split()), len(other.split())) for one, other in zip(*gold_text, strict=True)]
+    gold = read_gold(arguments.gold[2], lengths)
+    everything = [[*one, *other] for one, other in zip(text, gold_text, strict=True)]
+    known = [[line for row, line in enumerate(side) if row % PART] for side in text]
+    held_out = [side[::PART][:MOST_HELD_OUT] for side in text]
+    machine = compute("cpu", "auto")
+    for changes in SETTINGS:
+        name = ", ".join(f"{key} {value:g}" for key, value in changes.items()) or "usual"
+        with changed(changes) as options:
+            forward, backward = bits(learnt(*known, **options), *held_out)
+            report(f"{name}: bits a target word", forward, "", machine)
+            report(f"{name}: bits a source word", backward, "", machine)
+            aligner = WordAligner([learnt(*everything, **options)])
+            found = TextAligner(aligner, False, learnt_from=True).align(*gold_text)
+        report(f"{name}: AER", 100 * score([each.links for each in found], gold).aer, "%", machine)
+    print_table()
+
+
+@contextmanager
+def changed(changes: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """Changes constants of the module meanwhile; returns the arguments for its ``learn``."""
+    equal, options = hmm._equal, {key: int(value) for key, value in changes.items() if key.islower()}
+    with ExitStack() as stack:
+        for key, value in changes.items():
+            if key.isupper():
+                stack.enter_context(patch.object(hmm, key, value))
+        empty = changes.get("EMPTY_PROBABILITY", hmm.EMPTY_PROBABILITY)
+        stack.enter_context(patch.object(hmm, "_equal", lambda tokens: replace(equal(tokens), empty_probability=empty)))
+        yield options
+
+
+def learnt(sources: Sequence[str], targets: Sequence[str], **options: Any) -> Member:
+    """Models of whole words."""
+    sides = [TokenIndex(Beginnings(), {}).numbered(sentences(lines)) for lines in (sources, targets)]
+    counts: dict[str, Any] = {
+        f"{side}_tokens": len(each.number) for side, each in zip(("source", "target"), sides, strict=True)
+    }
+    models = hmm.learn(sides[0].tokens_B, sides[1].tokens_B, **counts, **options)
+    source, target = (TokenIndex(Beginnings(), each.number) for each in sides)
+    return Member(source, target, models)
+
+
+def sentences(lines: Sequence[str]) -> Sentences:
+    """The words of lines."""
+    return Sentences(line.split() for line in lines)
+
+
+def bits(member: Member, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
+    """Bits of a target word given the source, and of a source word given the target."""
+    source_B, target_B = (
+        side.numbered(sentences(lines)).tokens_B for side, lines in ((member.source, sources), (member.target, targets))
+    )
+    models = member.models
+    links = dict(zip(models.pair_E.tolist(), range(len(models.pair_E)), strict=True))
+    totals = np.zeros(2)
+    for source, target in zip(source_B, target_B, strict=True):
+        index_ST = pair_indices(links, models, source, target)
+        totals += (
+            log_likelihood(models.forward, index_ST, source, target),
+            log_likelihood(models.backward, index_ST.T, target, source),
+        )
+    forward, backward = -totals / math.log(2) / (sum(map(len, target_B)), sum(map(len, source_B)))
+    return forward, backward
+
+
+def pair_indices(links: Mapping[int, int], models: HmmPair, source: Tokens, target: Tokens) -> NDArray[np.int64]:
+    """The index of each pair of tokens; -1 of one that has no probability."""
+    known = models.source_tokens, models.target_tokens
+    return np.array(
+        [[links.get(s * known[1] + t, -1) if s < known[0] and t < known[1] else -1 for t in target] for s in source]
+    ).reshape(len(source), len(target))
+
+
+def log_likelihood(direction: Hmm, index_ST: NDArray[np.int64], source: Tokens, target: Tokens) -> float:
+    """The natural logarithm of p(target | source)."""
+    if not len(source) or not len(target):
+        return 0.0
+    unseen_S, unknown_S = (
+        values[source.clip(max=len(values) - 1)] for values in (direction.unseen_U1, direction.unknown_U1)
+    )
+    is_known_T = target < len(direction.empty_V1) - 1
+    rest_ST = np.where(is_known_T, unseen_S[:, None], unknown_S[:, None])
+    emitted_ST = np.where(index_ST >= 0, np.append(direction.link_E, 0)[index_ST], rest_ST)
+    emptied_T = direction.empty_V1[target.clip(max=len(direction.empty_V1) - 1)]
+    position_S, reach = np.arange(len(source)), len(direction.first_W1) - 1
+    first_S = direction.first_W1[position_S.clip(max=reach)]
+    jump_SS = direction.jump_J[(position_S - position_S[:, None]).clip(-reach, reach) + reach]
+    jump_SS, first_S = jump_SS / jump_SS.sum(axis=1, keepdims=True), first_S / first_S.sum()
+    start, state_S, total, p0 = 1.0, np.zeros(len(source)), 0.0, direction.empty_probability
+    for emitted_S, emptied in zip(emitted_ST.T, emptied_T, strict=True):
+        moved_S = start * first_S + state_S @ jump_SS
+        state_S = (1 - p0) * moved_S * emitted_S + p0 * emptied * state_S
+        start *= p0 * float(emptied)
+        scale = start + state_S.sum()
+        total += math.log(scale)
+        start, state_S = start / scale, state_S / scale
+    return total
+
+
+if __name__ == "__main__":
+    plainly(main)
