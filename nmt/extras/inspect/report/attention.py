@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LITTLE, MUCH = 0.2, 2.0
-"""Coverage below which a source subword counts as left out, and above which as looked at twice."""
+"""Coverage below which a source subword counts as left out, and above which as attended to twice."""
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _figures_of(run: Run) -> dict[str, str]:
         if translated.looks is not None:
             found["entropy of attention"] = f"{translated.looks.entropy:.2f} bits"
             found["source subwords left out"] = f"{translated.looks.left_out:.1%}"
-            found["source subwords looked at twice"] = f"{translated.looks.repeated:.1%}"
+            found["source subwords attended to twice"] = f"{translated.looks.repeated:.1%}"
     return found
 
 
@@ -365,7 +365,7 @@ def _attention(runs: Sequence[Run]) -> str:
     return charts + (
         '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
         "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
-        f"below {LITTLE:g} it counts as left out, above {MUCH:g} as looked at twice.</p>\n"
+        f"below {LITTLE:g} it counts as left out, above {MUCH:g} as attended to twice.</p>\n"
     )
 
 
