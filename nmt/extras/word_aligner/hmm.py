@@ -328,7 +328,7 @@ def learn(
 
     With ``before``, models of other sentence pairs whose tokens have the lowest numbers, goes on from these, and counts
     their links too. The models keep the `MOST_PAIRS` pairs of tokens with the highest expected numbers of links. Pairs
-    of sentences with an empty side are left out. Takes some 8 bytes for each pair of a source and a target position.
+    of sentences with an empty side are left out. Takes some 4 bytes for each pair of a source and a target position.
     """
     batches = list(_batches(sources, targets, source_tokens, target_tokens))
     cells = [batch.token_pairs(source_tokens, target_tokens) for batch in batches]
