@@ -12,7 +12,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -29,7 +29,7 @@ _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670
 """Accents of Latin, Greek and Cyrillic letters, and the vowels that Hebrew and Arabic may leave out."""
 
 _MOST_KNOWN = 1 << 15
-"""Words whose tokens are kept; of twice as many, of both sides, their parts."""
+"""Words whose tokens are kept, or those of the last call; of twice as many, of both sides, their parts."""
 
 _LONGEST_KNOWN = 32
 """Longer ones are lines without spaces, which do not occur again."""
@@ -47,12 +47,12 @@ class WordUnits(ABC):
     def __init__(self) -> None:
         self._known: dict[str, list[str]] = {}
 
-    def tokens(self, words: Iterable[str | Run]) -> tuple[list[str], list[int]]:
+    def tokens(self, words: Collection[str | Run]) -> tuple[list[str], list[int]]:
         """The tokens of words, and how many each word has: one or more, but none for a word of a run that shares the
         token of the word before it."""
         tokens: list[str] = []
         counts: list[int] = []
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) + len(words) > _MOST_KNOWN:
             self._known.clear()
         for word in words:
             word = word[0] if len(word) == 1 else word  # a run of one word is that word
