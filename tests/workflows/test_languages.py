@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from nmt.alignment.directions import join
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
+from nmt.alignment.words import word_indices
 from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
 from nmt.evaluation.rescore import token_log_probs
@@ -29,7 +31,7 @@ from nmt.extras.glossary.terminology import with_glossary
 from nmt.extras.serve.engine import RequestOptions
 from nmt.extras.serve.translation_engine import TranslatorEngine
 from nmt.extras.streaming.wait_k import waiting
-from nmt.extras.word_aligner.layer import AlignmentLayer
+from nmt.extras.word_aligner.layer import AlignmentLayer, weights
 from nmt.extras.word_aligner.learn import _linked_pairs, _training_text
 from nmt.extras.word_aligner.learn_text import learn_word_aligner
 from nmt.extras.word_aligner.model_aligner import ModelAligner
@@ -249,12 +251,16 @@ def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, tra
         assert not pair.link_TS[:, 0].any()
         assert pair.link_TS.any()
     layer = AlignmentLayer(trained.model.encoder.size, trained.model.decoder.readout_size).eval()
-    alignments = ModelAligner(trained.to("en"), aligner, layer).align(
-        *([tokenizer.encode_words(text)] for tokenizer, text in (
-            (trained.tokenizers.source, "Hund und Katze."), (trained.tokenizers.target, "dog and cat."),
-        )), {}, share=0.5, first_line=1,
-    )  # fmt: skip
-    assert [each.weights_TS.shape for each in alignments] == [(3, 3)]
+    sides = (trained.tokenizers.source, "Hund und Katze."), (trained.tokenizers.target, "dog and cat.")
+    source, target = (tokenizer.encode_words(text) for tokenizer, text in sides)
+    (found,) = ModelAligner(trained.to("en"), aligner, layer).align([source], [target], {}, share=0.0, first_line=1)
+    read = [[trained.tokenizers.source.languages["en"], *source.ids]], [target.ids]
+    ((forward_TS, backward_TS),) = weights(layer, trained.model, *read, trained.compute, batch_tokens=1000)
+    word_T, word_S = np.array(word_indices(target)), np.array(word_indices(source))
+    for i, j in product(range(3), repeat=2):
+        here = np.ix_(np.flatnonzero(word_T == i), 1 + np.flatnonzero(word_S == j))  # behind the token
+        both = forward_TS[here].sum(axis=1).mean() * backward_TS[here].sum(axis=0).mean()
+        assert found.weights_TS[i, j] == pytest.approx(np.sqrt(both), rel=1e-4)
 
 
 def test_validation_measures_each_direction(here: Path) -> None:

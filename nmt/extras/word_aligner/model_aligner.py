@@ -55,7 +55,7 @@ class ModelAligner:
             batch_tokens=self.trained.experiment.search.batch_tokens,
         )
         for row, both_TS in zip(rows, between_pieces, strict=True):
-            forward_TS, backward_TS = (weights_TS[:, -1 - len(sources[row].ids) :] for weights_TS in both_TS)
+            forward_TS, backward_TS = (weights_TS[:, -len(sources[row].ids) :] for weights_TS in both_TS)
             word_T, word_S = (np.array(word_indices(side[row]), dtype=np.int64) for side in (targets, sources))
             speaks_TS = np.ix_(word_T != NO_WORD, word_S != NO_WORD)
             count_I, count_J = (
