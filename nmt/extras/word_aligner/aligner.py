@@ -186,7 +186,7 @@ class WordAligner:
     """The mean of several members."""
 
     def __init__(self, members: Sequence[Member]) -> None:
-        self.members = tuple(members)
+        self.members = list(members)
 
     def fits(self, source: Words, target: Words) -> bool:
         """True where a pair is short enough for any of the members."""
@@ -243,13 +243,12 @@ def learn_aligner(
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With the aligner ``before``
-    these are further pairs: its word units stay, and the links that it has learnt from count too. Raises ValueError
-    where a side has no words."""
+    these are further pairs: its word units stay, and the links that it has learnt from count too. It is changed, so
+    that memory holds the models once. Raises ValueError where a side has no words."""
     if not sources.number or not targets.number:
         raise ValueError("no words")
     members = _untaught(sources, targets, shares) if before is None else before.members
-    taught = []
-    for member in members:
+    for place, member in enumerate(members):
         malloc_trim()
         # Without the counts of tokens, which would take memory all the while.
         (source_B, source_number), (target_B, target_number) = (
@@ -271,8 +270,8 @@ def learn_aligner(
             tokens = [list(map(list(number).__getitem__, kept_X)) for number, kept_X in zip(numbers, kept, strict=True)]
             numbers = [{token: number for number, token in enumerate(side)} for side in tokens]
         source, target = map(TokenIndex, (member.source.word_units, member.target.word_units), numbers)
-        taught.append(Member(source, target, models))
-    return WordAligner(taught)
+        members[place] = Member(source, target, models)
+    return WordAligner(members)
 
 
 def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -> list[Member]:
