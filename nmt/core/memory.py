@@ -17,15 +17,15 @@ TRIM_INTERVAL_S = 5.0
 _last_trim_s = 0.0
 
 
-def malloc_trim() -> None:
-    """Return the free pages of glibc's heap to the system, at most every ``TRIM_INTERVAL_S``.
+def malloc_trim(interval_s: float = TRIM_INTERVAL_S) -> None:
+    """Return the free pages of glibc's heap to the system, at most every ``interval_s`` seconds.
 
     By itself glibc returns only free memory at the end of its heap. A batch with a new shape often finds no gap that
     is large enough, so the heap of a process that translates for hours would grow.
     """
     global _last_trim_s
     libc, now = _glibc(), time.monotonic()
-    if libc is not None and now - _last_trim_s >= TRIM_INTERVAL_S:
+    if libc is not None and now - _last_trim_s >= interval_s:
         _last_trim_s = now
         libc.malloc_trim(0)
 

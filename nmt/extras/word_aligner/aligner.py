@@ -249,7 +249,7 @@ def learn_aligner(
         raise ValueError("no words")
     members = _untaught(sources, targets, shares) if before is None else before.members
     for place, member in enumerate(members):
-        malloc_trim()
+        malloc_trim(0)
         # Without the counts of tokens, which would take memory all the while.
         (source_B, source_number), (target_B, target_number) = (
             (numbered.tokens_B, numbered.number)
