@@ -251,24 +251,21 @@ def learn_aligner(
     for place, member in enumerate(members):
         malloc_trim(0)
         # Without the counts of tokens, which would take memory all the while.
-        (source_B, source_number), (target_B, target_number) = (
-            (numbered.tokens_B, numbered.number)
-            for numbered in (member.source.numbered(sources), member.target.numbered(targets))
-        )
+        both = (each.numbered(side)[::2] for each, side in ((member.source, sources), (member.target, targets)))
+        (source_B, target_B), numbers = zip(*both, strict=True)
         models = learn(
             *_fitting(source_B, target_B)[:2],
-            source_tokens=len(source_number),
-            target_tokens=len(target_number),
+            source_tokens=len(numbers[0]),
+            target_tokens=len(numbers[1]),
             flat_iterations=0 if before else 3,
             iterations=FURTHER_ITERATIONS if before else iterations,
             before=member.models if before else None,
             after_iteration=after_iteration,
         )
-        numbers = [source_number, target_number]
         if len(models.pair_E) >= MOST_PAIRS:
             models, *kept = models.of_linked_tokens()
             tokens = [list(map(list(number).__getitem__, kept_X)) for number, kept_X in zip(numbers, kept, strict=True)]
-            numbers = [{token: number for number, token in enumerate(side)} for side in tokens]
+            numbers = tuple({token: number for number, token in enumerate(side)} for side in tokens)
         source, target = map(TokenIndex, (member.source.word_units, member.target.word_units), numbers)
         members[place] = Member(source, target, models)
     return WordAligner(members)

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.core.memory import malloc_trim
 from nmt.extras.accel.compiled import compiled
 from nmt.extras.word_aligner.threads import in_order
 
@@ -340,6 +341,7 @@ def learn(
         index_D = _indices(pair_E, pair_D)
         known.append(_KnownBatch(batches.pop(), index_D, local_BST, np.zeros(local_BST.shape, np.uint16)))
     known.reverse()
+    malloc_trim(0)
     links, first = old, (_equal(target_tokens), _equal(source_tokens))
     if before is None:
         # Equal probabilities to begin with. Cells of padding count 0.
