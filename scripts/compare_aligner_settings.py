@@ -42,6 +42,7 @@ SETTINGS: tuple[Mapping[str, float], ...] = (
     {"EMPTY_PROBABILITY": 0.02}, {"EMPTY_PROBABILITY": 0.05}, {"EMPTY_PROBABILITY": 0.2}, {"EMPTY_PROBABILITY": 0.3},
     {"PRIOR": 1e-4}, {"PRIOR": 1e-2}, {"FARTHEST_JUMP": 10}, {"FARTHEST_JUMP": 20},
     {"iterations": 2}, {"iterations": 10}, {"flat_iterations": 1}, {"flat_iterations": 6},
+    {"MOST_PAIRS": 1 << 14}, {"MOST_PAIRS": 1 << 13}, {"MOST_PAIRS": 1 << 12},
 )  # fmt: skip
 """Changes of the usual settings: constants of the module, and arguments of its ``learn``."""
 
@@ -77,12 +78,12 @@ def main() -> None:
 @contextmanager
 def changed(changes: Mapping[str, float]) -> Iterator[dict[str, Any]]:
     """Changes constants of the module meanwhile; returns the arguments for its ``learn``."""
-    equal, options = hmm._equal, {key: int(value) for key, value in changes.items() if key.islower()}
+    equal, options = hmm._equal, {key: value for key, value in changes.items() if key.islower()}
     with ExitStack() as stack:
         for key, value in changes.items():
             if key.isupper():
                 stack.enter_context(patch.object(hmm, key, value))
-        empty = changes.get("EMPTY_PROBABILITY", hmm.EMPTY_PROBABILITY)
+        empty = hmm.EMPTY_PROBABILITY  # by now a default of `Hmm`, which the change does not reach
         stack.enter_context(patch.object(hmm, "_equal", lambda tokens: replace(equal(tokens), empty_probability=empty)))
         yield options
 

@@ -19,6 +19,7 @@ from nmt.data.words import white_space_words
 from nmt.extras.word_aligner import aligner as module
 from nmt.extras.word_aligner import hmm
 from nmt.extras.word_aligner.aligner import (
+    Member,
     Sentences,
     WordAligner,
     between_words,
@@ -172,6 +173,39 @@ def test_pairs_that_are_too_long_teach_nothing(monkeypatch: pytest.MonkeyPatch) 
     without = learn_aligner(Sentences(SOURCES[:50]), Sentences(TARGETS[:50]), shares=(), iterations=2)
     one, other = (each.members[0].models.forward.link_E for each in (with_it, without))
     assert np.array_equal(one, other)
+
+
+def test_a_full_aligner_forgets_rare_pairs_and_words_that_only_they_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = learn(100)
+    for each in (hmm, module):
+        monkeypatch.setattr(each, "MOST_PAIRS", 12)
+    full = learn(100)
+    for now, before in zip(full.members, whole.members, strict=True):
+        counts = expected_links(before)
+        most = sorted(counts, key=counts.__getitem__, reverse=True)[:12]
+        found = expected_links(now)
+        assert found == {pair: pytest.approx(counts[pair], rel=1e-3) for pair in most}
+        assert set(now.source.number) == {source for source, _ in most}
+        assert set(now.target.number) == {target for _, target in most}
+    save_aligner(full, tmp_path / "full")
+    further = learn_aligner(Sentences(SOURCES[100:]), Sentences(TARGETS[100:]), before=load_aligner(tmp_path / "full"))
+    for now, before in zip(further.members, full.members, strict=True):
+        assert len(now.models.pair_E) == 12
+        # The links of the first text count too: no pair that stays has fewer than it had.
+        old, new = expected_links(before), expected_links(now)
+        assert [pair for pair in old.keys() & new.keys() if new[pair] < 0.99 * old[pair]] == []
+        assert old.keys() & new.keys()
+
+
+def expected_links(member: Member) -> dict[tuple[str, str], float]:
+    """n + a of each pair of tokens, from (n + a) / (n(s) + a V) and a / (n(s) + a V)."""
+    sources, targets, models = list(member.source.number), list(member.target.number), member.models
+    numbers = [divmod(pair, len(targets)) for pair in models.pair_E.tolist()]
+    links = models.forward.link_E.tolist()
+    unseen = models.forward.unseen_U1.tolist()
+    return {(sources[s], targets[t]): hmm.PRIOR * p / unseen[s] for (s, t), p in zip(numbers, links, strict=True)}
 
 
 @pytest.mark.parametrize("side", [0, 1])

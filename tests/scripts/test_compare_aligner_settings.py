@@ -1,0 +1,67 @@
+"""The comparison of the aligner's settings: the probability of a sentence, and that the settings reach the models."""
+
+from __future__ import annotations
+
+import math
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import compare_aligner_settings as script
+
+from nmt.extras.word_aligner import hmm
+
+LINES = ["a b c", "b a", "c c a", "b c"] * 5, ["x y z", "y x", "z z x", "y z"] * 5
+
+
+def test_the_probability_of_a_sentence_is_the_sum_over_all_alignments() -> None:
+    member = script.learnt(*LINES)
+    models, direction = member.models, member.models.forward
+    source, target = (each.numbered(script.sentences([line])).tokens_B[0] for each, line in (
+        (member.source, "c a b"), (member.target, "z new x"),
+    ))  # fmt: skip
+    pairs = models.pair_E.tolist()
+    centre, total = hmm.FARTHEST_JUMP, 0.0
+
+    def share(position: int, last: int | None) -> float:
+        weights = [
+            float(direction.first_W1[i] if last is None else direction.jump_J[centre + i - last]) for i in range(3)
+        ]
+        return weights[position] / sum(weights)
+
+    for alignment in product([None, 0, 1, 2], repeat=3):
+        p, last = 1.0, None
+        for t, i in zip(target.tolist(), alignment, strict=True):
+            if i is None:
+                p *= hmm.EMPTY_PROBABILITY * float(direction.empty_V1[min(t, 3)])
+                continue
+            s = source.tolist()[i]
+            rest = direction.unseen_U1 if t < 3 else direction.unknown_U1
+            pair = 3 * s + t
+            link = direction.link_E[pairs.index(pair)] if t < 3 and pair in pairs else rest[s]
+            p *= (1 - hmm.EMPTY_PROBABILITY) * share(i, last) * float(link)
+            last = i
+        total += p
+    index_ST = script.pair_indices({pair: at for at, pair in enumerate(pairs)}, models, source, target)
+    assert script.log_likelihood(direction, index_ST, source, target) == pytest.approx(math.log(total), rel=1e-5)
+
+
+@pytest.mark.parametrize("changes", script.SETTINGS[1:], ids=str)
+def test_every_setting_changes_the_models(changes: dict[str, float]) -> None:
+    usual = script.learnt(*LINES).models
+    small = {
+        key: 2 if key == "MOST_PAIRS" else 1 if key == "FARTHEST_JUMP" else value for key, value in changes.items()
+    }
+    with script.changed(small) as options:
+        other = script.learnt(*LINES, **options).models
+    assert (
+        other.forward.empty_probability != usual.forward.empty_probability
+        or len(other.forward.jump_J) != len(usual.forward.jump_J)
+        or len(other.pair_E) != len(usual.pair_E)
+        or (other.forward.link_E != usual.forward.link_E).any()
+    )
+    assert hmm.PRIOR == 1e-3
