@@ -39,6 +39,7 @@ _MAX_MODEL_BYTES = 256 << 20
 _SPACE = re.compile(r"\s")
 # All that normalisation may read as white space though Python does not is among these.
 _ODD = re.compile(r"[^\w\s!-~]")
+_SEPARATE_MARK = re.compile(r"(?<=\S)\s+([.,;:!?)\]}])(?!\S)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -191,6 +192,25 @@ class Tokenizer:
         which normalisation has added, or one that covers only white space, to the word there or the next one.
         """
         return self._in_words(text, *self.encode_spans(text), word_spans)
+
+    @_sound
+    def encode_tokens(self, text: str) -> EncodedWords:
+        """As `encode_words`, for tokenised text: the space before a punctuation mark is not read where the vocabulary
+        is of ordinary text, which has no such spaces."""
+        marks = (match for match in _SEPARATE_MARK.finditer(text) if match[1] in self._marks_without_space)
+        spaces = {place for match in marks for place in range(match.start(), match.start(1))}
+        kept = [place for place in range(len(text)) if place not in spaces]
+        ids, offsets = self.encode_spans("".join(text[place] for place in kept))
+        kept.append(len(text))
+        offsets = [(kept[begin], kept[end - 1] + 1 if begin < end else kept[begin]) for begin, end in offsets]
+        return self._in_words(text, ids, offsets, None)
+
+    @cached_property
+    def _marks_without_space(self) -> frozenset[str]:
+        """The punctuation marks that are not, with a space before them, in the more frequent half of the subwords; none
+        for a vocabulary of tokenised text or of characters."""
+        frequent = {piece[1:] for piece in self._pieces[: self.size // 2] if piece[0] == MARK}
+        return frozenset() if frequent <= {""} or frequent & {".", ","} else frozenset(".,;:!?)]}") - frequent
 
     @_sound
     def sample_words(

@@ -90,7 +90,10 @@ class TrainedModel:
 
         sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
         encoded = [
-            [tokenizer.encode_words(line, text_words(line) if text else None) for line in lines]
+            [
+                tokenizer.encode_words(line, text_words(line)) if text else tokenizer.encode_tokens(line)
+                for line in lines
+            ]
             for tokenizer, lines in sides
         ]
         pairs = list(zip(*encoded, strict=True))

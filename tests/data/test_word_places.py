@@ -13,7 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
+from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.words import text_words
 from tests.data.scripts import SPACES, WORDS
 
@@ -174,3 +176,26 @@ def test_without_the_leading_marker(pairs: list[tuple[str, str]], option: str) -
         for word, whole in enumerate(text.split()):
             written = (each for each, of in zip(encoded.written, encoded.word_of_piece, strict=True) if of == word)
             assert "".join(written) == whole
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
+def test_tokenised_text_is_read_as_the_ordinary_text_that_the_vocabulary_has_learnt(
+    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
+) -> None:
+    for ordinary, _ in pairs[1:50]:
+        spans = text_words(ordinary)
+        words = [ordinary[begin:end] for begin, end in spans]
+        encoded = tokenizers[kind].source.encode_tokens("  ".join(words))
+        expected = tokenizers[kind].source.encode_words(ordinary, spans)
+        assert (encoded.ids, encoded.word_of_piece) == (expected.ids, expected.word_of_piece)
+        assert encoded.words == tuple(words)
+
+
+def test_tokenised_text_stays_as_it_is_where_the_vocabulary_has_learnt_such_text(
+    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]]
+) -> None:
+    tokenised = [tuple(re.sub("([.!?])", r" \1", side) for side in pair) for pair in pairs]
+    learnt = train_tokenizers(tokenised, SubwordsConfig(kind="bpe", size=120)).source
+    for line, _ in tokenised[:50]:
+        for tokenizer in (learnt, tokenizers["char"].source):
+            assert tokenizer.encode_tokens(line) == tokenizer.encode_words(line)
