@@ -28,7 +28,7 @@ import nmt
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
 from nmt.data.words import text_words
-from nmt.evaluation.bootstrap import paired_bootstrap
+from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.translation import scores
 from nmt.extras.glossary.glossary import Glossary, Term, standing, term_recall
 from nmt.extras.glossary.terminology import MAX_LOSS, with_glossary
@@ -90,7 +90,7 @@ def main() -> None:
         for max_loss in arguments.max_loss:
             measured, name = with_glossary(translator, glossary, max_loss=max_loss), f"{begin}max_loss {max_loss:g}"
             texts = measure(name, measured, sources, references, glossary)
-            compared = paired_bootstrap(texts, free, references)
+            compared = compare(sentence_counts(texts, references), sentence_counts(free, references))
             for end, value in (("least", compared.low), ("most", compared.high)):
                 report(f"{name}: gain in BLEU, {end}", value, "BLEU", translator.trained.compute.label)
     print_table()

@@ -40,9 +40,6 @@ class SentenceCounts:
     metric: Metric
     counts_NK: npt.NDArray[np.float64]
 
-    def __len__(self) -> int:
-        return len(self.counts_NK)
-
     def select(self, rows: npt.NDArray[np.integer]) -> SentenceCounts:
         """Those of some of the sentences."""
         return SentenceCounts(self.metric, self.counts_NK[rows])
@@ -125,33 +122,14 @@ def compare(a: SentenceCounts, b: SentenceCounts, *, resamples: int = RESAMPLES,
     but 1 for systems that differ on no resample. Where the difference is clear, it counts one of the two tails, as
     Koehn's own test does: p < 0.025 there is what `significant` asks for.
     """
-    if len(a) != len(b):
-        raise ValueError(f"{len(a)} sentences of one system, {len(b)} of the other")
+    if len(a.counts_NK) != len(b.counts_NK):
+        raise ValueError(f"{len(a.counts_NK)} sentences of one system, {len(b.counts_NK)} of the other")
     score_a, score_b = a.score(), b.score()
     difference_R = a.resampled(resamples=resamples, seed=seed) - b.resampled(resamples=resamples, seed=seed)
     low, high = percentile_interval(difference_R)
     distance_R = np.abs(difference_R)
     greater = int(np.sum(distance_R - distance_R.mean() > abs(score_a - score_b))) if distance_R.any() else resamples
     return PairedComparison(score_a, score_b, low, high, (1 + greater) / (1 + resamples))
-
-
-def paired_bootstrap(
-    hypotheses_a: Sequence[str],
-    hypotheses_b: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    *,
-    metric: str = "bleu",
-    lowercase: bool = False,
-    tokenize: str = "13a",
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> PairedComparison:
-    """`compare` for two systems' translations of the same sentences. Raises InputError as `translation.scores` does."""
-    a, b = (
-        sentence_counts(hypotheses, references, metric=metric, lowercase=lowercase, tokenize=tokenize)
-        for hypotheses in (hypotheses_a, hypotheses_b)
-    )
-    return compare(a, b, resamples=resamples, seed=seed)
 
 
 def resampled_sums(

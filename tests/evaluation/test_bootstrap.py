@@ -15,7 +15,7 @@ from sacrebleu.significance import PairedTest
 
 from nmt.core.errors import InputError
 from nmt.evaluation import bootstrap
-from nmt.evaluation.bootstrap import compare, interval, paired_bootstrap, sentence_counts
+from nmt.evaluation.bootstrap import SEED, PairedComparison, compare, interval, sentence_counts
 from tests.evaluation.systems import references, translations
 
 SACREBLEU = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
@@ -23,6 +23,10 @@ REFERENCES = references(80)
 GOOD = translations(REFERENCES, errors=0.2, seed=2)
 SIMILAR = translations(REFERENCES, errors=0.22, seed=3)
 BAD = translations(REFERENCES, errors=0.5, seed=4)
+
+
+def compared(a: list[str], b: list[str], *, metric: str = "bleu", seed: int = SEED) -> PairedComparison:
+    return compare(*(sentence_counts(lines, REFERENCES, metric=metric) for lines in (a, b)), seed=seed)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
@@ -94,11 +98,11 @@ def test_the_paired_test_is_sacrebleus(
     test = PairedTest([("b", b), ("a", a)], {metric: SACREBLEU[metric]()}, [REFERENCES], test_type="bs", n_samples=1000)
     _, results = test()
     baseline, system = next(results[name] for name in results if name != "System")
-    found = paired_bootstrap(a, b, REFERENCES, metric=metric)
+    found = compared(a, b, metric=metric)
     assert (found.score_a, found.score_b) == (system.score, baseline.score)
     assert found.difference == pytest.approx(system.score - baseline.score)
     assert found.p_value == pytest.approx(system.p_value, abs=1.5 / 1001)  # a tie may fall either way in float32
-    other_seed = paired_bootstrap(a, b, REFERENCES, metric=metric, seed=1)
+    other_seed = compared(a, b, metric=metric, seed=1)
     assert other_seed.p_value == pytest.approx(system.p_value, abs=0.06)
 
 
@@ -114,19 +118,19 @@ def test_the_interval_of_the_difference_is_of_paired_resamples() -> None:
 
 
 def test_what_is_significant() -> None:
-    clear, unclear = (paired_bootstrap(GOOD, other, REFERENCES) for other in (BAD, SIMILAR))
+    clear, unclear = (compared(GOOD, other) for other in (BAD, SIMILAR))
     assert clear.significant
     assert clear.p_value < 0.01
     assert 0 < clear.low < clear.difference < clear.high
     assert not unclear.significant
     assert unclear.low < 0 < unclear.high
-    turned = paired_bootstrap(BAD, GOOD, REFERENCES)
+    turned = compared(BAD, GOOD)
     assert turned.significant
     assert (turned.low, turned.high) == pytest.approx((-clear.high, -clear.low))
 
 
 def test_equal_translations_do_not_differ() -> None:
-    same = paired_bootstrap(GOOD, GOOD, REFERENCES)
+    same = compared(GOOD, GOOD)
     assert (same.difference, same.low, same.high, same.p_value, same.significant) == (0.0, 0.0, 0.0, 1.0, False)
 
 
@@ -140,7 +144,7 @@ def test_memory_is_bounded_without_changing_the_draws(monkeypatch: pytest.Monkey
 
 def test_faults() -> None:
     with pytest.raises(InputError, match="2 hypotheses but 1 references"):
-        paired_bootstrap(["a"], ["a", "b"], ["a"])
+        sentence_counts(["a", "b"], ["a"])
     with pytest.raises(InputError, match="unknown metric 'blue'"):
         sentence_counts(["a"], ["a"], metric="blue")
     with pytest.raises(ValueError, match="1 sentences of one system, 2 of the other"):

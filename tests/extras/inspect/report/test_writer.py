@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nmt.evaluation.bootstrap import paired_bootstrap
+from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.extras.inspect.report.record import Run
 from nmt.extras.inspect.report.writer import page
 from tests.extras.inspect.report.records import NASTY, bare, run
@@ -95,7 +95,7 @@ def test_the_matrix_is_called_what_it_is() -> None:
 def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
     references = ["a b c d e f", "g h i j k l", "m n o p q r"] * 8
     worse = [line.replace("c", "x").replace("j", "y") for line in references]
-    comparison = paired_bootstrap(references, worse, references)
+    comparison = compare(*(sentence_counts(lines, references) for lines in (references, worse)))
     one, two = run("one"), run("two")
     assert two.translated is not None
     two = replace(two, translated=replace(two.translated, against_first=comparison))
