@@ -214,10 +214,8 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
     """Names the files of a part, with the endings of the corpus's own files."""
     if corpus.pairs is not None:
         return (folder / f"{part}.tsv",)
-    ends = []
-    for file in corpus.files:
-        suffixes = [suffix for suffix in file.suffixes if suffix not in (".gz", ".xz", ".txt")]
-        ends.append(suffixes[-1] if suffixes else "")
+    kept = ([suffix for suffix in file.suffixes if suffix not in (".gz", ".xz", ".txt")] for file in corpus.files)
+    ends = ["".join(suffixes[-1:]) for suffixes in kept]
     if "" in ends or ends[0] == ends[1]:
         ends = [".source", ".target"]
     return tuple(folder / f"{part}{end}" for end in ends)
@@ -225,9 +223,8 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
 
 # -------------------------------------------------------------------------------------- the model and the configuration
 
-SMALL, BASE = 80_000, 1_600_000
-"""The least target subwords of a small corpus, and of a larger one: 5,000 and 100,000 pairs as long as those of
-Multi30k."""
+SMALL, MIDDLE, BASE = 80_000, 800_000, 1_600_000
+"""The least target subwords of larger corpora: 5,000, 50,000 and 100,000 pairs as long as those of Multi30k."""
 
 
 @dataclass(frozen=True)
@@ -285,13 +282,14 @@ SMALL_TRANSFORMER = Size(
 # A small Transformer (Wu et al. 2021): of the models that were compared on 29,000 pairs it was the best, and took less
 # time to train than the recurrent one (README.md).
 """,
-    model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2),
+    model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.1),
     subwords=8000,
     batch_tokens=4096,
     learning_rate=4e-3,
     epochs=20,
     is_guided=True,
 )
+SMALL_DROPOUT = replace(SMALL_TRANSFORMER, model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2))
 
 MEDIUM_CPU = Size(
     name="medium, Transformer",
@@ -305,7 +303,7 @@ MEDIUM_CPU = Size(
     learning_rate=2e-3,
     epochs=15,
     first_validation=30,
-    smaller=SMALL_TRANSFORMER,
+    smaller=replace(SMALL_TRANSFORMER, is_guided=False),  # many pairs take long to align
 )
 
 BASE_CUDA = Size(
@@ -350,10 +348,9 @@ def target_tokens(found: Survey, pairs: int) -> int:
 
 def size_for(tokens: int, *, cuda: bool) -> Size:
     """Chooses the model for a number of target subwords to train on."""
-    if tokens < SMALL:
-        return TINY
-    if tokens < BASE:
-        return SMALL_TRANSFORMER
+    for more, size in ((SMALL, TINY), (MIDDLE, SMALL_DROPOUT), (BASE, SMALL_TRANSFORMER)):
+        if tokens < more:
+            return size
     return BASE_CUDA if cuda else MEDIUM_CPU
 
 

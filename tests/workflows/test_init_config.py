@@ -19,6 +19,7 @@ from nmt.workflows import training_time
 from nmt.workflows.init_config import (
     BASE_CUDA,
     MEDIUM_CPU,
+    SMALL_DROPOUT,
     SMALL_TRANSFORMER,
     TINY,
     Size,
@@ -268,7 +269,9 @@ def test_what_is_no_name_is_refused(here: Path, init: Command, name: str) -> Non
     [
         (1, True, TINY),
         (4_999, False, TINY),
-        (5_000, False, SMALL_TRANSFORMER),
+        (5_000, False, SMALL_DROPOUT),
+        (49_999, True, SMALL_DROPOUT),
+        (50_000, False, SMALL_TRANSFORMER),
         (99_999, True, SMALL_TRANSFORMER),
         (100_000, False, MEDIUM_CPU),
         (100_000, True, BASE_CUDA),
@@ -342,12 +345,13 @@ def test_a_smaller_model_where_time_is_short(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float, name: str
 ) -> None:
     # the usual 200 updates take 1.7 or 2 minutes
-    monkeypatch.setattr("nmt.workflows.init_config.BASE", 1)
-    monkeypatch.setattr("nmt.workflows.init_config.SMALL", 0)
+    for most in ("SMALL", "MIDDLE", "BASE"):
+        monkeypatch.setattr(f"nmt.workflows.init_config.{most}", 1)
     monkeypatch.setattr(training_time, "measure_training", lambda *_, **__: Speed(seconds, "a CPU"))
     said = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")("a", "--minutes", "1").stderr
     assert f"\nmodel   {name}, Transformer" in said
     assert experiments.load(Path("a.yaml")).model.embedding.size == {"medium": 256, "small": 128}[name]
+    assert not Path("data/a/train.links").exists()  # many pairs take long to align
 
 
 @pytest.fixture
