@@ -68,7 +68,7 @@ UNKNOWN = 1e-4
 SAME_SPELLING = 0.5
 """p(t | s) of tokens that were never seen together but are spelt alike, such as names."""
 
-MOST_PAIRS = 1 << 18
+MOST_PAIRS = 200_000
 """Pairs of tokens that models hold. Of far more text, rare pairs are forgotten, and tokens that only they had."""
 
 _JUMP_SMOOTHING = 1e-4
