@@ -195,8 +195,8 @@ class Tokenizer:
 
     @_sound
     def encode_tokens(self, text: str) -> EncodedWords:
-        """As `encode_words`, for tokenised text: the space before a punctuation mark is not read where the vocabulary
-        is of ordinary text, which has no such spaces."""
+        """Encodes tokenised text by white-space words. If the vocabulary was learnt from ordinary text, spaces before
+        punctuation marks are left out of what is encoded. Spans still refer to `text`."""
         marks = (match for match in _SEPARATE_MARK.finditer(text) if match[1] in self._marks_without_space)
         spaces = {place for match in marks for place in range(match.start(), match.start(1))}
         kept = [place for place in range(len(text)) if place not in spaces]
@@ -207,9 +207,9 @@ class Tokenizer:
 
     @cached_property
     def _marks_without_space(self) -> frozenset[str]:
-        """The punctuation marks that are not, with a space before them, in the more frequent half of the subwords; none
-        for a vocabulary of tokenised text or of characters."""
-        frequent = {piece[1:] for piece in self._pieces[: self.size // 2] if piece[0] == MARK}
+        """Punctuation marks that rarely follow a space in the text of the vocabulary: no subword in its more frequent
+        half is a space and the mark. Empty for a vocabulary of tokenised text or of characters."""
+        frequent = {piece[1:] for piece in self._pieces[: self.size // 2] if piece.startswith(MARK)}
         return frozenset() if frequent <= {""} or frequent & {".", ","} else frozenset(".,;:!?)]}") - frequent
 
     @_sound

@@ -79,11 +79,12 @@ class TrainedModel:
         return turned
 
     def encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool = False
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool | None = None
     ) -> list[tuple[EncodedWords, EncodedWords]]:
-        """The subwords and words of sentence pairs; ``text`` as in ``nmt.translator.aligner.Aligner.align``. Raises
-        InputError for different numbers of sources and targets, and for a side of more subwords than
-        ``search.max_source_tokens``; ``first_line`` is the first pair's number."""
+        """The subwords and words of sentence pairs. With ``text`` true or false, lines are read as ordinary or as
+        tokenised text (``nmt.translator.aligner.Aligner.align``); otherwise as they are. Raises InputError for
+        different numbers of sources and targets, and for a side of more subwords than ``search.max_source_tokens``;
+        ``first_line`` is the first pair's number."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         from nmt.data.words import text_words
@@ -91,7 +92,9 @@ class TrainedModel:
         sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
         encoded = [
             [
-                tokenizer.encode_words(line, text_words(line)) if text else tokenizer.encode_tokens(line)
+                tokenizer.encode_tokens(line)
+                if text is False
+                else tokenizer.encode_words(line, text_words(line) if text else None)
                 for line in lines
             ]
             for tokenizer, lines in sides

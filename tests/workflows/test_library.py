@@ -69,6 +69,15 @@ def test_errors_name_arguments_as_python_does(
     assert "--" not in str(caught.value)
 
 
+def test_what_is_scored_is_the_line_as_it_is_written(translator: nmt.Translator) -> None:
+    tokenizer = translator.trained.tokenizers.target
+    assert tokenizer.encode_tokens("the dog .").ids != tuple(
+        tokenizer.encode("the dog .")
+    )  # read to align, not to score
+    scored = translator.score("der Hund .", "the dog .")
+    assert list(scored.tokens[:-1]) == tokenizer.pieces(tokenizer.encode("the dog ."))
+
+
 def test_results_have_a_repr_of_one_line(translator: nmt.Translator) -> None:
     translation = translator.translate(TEXTS[0], n_best=3)
     alignment, score = translator.align("eins zwei", "one two"), translator.score("eins zwei", "one two")
