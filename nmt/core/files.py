@@ -70,6 +70,14 @@ def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
         raise InputError(f"{option} {output}: cannot be written: folder {output.parent} does not exist")
 
 
+def make_folder(folder: Path, *, option: str = "--output") -> None:
+    """Make a folder with its parents, unless it exists. Raises InputError if it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{option} {folder}: cannot be made: {error.strerror}; name another folder") from None
+
+
 def is_written_directly(path: Path) -> bool:
     """True where no other file can take the place of this one: a device, a pipe, a file of a folder without write
     access."""

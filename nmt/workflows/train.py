@@ -19,7 +19,7 @@ from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.files import naming
+from nmt.core.files import make_folder, naming
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
@@ -73,10 +73,7 @@ def train(
         raise InputError(
             f"search.to: {to}: data.train is into {', '.join(languages) or 'no named language'}; leave it out"
         )
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"run: {run}: cannot be made a run directory: {error.strerror}") from None
+    make_folder(run, option="run:")
     with _alone(run) if processes.is_first else nullcontext(lambda: run) as directory:
         if processes.is_first:
             folders.recover(run)

@@ -14,6 +14,7 @@ from nmt.alignment import Link, Magnitude
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.errors import InputError
+from nmt.core.files import make_folder
 from nmt.core.terminal_width import drawable
 
 if TYPE_CHECKING:
@@ -119,10 +120,7 @@ class PictureWriter(AlignmentWriter):
     """
 
     def __init__(self, folder: Path, gold: Sequence[Gold] | None = None, *, format: Picture = "png") -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot make this folder for the pictures: {error.strerror}") from None
+        make_folder(folder)
         self._folder = folder
         self._gold = gold
         self._format: Picture = format

@@ -15,7 +15,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash
+from nmt.core.files import content_hash, make_folder
 from nmt.data.whole_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.ray.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
@@ -90,7 +90,7 @@ def translate_shards(
         tuple(checkpoint.resolve() for checkpoint in checkpoints), tuple(map(_weights, checkpoints)), tuple(overrides),
         engine, device, precision, wanted, context, field or FIELD, output.absolute(), nmt.__version__,
     )  # fmt: skip
-    _make(output)
+    make_folder(output)
     with locked(output.absolute()):
         manifest = Manifest.load(output)
         if manifest is None or not manifest.has_any(output):
@@ -268,13 +268,6 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
     if experiment.search.shortlist:
         made_with["shortlist"] = _hash(run / SHORTLIST)
     return made_with
-
-
-def _make(output: Path) -> None:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be made: {error.strerror}; name another folder") from None
 
 
 def _weights(checkpoint: Path) -> str:

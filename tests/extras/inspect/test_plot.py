@@ -169,7 +169,7 @@ def test_the_writer_makes_one_picture_per_pair(tmp_path: Path) -> None:
     assert (folder / "000001.png").read_bytes() == (tmp_path / "word.png").read_bytes()
     assert (folder / "000003.png").read_bytes() == (tmp_path / "subword.png").read_bytes()
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file: cannot make this folder"):
+    with pytest.raises(InputError, match="file: cannot be made"):
         PictureWriter(tmp_path / "file")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_overwriting, refuse_unwritable, whole_file
+from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, whole_file
 from nmt.data.prepared import PreparedData, opened
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.by_length import by_length
@@ -84,7 +84,7 @@ def report(
     for each in read:
         refuse_overwriting(output, each.folder / experiments.FILE, each.folder / metrics.FILE)
     if pictures is not None:
-        _make_folder(pictures)
+        make_folder(pictures, option="--pictures")
     runs: list[Run] = []
     first: _Validated | None = None
     for name, each in zip(_names(read), read, strict=True):
@@ -114,13 +114,9 @@ def report(
 # ------------------------------------------------------------------------------------------------- what a run has left
 
 
-def _folder(model: str | None, overrides: Sequence[str]) -> Path:
-    found = find(model, overrides)
-    return run_of(found) if is_checkpoint(found) else found
-
-
 def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _Read:
-    folder = _folder(model, overrides)
+    found = find(model, overrides)
+    folder = run_of(found) if is_checkpoint(found) else found
     experiment = experiments.load(folder / experiments.FILE, overrides)
     measured = _metrics(folder, is_imported=experiment.data.imported is not None)
     notes = []
@@ -166,13 +162,6 @@ def _names(read: Sequence[_Read]) -> list[str]:
     if len(set(names)) == len(names):
         return names
     return [str(each.model) for each in read]
-
-
-def _make_folder(pictures: Path) -> None:
-    try:
-        pictures.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--pictures {pictures}: cannot be made a folder: {error.strerror}") from None
 
 
 # ------------------------------------------------------------------------------------------------- what is made of it

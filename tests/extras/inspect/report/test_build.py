@@ -204,7 +204,7 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
     assert report("run", "-o", tmp_path).error == f"--output {tmp_path}: cannot be written: is a folder"
     assert report("run", "-o", "run/config.yaml").error.startswith("--output run/config.yaml: is an input file of this")
     assert report("run", "--pictures", "config.yaml").error == (
-        "--pictures config.yaml: cannot be made a folder: File exists"
+        "--pictures config.yaml: cannot be made: File exists; name another folder"
     )
     run = copied(trained, tmp_path / "run")
     metrics = run / "metrics.jsonl"
