@@ -7,7 +7,7 @@ can be built.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -114,6 +114,15 @@ def write(tree: Tree) -> str:
 def dotted(place: Place) -> str:
     """A place in the notation of `--set`: model.encoder.layers."""
     return ".".join(str(step) for step in place)
+
+
+def leaves(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Tree]]:
+    """The values of a tree that are not keys with values, lists included, and their places."""
+    if isinstance(tree, dict) and tree:
+        for key, value in tree.items():
+            yield from leaves(value, (*place, key))
+    else:
+        yield place, tree
 
 
 def describe(value: Tree) -> str:

@@ -7,11 +7,11 @@ it comes from, so that an error names that line, and a comment names the origina
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config.yaml_source import Document, Place, Tree, clip, describe, dotted, write
+from nmt.config.yaml_source import Document, Place, Tree, clip, describe, dotted, leaves, write
 from nmt.core.errors import InputError
 
 SECTIONS = ("run", "seed", "data", "model", "training", "search")
@@ -74,7 +74,7 @@ class ImportedConfig:
         defaults."""
         return [
             (self._document.mark(place), _shown(dotted(place)), _shown(json.dumps(value, ensure_ascii=False)))
-            for place, value in _leaves(self._document.tree, ())
+            for place, value in leaves(self._document.tree)
             if not any(place[:length] in self._read for length in range(1, len(place) + 1))
         ] + self._lacking
 
@@ -166,11 +166,3 @@ def run_named(path: str) -> str:
 def _shown(text: str) -> str:
     """Makes text fit for a comment."""
     return clip(text if text.isprintable() else ascii(text), 120)
-
-
-def _leaves(tree: Tree, place: Place) -> Iterator[tuple[Place, Tree]]:
-    if isinstance(tree, dict) and tree:
-        for key, value in tree.items():
-            yield from _leaves(value, (*place, key))
-    else:
-        yield place, tree

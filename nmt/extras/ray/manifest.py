@@ -9,11 +9,12 @@ It is written before any translation. A translation is whole or not there, so wh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nmt.config.yaml_source import dotted, leaves
 from nmt.core.errors import InputError
 from nmt.core.files import partial_files, read_json, whole_file
 from nmt.extras.ray.shards import Shard
@@ -62,7 +63,8 @@ class Manifest:
     def check(self, made_with: Mapping[str, Any], folder: Path) -> None:
         """Raises InputError that names the differences where translations would be made otherwise than the existing
         ones."""
-        before, now = dict(_leaves(self.made_with)), dict(_leaves(made_with))
+        trees = (self.made_with, made_with)
+        before, now = ({dotted(place): value for place, value in leaves(dict(tree))} for tree in trees)
         for key in [*now, *before]:
             if before.get(key) != now.get(key):
                 what = f"with {key} {_shown(before.get(key))}, not {_shown(now.get(key))}"
@@ -111,15 +113,6 @@ def _is_name(name: str) -> bool:
 
 def _about(shard: Shard) -> dict[str, int]:
     return {"size": shard.size, "mtime_ns": shard.mtime_ns}
-
-
-def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys with their values."""
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
 
 
 def _shown(value: Any) -> str:
