@@ -227,3 +227,7 @@ def test_weights_of_eight_bits(trained: Path) -> None:
     assert nmt(*aligned, folder=trained).stdout.count(b"\n") == 10
     assert "--precision int8: has no gradients" in error(nmt(*aligned, "--method", "gradient", folder=trained))
     assert "int8" in error(nmt("train", "config.yaml", "--precision", "int8", folder=trained))
+    exact, near = (package.load(trained / "run", precision=precision) for precision in ("float32", "int8"))
+    assert near.score("der hund", "the dog").log_prob == pytest.approx(
+        exact.score("der hund", "the dog").log_prob, abs=0.3
+    )

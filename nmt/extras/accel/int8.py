@@ -130,4 +130,7 @@ def _rows(weight_OI: Int8Weight, row_X: Tensor) -> Int8Weight:
     return Int8Weight(weight_OI.values_OI[row_X], weight_OI.scale_O[row_X], weight_OI.dtype)
 
 
-_OPERATIONS: dict[Any, Callable[..., Any]] = {F.linear: _linear, torch.cat: _concatenated, Tensor.__getitem__: _rows}
+_OPERATIONS: dict[Any, Callable[..., Any]] = {
+    F.linear: _linear, torch.cat: _concatenated, Tensor.__getitem__: _rows,
+    Tensor.to: lambda weight_OI, _: weight_OI,  # products are in the type of what the weight is multiplied with
+}  # fmt: skip
