@@ -95,7 +95,7 @@ class GlossaryTerminology:
             (row, candidate)
             for row, terms in lacking.items()
             for candidate in found[row]
-            if not _has_all(candidate[0], terms)
+            if not _has_all(candidate[0], terms) and not _is_given(sentences, row)
         ]
         replaced: dict[int, list[Candidate]] = {row: [] for row in lacking}
         for (row, _), candidate in zip(rejected, _replaced(translator, sentences, rejected, occurrences), strict=True):
@@ -149,6 +149,11 @@ class GlossaryTerminology:
                 best.setdefault(candidate[0], candidate)
         # max gives the first of equals
         return list(best.values()) or [max([free[0], *constrained], key=lambda one: _count(one[0], occurrences))]
+
+
+def _is_given(sentences: Sentences, row: int) -> bool:
+    """Tells if the user gives words of this translation, which a replacement could remove."""
+    return any(given is not None and len(given[row]) for given in (sentences.prefixes, sentences.constraints))
 
 
 def _constraints(

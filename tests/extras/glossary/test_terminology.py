@@ -64,6 +64,14 @@ def test_terms_go_with_constraints_and_prefixes(folder: Path) -> None:
     assert found[0].startswith("a")
     assert " three" in f" {found[0]}"
     assert " one" in f" {found[2]}"
+    # where no constrained translation is cheap enough, replaced words could remove what is given
+    strict = with_glossary(loaded(folder), Glossary((Term("Hund", ("dog",)),)), max_loss=-100.0)
+    sources, given = ["Hund und Katze", "eins Hund"], ["three two", "one"]
+    prefixed = strict.translate(sources, prefixes=given)
+    constrained = strict.translate(sources, constraints=[[words] for words in given])
+    for words, first, second in zip(given, prefixed, constrained, strict=True):
+        assert first.text.startswith(words)
+        assert f" {words}" in f" {second.text}"
     assert found[4] == translated(folder, text=TEXT).decode().split("\n")[4]
 
 
