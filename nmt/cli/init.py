@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,18 +117,19 @@ def init(
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         parts = Parts(train, valid, test, valid_pairs, test_pairs)
     from nmt.extras.word_aligner.align import write_links
-    from nmt.workflows.init_config import init_config
+    from nmt.workflows.init_config import init_config, places
 
-    init_config(
-        name,
-        parts,
-        seed=seed,
-        cuda=cuda,
-        write_links=write_links,
-        measure=measure,
-        minutes=minutes,
-        start_from=start_from,
-    )
+    path, _, folder = places(name)
+    is_new = not folder.exists()
+    try:
+        init_config(
+            name, parts, seed=seed, cuda=cuda, write_links=write_links, measure=measure, minutes=minutes,
+            start_from=start_from,
+        )  # fmt: skip
+    except BaseException:
+        if is_new and not path.exists():  # so that the same command can be given again
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:

@@ -216,7 +216,7 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
         return (folder / f"{part}.tsv",)
     kept = ([suffix for suffix in file.suffixes if suffix not in (".gz", ".xz", ".txt")] for file in corpus.files)
     ends = ["".join(suffixes[-1:]) for suffixes in kept]
-    if "" in ends or ends[0] == ends[1]:
+    if "" in ends or ".links" in ends or ends[0] == ends[1]:
         ends = [".source", ".target"]
     return tuple(folder / f"{part}{end}" for end in ends)
 
@@ -324,8 +324,8 @@ def size_of_run(model: str) -> Size:
     """The model of a run, and settings to fine-tune it. Raises InputError where there is none."""
     run = run_of(find_checkpoint(model))
     experiment = experiments.load(run / experiments.FILE)
-    if len(experiment.data.target_languages) > 1:
-        raise InputError(f"--from {model}: translates into several languages; copy its configuration and change data")
+    if experiment.data.target_languages or experiment.data.context:
+        raise InputError(f"--from {model}: reads languages or previous sentences; copy its configuration, change data")
     training = experiment.training
     return Size(
         name=f"that of {run}",

@@ -15,6 +15,7 @@ import yaml
 from nmt import experiment as experiments
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
+from nmt.extras.word_aligner import align
 from nmt.workflows import training_time
 from nmt.workflows.init_config import (
     BASE_CUDA,
@@ -256,6 +257,25 @@ def test_a_fault_is_one_line_and_nothing_is_written(
 def test_nothing_is_overwritten(here: Path, init: Command, place: str, message: str) -> None:
     (here / place).mkdir(parents=True)
     assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").error == message
+
+
+def test_interrupted_it_can_be_given_again(here: Path, init: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*parts: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(align, "write_links", interrupted)
+        assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").code == 130
+    assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").code == 0
+
+
+def test_a_source_whose_name_ends_as_links_do_is_kept(here: Path, init: Command) -> None:
+    (here / "x.de").rename(here / "x.links")
+    assert init("a", "--source", "x.links", "--target", "x.en", "--device", "cpu").code == 0
+    corpus = experiments.load(Path("a.yaml")).data.train_corpora[0]
+    assert corpus.source != corpus.links
+    known = set((here / "x.links").read_text().splitlines())
+    assert set(corpus.files[0].read_text().splitlines()) <= known
 
 
 @pytest.mark.parametrize("name", ["..", ".yaml", " ", "no/such/folder"])
