@@ -184,7 +184,7 @@ class DataConfig(Structure):
     )
     train: TrainingCorpora = Field(description="corpus or list of corpora")
     temperature: float = Field(
-        1.0, gt=0, le=100,
+        1.0, ge=0.1, le=100,
         description="T: a language direction with n pairs gets a share of an epoch in proportion to n^(1/T). "
         "1 leaves the corpora as they are; a larger T shows small corpora more often",
     )  # fmt: skip

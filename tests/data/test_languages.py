@@ -44,7 +44,7 @@ DE_EN = "{pairs: a, languages: [de, en]}"
             "data: b is into cs, and no corpus of train is",
         ),
         ("train: {pairs: a}\n  temperature: 5", "data: temperature weighs languages, and no corpus has languages"),
-        (f"train: {DE_EN}\n  temperature: 0", "data.temperature: "),
+        (f"train: {DE_EN}\n  temperature: 0.005", "data.temperature: "),  # a power beyond what a float can hold
     ],
 )
 def test_mistakes_are_one_line_with_their_place(data: str, says: str) -> None:
