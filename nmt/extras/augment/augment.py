@@ -30,6 +30,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import make_folder
 from nmt.data.config import CorpusConfig
 from nmt.data.context import Document
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
@@ -163,9 +164,13 @@ class Augmentation:
         Step(kind.text, inputs, (folder,), make).run(self.folder)
         return folder
 
-    def _translated(self, name: str, text: Path, model: Path, changes: Sequence[str]) -> Path:
-        """The folder of the translations of a folder of text."""
+    def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
+        """The folder of the translations of a folder of text of one side."""
         folder, options = self.folder / "translated" / name, self.options
+        model, to = (self.forward, 1) if side == "source" else (self.reverse, 0)
+        languages = self.experiment.data.train_corpora[0].languages
+        if languages and len(experiments.load(run_of(model) / experiments.FILE).data.target_languages) > 1:
+            changes = [*changes, f"search.to={languages[to]}"]
         inputs = {
             "text": hash_of([text]),
             "model": hash_of([model / MODEL]),
@@ -195,9 +200,8 @@ class Augmentation:
             rows = partial(read_copies, text)
             inputs["text"] = hash_of([text])
         else:
-            model = self.forward if kind.side == "source" else self.reverse
             search = _search(options.beam, seed if kind.method == "sampling" else None)
-            folder = self._translated(kind.name, text, model, search)
+            folder = self._translated(kind.name, text, kind.side, search)
             rows = partial(read_translations, folder)
             inputs["translations"] = hash_of([folder])
             if keep < 1:
@@ -206,16 +210,21 @@ class Augmentation:
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
+        end = "\n"
+        if self.experiment.data.context:  # each line was translated alone: a blank line keeps it from the one before
+            inputs["data.context"], end = True, "\n\n"
 
         def make() -> None:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))
-            counts = write_pairs(kind, rows, scored, (source, target), keep=keep, seed=seed)
+            counts = write_pairs(kind, rows, scored, (source, target), keep=keep, seed=seed, end=end)
+            if not counts.written:
+                raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
             worst = f", {counts.worst:,} of the worst {options.keep_by} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
         Step(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
-        return Synthetic(kind.name, source, target, sum(1 for _ in read_lines(source, longest=None)))
+        return Synthetic(kind.name, source, target, sum(map(bool, read_lines(source, longest=None))))
 
     def _round_trip(self, kind: Kind, translations: Path) -> Path:
         """Translates translations back; returns the folder."""
@@ -223,8 +232,7 @@ class Augmentation:
         inputs = {"translations": hash_of([translations])}
         lines = (row.text for row in read_translations(translations))
         Step(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
-        model = self.reverse if kind.side == "source" else self.forward
-        return self._translated(name, text, model, _search(self.options.beam))
+        return self._translated(name, text, "target" if kind.side == "source" else "source", _search(self.options.beam))
 
     # ------------------------------------------------------------------------------------------------ configurations
 
@@ -319,10 +327,7 @@ def augment(
         with _naming("--reverse"):
             find_checkpoint(options.reverse)
     folder = Path(f"{experiment.run}-augmented" if output is None else output).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--output {folder}: cannot be made: {error.strerror}; name another folder") from None
+    make_folder(folder)
     if experiment.folder.exists() and folder.samefile(experiment.folder):
         raise InputError(f"--output {folder}: is the run of {config}; name another folder")
     with locked(folder.absolute()):

@@ -53,6 +53,7 @@ def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]
         ),
         model=_with(experiment.model, embedding=_with(embedding, pretrained=vectors)),
         training=_with(training, start_from=None, guided_attention=None),
+        search=_with(experiment.search, to=None),
     )
 
 

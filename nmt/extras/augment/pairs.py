@@ -57,10 +57,11 @@ class PairCounts:
 
 
 def best(score_N: NDArray[np.float64], keep: float) -> NDArray[np.bool_]:
-    """The share ``keep`` of highest score among those that are finite; of equal scores, the first."""
+    """The share ``keep`` of highest score among those that are finite, at least one; of equal scores, the first."""
     order_N = np.argsort(-score_N, kind="stable")
     is_kept_N = np.zeros(len(score_N), dtype=bool)
-    is_kept_N[order_N[: round(keep * int(np.isfinite(score_N).sum()))]] = True
+    finite = int(np.isfinite(score_N).sum())
+    is_kept_N[order_N[: max(round(keep * finite), min(finite, 1))]] = True
     return is_kept_N
 
 
@@ -81,9 +82,11 @@ def write_pairs(
     *,
     keep: float,
     seed: int,
+    end: str,
 ) -> PairCounts:
-    """Writes the pairs of the best translations, in order, to a file of sources and one of targets. ``rows`` and
-    ``scored`` give the same translations, read anew by each call. A pair's noise depends on seed and place only."""
+    """Writes the pairs of the best translations, in order, to a file of sources and one of targets, ``end`` after each.
+    ``rows`` and ``scored`` give the same translations, read anew by each call. A pair's noise depends on seed and place
+    only."""
     score_N = np.fromiter((row.score if row.text else -np.inf for row in scored()), np.float64)
     is_kept_N = best(score_N, keep)
     files[0].parent.mkdir(exist_ok=True)
@@ -97,7 +100,7 @@ def write_pairs(
                 source, target = (row.text, row.line) if kind.side == "target" else (row.line, row.text)
                 random = np.random.default_rng([seed, number])
                 with naming(files[0].parent):
-                    streams[0].write(f"{EDITS[kind.method](source, random)}\n")
-                    streams[1].write(f"{target}\n")
+                    streams[0].write(f"{EDITS[kind.method](source, random)}{end}")
+                    streams[1].write(f"{target}{end}")
     written, blank = int(is_kept_N.sum()), int(np.isneginf(score_N).sum())
     return PairCounts(written, blank, len(score_N) - written - blank)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmt.config.yaml_source import dotted, leaves
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, whole_file
@@ -38,7 +39,8 @@ class Step:
     def run(self, folder: Path) -> None:
         """Runs the step, unless its outputs are there. Raises InputError where it was begun with other inputs, or the
         record is damaged."""
-        inputs = dict(_leaves(json.loads(json.dumps(self.inputs))))  # as they are read again
+        as_read = json.loads(json.dumps(self.inputs))
+        inputs = {dotted(place): value for place, value in leaves(as_read)}
         try:
             record = read_json(folder / FILE) if (folder / FILE).exists() else {}
             before = record.get(self.name, {"inputs": inputs, "done": False})
@@ -49,15 +51,19 @@ class Step:
         if changed:
             was, now = begun.get(changed[0]), inputs.get(changed[0])
             other = f"{changed[0]} {was}, not {now}" if _is_short(was) and _is_short(now) else f"another {changed[0]}"
+            spare = f" (and spare a training: --reverse {reverse})" if (reverse := folder / "reverse").exists() else ""
             raise InputError(
-                f"{folder}: {self.name} was begun with {other}; keep its settings, or name another --output (and "
-                f"spare a training: --reverse {folder / 'reverse'})"
+                f"{folder}: {self.name} was begun with {other}; keep its settings, or name another --output{spare}"
             )
         if done and all(output.exists() for output in self.outputs):
             log.detail(f"{self.name}: there already")
             return
         save(folder, record | {self.name: {"inputs": inputs, "done": False}})
-        self.make()
+        try:
+            self.make()
+        except InputError:
+            save(folder, record)  # other inputs are what the error asks for
+            raise
         save(folder, record | {self.name: {"inputs": inputs, "done": True}})
 
 
@@ -65,15 +71,6 @@ def save(folder: Path, record: Mapping[str, Any]) -> None:
     """Writes the record of the steps."""
     with whole_file(folder / FILE) as partial:
         partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys with their values."""
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
 
 
 def _is_short(value: Any) -> bool:

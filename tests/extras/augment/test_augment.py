@@ -157,6 +157,36 @@ def test_pairs_in_one_file_are_exchanged(folder: Path, command: Command) -> None
     assert lines(turned) == [f"{b}\t{a}" for a, b in (row.split("\t") for row in lines(folder / "train.tsv"))]
 
 
+def test_after_a_fault_another_text_may_be_given(folder: Path, command: Command) -> None:
+    (folder / "empty.en").write_text("\n")
+    (folder / "one.en").write_text("three cats\n")
+    arguments = ("config.yaml", "--reverse", "run", "--output", "made", "--target-text")
+    assert command(*arguments, "empty.en").error.startswith("--target-text empty.en: no line is left")
+    assert command(*arguments, "one.en", "--keep", "0.01").code == 0
+    assert lines(folder / "made" / "pairs" / "back-translation.en") == ["three cats"]
+    says = "made: target text was begun with another --target-text; keep its settings, or name another --output"
+    assert command(*arguments, "mono.en.gz").error == says
+
+
+def test_a_pair_has_no_pair_before_it_as_context(folder: Path, command: Command) -> None:
+    context = ("--set", "data.context=1", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
+    done = command("config.yaml", *context)
+    assert done.code == 0, done.stderr
+    written = lines(folder / "made" / "pairs" / "back-translation.en")
+    assert not any(written[1::2])
+    assert all(written[::2])
+    assert f", {len(written) // 2:,} pairs" in (folder / "made" / "augmented.yaml").read_text()
+
+
+def test_translations_that_are_all_blank_are_no_corpus(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blank = [text.Translated("three cats", "", -1.0)]
+    monkeypatch.setattr(augment, "read_translations", lambda folder: iter(blank))
+    done = command("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
+    assert done.error == "back-translation: no pair is left, as all translations are blank; train the model longer"
+
+
 MISTAKES = {
     "": "there is nothing to make pairs of; give --target-text, --source-text or --diversify",
     "--copies --diversify": "--copies: needs --target-text",

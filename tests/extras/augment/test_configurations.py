@@ -33,6 +33,8 @@ def test_all_that_has_a_direction_is_exchanged() -> None:
     assert vectors is not None
     assert vectors.files == [Path("en.vec"), Path("de.vec")]
     assert (made.run, made.training.start_from, made.training.guided_attention) == ("reverse", None, None)
+    to = config.search.model_copy(update={"to": "en"})
+    assert exchanged(config.model_copy(update={"search": to}), Path("reverse"), lambda path: path).search.to is None
     twice = exchanged(made, Path("run"), lambda path: path.with_suffix(".tsv"))
     assert twice.data.train_corpora[1] == config.data.train_corpora[1]
     assert twice.model == config.model

@@ -21,8 +21,10 @@ ROWS = [
 def test_the_best_are_kept_and_of_equals_the_first(keep: float) -> None:
     scores = [-np.inf if not row.text else row.score for row in ROWS]
     finite = [place for place, score in enumerate(scores) if score > -np.inf]
-    first = sorted(finite, key=lambda place: (-scores[place], place))[: round(keep * len(finite))]
+    first = sorted(finite, key=lambda place: (-scores[place], place))
+    first = first[: max(1, round(keep * len(finite)))]
     assert np.flatnonzero(best(np.array(scores), keep)).tolist() == sorted(first)
+    assert not best(np.array([-np.inf]), keep).any()
 
 
 def test_a_round_trip_is_scored_by_sentence_chrf() -> None:
@@ -38,7 +40,7 @@ def test_a_round_trip_is_scored_by_sentence_chrf() -> None:
 def test_every_line_kept_has_its_own_translation(tmp_path: Path, side: str) -> None:
     files = tmp_path / "pairs" / "a.de", tmp_path / "pairs" / "a.en"
     kind = Kind("a", side, "noised" if side == "source" else "tagged")  # type: ignore[arg-type]
-    counts = write_pairs(kind, lambda: iter(ROWS), lambda: iter(ROWS), files, keep=0.5, seed=3)
+    counts = write_pairs(kind, lambda: iter(ROWS), lambda: iter(ROWS), files, keep=0.5, seed=3, end="\n")
     kept = [
         n for n, is_kept in enumerate(best(np.array([r.score if r.text else -np.inf for r in ROWS]), 0.5)) if is_kept
     ]
