@@ -70,7 +70,8 @@ def average(
         checkpoint.write(folder, {folders.MODEL: weights}, state)
     folders.point(run, "averaged", folder)
     log.info(f"averaged {len(names)} checkpoints: {', '.join(names)}")
-    log.info(f"model: {run / 'averaged'}; use it with nmt translate {shlex.quote(str(run / 'averaged'))}")
+    to = " --to LANGUAGE" if len(experiments.load(run / experiments.FILE).data.target_languages) > 1 else ""
+    log.info(f"model: {run / 'averaged'}; use it with nmt translate {shlex.quote(str(run / 'averaged'))}{to}")
     return run / "averaged"
 
 

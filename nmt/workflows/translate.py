@@ -166,8 +166,9 @@ def _next_step(translator: Translator, model: str | None, source: Path, target: 
     method = translator.aligner.methods[0]
     option = "" if method == "attention" else f" --method {method}"
     files = f"--source {quote(str(source))} --target {quote(str(target))}"
-    page = quote(f"{target}.html")
-    return f"nmt align {typed(model, translator.trained.checkpoint)} {files}{option} --format html --output {page}"
+    to, page = translator.search.to, quote(f"{target}.html")
+    named = typed(model, translator.trained.checkpoint) + (f" --to {to}" if to else "")
+    return f"nmt align {named} {files}{option} --format html --output {page}"
 
 
 def _beside(option: str, path: Path, stream: BinaryIO) -> LinesBeside:

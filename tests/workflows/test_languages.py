@@ -143,6 +143,27 @@ def test_the_command_line_translates_into_the_language(nmt: Command, here: Path)
     assert outputs["de"] != outputs["en"]
 
 
+def test_suggested_commands_name_the_language(nmt: Command, folder: Path, tmp_path: Path) -> None:
+    done = nmt("translate", "run", "--to", "en", "--input", "test.de", "--output", tmp_path / "out")
+    next_command = done.stderr.rpartition("next: nmt ")[2].split()
+    assert nmt(*next_command).code == 0
+    assert (tmp_path / "out.html").exists()
+    assert "use it with nmt translate run/averaged --to LANGUAGE" in nmt("average", "run").stderr
+
+
+def test_a_model_of_several_languages_translates_back(nmt: Command, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "mono.en").write_text("three cats\n")
+    one = "".join(line for line in CORPORA.splitlines(keepends=True) if "[en, de]" not in line)
+    config = here / "one.yaml"
+    config.write_text(config_text(one))
+    text = ("--target-text", tmp_path / "mono.en", "--output", tmp_path / "made")
+    done = nmt("augment", config, "--reverse", "run", *text)
+    assert done.code == 0, done.stderr
+    (source,) = (tmp_path / "made" / "pairs" / "back-translation.de").read_text().splitlines()
+    into_german = library.load("run", to="de").translate("three cats").text
+    assert source == f"<BT> {' '.join(into_german.split())}"
+
+
 def test_python_chooses_a_language_by_to(translator: Translator) -> None:
     with pytest.raises(InputError, match="translates into de, en: choose one with --to"):
         translator.translate("der Hund")
@@ -343,6 +364,8 @@ def test_a_model_of_one_target_language_needs_no_choice(here: Path, tmp_path: Pa
     train(experiments.load(tmp_path / "config.yaml", with_corpora=True), precision="float32")
     assert nmt("translate", tmp_path / "run", "--input", "test.de").code == 0
     assert nmt("translate", tmp_path / "run", "--to", "en", "--input", "test.de").code == 0
+    tuned = nmt("init", "tuned", *PAIRS, "--from", tmp_path / "run", "--no-time")  # would read no language
+    assert tuned.error.startswith(f"--from {tmp_path}/run: reads languages or previous sentences; copy its config")
 
 
 @pytest.mark.parametrize("joint", [True, False])
