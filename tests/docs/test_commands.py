@@ -115,7 +115,7 @@ SHORTER = {
     "--size 8000 --learn 20000": "--size 400 --learn 2000",
     "--pairs 100000 1500000": "--pairs 1000 2000",
     "--pairs 500000 --workers": "--pairs 3000 --workers",
-    "--pairs 100000 --train 12 --repeat 500": "--pairs 3000 --train 0.2 --repeat 2",
+    "--pairs 100000 --train 60 --repeat 500": "--pairs 3000 --train 0.2 --repeat 2",
     "--nproc-per-node 4 --master-addr node-1": "--nproc-per-node 1 --master-addr 127.0.0.1",
     "curl ": "curl --fail ",
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
