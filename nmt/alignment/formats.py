@@ -38,6 +38,7 @@ from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
 from nmt.core.errors import InputError
 from nmt.core.files import naming, refuse_special, whole_file
+from nmt.data.corpus import open_bytes, unpacking
 from nmt.data.pieces import Span
 
 Level: TypeAlias = Literal["word", "subword"]
@@ -601,9 +602,10 @@ MAX_LINE_BYTES = 64 << 20
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a file, which end in LF or CR LF. Raises InputError, with the line of an invalid byte."""
+    """The lines of a file, plain, gz or xz, or of a pipe, which end in LF or CR LF. Raises InputError, with the line of
+    an invalid byte."""
     try:
-        with path.open("rb") as stream:
+        with unpacking(path), open_bytes(path) if path.is_file() else path.open("rb") as stream:
             for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):
                 if len(line) > MAX_LINE_BYTES:
                     raise InputError(f"{path}:{number}: more than {MAX_LINE_BYTES >> 20} MiB; is this a text file?")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import subprocess
@@ -77,6 +78,15 @@ def test_gold_lines() -> None:
     gold = parse_gold("1p2 0-0 1-2 3p1")
     assert gold == Gold(frozenset({(0, 0), (1, 2)}), frozenset({(0, 0), (1, 2), (3, 1)}))
     assert gold_line(gold) == "0-0 1-2 3p1"
+
+
+def test_a_compressed_gold_file(tmp_path: Path) -> None:
+    path = tmp_path / "gold"
+    path.write_bytes(gzip.compress(b"0-0 1p1\n"))
+    assert [gold_line(gold) for gold in read_gold(path, [(2, 2)])] == ["0-0 1p1"]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="gold: the compressed file is damaged or cut short"):
+        list(read_gold(path, [(2, 2)]))
 
 
 def test_a_gold_file_with_bom_crlf_and_blank_lines(tmp_path: Path) -> None:
