@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import naming, refuse_special
 from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.config import DataConfig, FiltersConfig, ImportedConfig, SubwordsConfig
+from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.extras.convert import marian
 from nmt.extras.convert.hub import folder_of
@@ -62,11 +62,8 @@ def import_hf(source: Path, run: Path) -> None:
         raise InputError(f"--run {run}: is there already; give another name, or delete it")
     found = read_folder(folder_of(source), name=source.resolve().name if source.exists() else source.as_posix())
     experiment, model = load_folder(found, run)
-    unfinished = run.with_name(f".{run.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        with naming(run):
-            unfinished.mkdir(parents=True)
+    with locked(run), naming(run):
+        with made_whole(run) as unfinished:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
             final = folders.step(unfinished, 0)
@@ -74,11 +71,7 @@ def import_hf(source: Path, run: Path) -> None:
             checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
                 folders.point(unfinished, link, final)
-            folders.put(unfinished, run)
-            note_training(run)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+        note_training(run)
     for line in _left_out(found.generation):
         log.warning(line)
     log.info(f"wrote: {run}")

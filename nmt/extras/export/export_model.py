@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,10 +14,11 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, naming, read_json, refuse_special, sync_entry
+from nmt.core.files import content_hash, naming, read_json, refuse_special
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
+from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.extras.export import ctranslate2, engine, marian, onnx, session
 from nmt.extras.export.engine import CTranslate2Engine
@@ -27,7 +27,6 @@ from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
-from nmt.training.folders import put
 from nmt.translator.find_run import EXPORTED, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 
@@ -151,13 +150,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"--output {folder}: is there and is not an export of ours; name another folder")
-    unfinished = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        unfinished.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"--output {folder}: cannot be made: {error.strerror}; name another folder") from None
-    with naming(folder):
+    with locked(folder), naming(folder), made_whole(folder) as unfinished:
         about = {
             "format": to,
             "checkpoint": trained.checkpoint.resolve().name,
@@ -166,9 +159,6 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
         }
         (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         _compare(trained, partial(chosen.greedy, trained, unfinished))
-        for path in (*unfinished.rglob("*"), unfinished):
-            sync_entry(path)
-        put(unfinished, folder)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
     log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
 

@@ -67,7 +67,8 @@ def _sides(experiment: Experiment) -> tuple[TransformerEncoderConfig, Transforme
 
 def _unfit(key: str, found: object, expected: object) -> InputError:
     found, expected = (str(value).lower() if isinstance(value, bool) else value for value in (found, expected))
-    return InputError(f"model.{key}: is {found}, and MarianMT has {expected}; use --to ctranslate2 or onnx")
+    other = "onnx" if found == "rnn" else "ctranslate2 or onnx"
+    return InputError(f"model.{key}: is {found}, and MarianMT has {expected}; use --to {other}")
 
 
 def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:

@@ -8,6 +8,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -110,7 +112,7 @@ def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatc
         done = nmt("export", "run", folder=tmp_path)
         assert done.returncode == 0, done.stderr.decode()
         assert contents() == new
-        assert list(place.parent.iterdir()) == [place]
+        assert {path.name for path in place.parent.iterdir()} == {place.name, f".{place.name}.lock"}
     assert contents() == new
     assert fuse > 1
 
@@ -204,9 +206,20 @@ def test_an_export_of_an_older_version_is_taken_as_it_is(exported: Path, tmp_pat
     assert "nmt.json: is damaged" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
 
 
+def test_of_two_exports_at_once_one_waits(exported: Path) -> None:
+    command = [sys.executable, "-m", "nmt", "export", "run", "--output", "both"]
+    processes = [subprocess.Popen(command, cwd=exported, stderr=subprocess.PIPE) for _ in range(2)]
+    assert [(process.communicate()[1][-99:], process.returncode)[1] for process in processes] == [0, 0]
+    same = ("model.bin", "nmt.json")
+    assert [(exported / "both" / name).read_bytes() for name in same] == [
+        (exported / "run" / "exported" / "ctranslate2" / name).read_bytes() for name in same
+    ]
+
+
 def test_recurrent_models_are_refused(trained: Path) -> None:
     assert "model.encoder.kind: CTranslate2 knows Transformers alone" in error(nmt("export", "run", folder=trained))
     assert not (trained / "run" / "exported").exists()
+    assert error(nmt("export", "run", "--to", "hf", folder=trained)).endswith("; use --to onnx")
 
 
 @pytest.mark.parametrize("kind", ["reencoding", "glimpses"])
