@@ -130,7 +130,8 @@ def _stack(config: ImportedConfig, side: str) -> str:
     config.copy(f"{ours}.size", *theirs, "hidden_size")
     config.copy(f"{ours}.heads", *theirs, "num_heads")
     config.copy(f"{ours}.feed_forward", *theirs, "ff_size")
-    config.copy(f"{ours}.norm", *theirs, "layer_norm")
+    config.copy(f"{ours}.norm", *theirs, "layer_norm", default="pre" if side == "encoder" else "post")
+    config.copy(f"{ours}.scale_embedding", *theirs, "embeddings", "scale", default=False)
     if config.peek(*theirs, "activation") is not None:
         config.choose(f"{ours}.activation", ACTIVATIONS, *theirs, "activation")
     return "transformer"

@@ -144,6 +144,8 @@ def _stack(config: ImportedConfig, side: str, kind: str) -> None:
     elif config.peek("position_encoding") is True:
         config.read("position_encoding")
         config.put(f"{ours}.positions", "sinusoidal", "position_encoding")
+    else:
+        config.lack("no positions", "position_encoding")
 
 
 def _either(config: ImportedConfig, key: str, common: str, own: str, default: Tree) -> None:

@@ -89,9 +89,9 @@ model:
     tied_embeddings: True
     tied_softmax: True
     encoder: {type: transformer, num_layers: 3, num_heads: 4, hidden_size: 64, ff_size: 128, dropout: 0.1,
-              layer_norm: post, embeddings: {embedding_dim: 64, dropout: 0.05}}
+              layer_norm: post, embeddings: {embedding_dim: 64, dropout: 0.05, scale: True}}
     decoder: {type: transformer, num_layers: 2, num_heads: 4, hidden_size: 64, ff_size: 128, dropout: 0.1,
-              layer_norm: post, embeddings: {embedding_dim: 64, dropout: 0.05}}
+              layer_norm: post, embeddings: {embedding_dim: 64, dropout: 0.05, scale: True}}
 """
 
 OPEN_TRANSFORMER = """\
@@ -235,6 +235,7 @@ def test_a_transformer_of_joeynmt(nmt: Command) -> None:
             "data.subwords.kind": "word", "data.subwords.joint": True, "model.embedding.tie": "all",
             "model.encoder.kind": "transformer", "model.encoder.layers": 3, "model.encoder.heads": 4,
             "model.encoder.size": 64, "model.encoder.feed_forward": 128, "model.encoder.norm": "post",
+            "model.encoder.scale_embedding": True, "model.decoder.scale_embedding": True,
             "model.decoder.layers": 2, "model.dropout.embedding": 0.05, "model.dropout.attention": 0.1,
             "model.dropout.feed_forward": 0.1, "training.clip_norm": None, "training.batching.batch_tokens": 2500,
             "training.normalization": "tokens", "training.optimizer.beta2": 0.98, "training.schedule.warmup": 1000,
@@ -246,6 +247,19 @@ def test_a_transformer_of_joeynmt(nmt: Command) -> None:
         training = experiment.training
         ours = training.optimizer.learning_rate * training.schedule.factor(step, last=5000, plateaus=0)
         assert math.isclose(ours, rate, rel_tol=1e-9)
+
+
+def test_what_a_transformer_of_joeynmt_has_by_default(nmt: Command) -> None:
+    """As joeynmt 2.3.0: builders pass no layer_norm and no scale."""
+    text = JOEY_TRANSFORMER.replace("layer_norm: post, ", "").replace(", scale: True", "")
+    experiment, _ = imported(nmt, text)
+    for side, norm in (("encoder", "pre"), ("decoder", "post")):
+        values(experiment, {f"model.{side}.norm": norm, f"model.{side}.scale_embedding": False})
+
+
+def test_no_positions_of_opennmt_are_told(nmt: Command) -> None:
+    _, said = imported(nmt, OPEN_TRANSFORMER.replace("position_encoding: true\n", ""))
+    assert "position_encoding (no positions, the default of OpenNMT-py" in said
 
 
 def test_a_transformer_of_opennmt(nmt: Command) -> None:
