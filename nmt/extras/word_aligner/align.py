@@ -17,7 +17,7 @@ from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.words import text_words, white_space_words, words_and_runs
-from nmt.extras.word_aligner.aligner import RULE, WordAligner, learnt_alignments, load_aligner
+from nmt.extras.word_aligner.aligner import LONGEST, RULE, WordAligner, learnt_alignments, load_aligner
 from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
@@ -78,13 +78,12 @@ def align_learned(
 
 
 def write_links(corpus: CorpusConfig, path: Path) -> None:
-    """Learns an aligner from the pairs of a corpus, all in memory, and writes their links, a Pharaoh line for each.
-    Raises InputError where one side holds no words."""
+    """Learns an aligner from the pairs of a corpus, all in memory, and writes their links, a Pharaoh line for each; no
+    links of pairs too long to align. Raises InputError where one side holds no words."""
     from nmt.extras.word_aligner.learn_text import learn_word_aligner
 
-    blocks = list(read_blocks(corpus))
-    sources = [line for block in blocks for line in block.sources]
-    targets = [line for block in blocks for line in block.targets]
+    pairs = [pair for block in read_blocks(corpus) for pair in zip(block.sources, block.targets, strict=True)]
+    sources, targets = zip(*(pair if max(map(len, pair)) <= LONGEST else ("", "") for pair in pairs), strict=True)
     aligner = TextAligner(learn_word_aligner(sources, targets), learnt_from=True)
     with whole_file(path) as unfinished:
         lines = (f"{pharaoh_line(alignment.links)}\n" for alignment in aligner.align(sources, targets))

@@ -12,7 +12,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.corpus import open_bytes
 from nmt.data.words import is_unspaced
-from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import LONGEST, Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from nmt.workflows.align import pairs
 
 BLOCK_PAIRS = 60_000
@@ -86,11 +86,14 @@ def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
 
 
 def _count(source: Path, target: Path) -> int:
-    count, has_words = 0, [False, False]
+    count, long, has_words = 0, 0, [False, False]
     for pair in pairs(source, target):
         count += 1
+        long += max(map(len, pair)) > LONGEST and max(len(line.split()) for line in pair) > LONGEST
         has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
     for path, known in zip((source, target), has_words, strict=True):
         if not known:
             raise InputError(f"{path}: holds no word to learn from")
+    if long:
+        log.warning(f"left out: {long:,} pairs of {source} and {target} with more than {LONGEST} words on a side")
     return count

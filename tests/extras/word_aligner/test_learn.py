@@ -284,6 +284,10 @@ def test_mistakes_with_a_model(taught: Path, text: Path, tmp_path: Path, nmt: Co
     assert nmt("aligner", run, "-s", text / "x.de", "-t", text / "x.en", *limit).error == (
         "there is nothing to learn from: no pair has words on both sides that fit the model"
     )
+    (tmp_path / "long").write_text("eins " * 1001)
+    done = nmt("aligner", run, "-s", tmp_path / "long", "-t", tmp_path / "one")
+    assert f"warning: left out: 1 pairs of {tmp_path}/long and {tmp_path}/one with more than 1000 words" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("no pair has words on both sides that fit the model")
     refused = nmt("aligner", run, "-s", text / "x.de", "-t", text / "blank").error
     assert refused == f"{text / 'blank'}: holds no word to learn from"
     for name in (ALIGNER, LAYER):
