@@ -246,6 +246,8 @@ class Size:
     """The run to fine-tune."""
     joint: bool = True
     """One vocabulary for both languages."""
+    search: str = ""
+    """The section of the run to fine-tune."""
     is_guided: bool = False
     """Attention also learns from the links of the text aligner."""
     smaller: Size | None = None
@@ -338,6 +340,7 @@ def size_of_run(model: str) -> Size:
         first_validation=0,
         start_from=str(run),
         joint=experiment.data.subwords.joint,
+        search=write({"search": experiment.search.model_dump(mode="json")}),
     )
 
 
@@ -439,7 +442,7 @@ training:
   schedule: {{kind: linear, warmup: {max(1, min(4000, updates // 10))}, hold: 0.5, final: 0.02}}
   label_smoothing: 0.1
   stopping: {{updates: {updates}}}
-{validation}"""
+{validation}{size.search}"""
 
 
 def _corpus(part: str, corpus: CorpusConfig) -> str:

@@ -79,10 +79,13 @@ def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: 
     """It trains as it is, from the weights of the run; the first validation, before any update, is of these."""
     shutil.copytree(trained / "run", "old", symlinks=True)
     config = Path("old/config.yaml")
-    config.write_text(config.read_text().replace("batch_tokens: 60", "batch_tokens: 2048"))
+    config.write_text(
+        config.read_text().replace("batch_tokens: 60", "batch_tokens: 2048").replace("beam: 5", "beam: 3")
+    )
     assert init("a", "--tsv", "pairs.tsv", "--device", "cpu", "--from", "old").code == 0
     loaded, old = experiments.load(Path("a.yaml")), experiments.load(config)
     assert (loaded.model, loaded.data.subwords.joint) == (old.model, old.data.subwords.joint)
+    assert (loaded.search, old.search.beam) == (old.search, 3)
     assert loaded.training.optimizer.learning_rate == old.training.optimizer.learning_rate / 4
     assert (loaded.training.batching.batch_tokens, old.training.batching.batch_tokens) == (1024, 2048)  # few pairs
     old_domain = f"data.old_domain={{source: {trained}/valid.de, target: {trained}/valid.en}}"
@@ -267,6 +270,14 @@ def test_interrupted_it_can_be_given_again(here: Path, init: Command, monkeypatc
         patch.setattr(align, "write_links", interrupted)
         assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").code == 130
     assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").code == 0
+
+
+def test_a_pair_too_long_to_align_has_no_links(here: Path, init: Command) -> None:
+    with (here / "pairs.tsv").open("a") as file:
+        file.write(f"{'ein ' * 1001}\t{'a ' * 1001}\n")
+    assert init("a", "--tsv", "pairs.tsv", "--device", "cpu", "--valid-pairs", "0", "--test-pairs", "0").code == 0
+    links = Path("data/a/train.links").read_text().splitlines()
+    assert [bool(line) for line in links] == [True] * 85 + [False]
 
 
 def test_a_source_whose_name_ends_as_links_do_is_kept(here: Path, init: Command) -> None:
