@@ -131,6 +131,7 @@ class Info:
     exported: tuple[Exported, ...]
     model: dict[str, Any]
     """The model section of the configuration."""
+    is_imported: bool
 
 
 def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
@@ -160,6 +161,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         files=tuple(name for name in (ALIGNER, LAYER, SHORTLIST) if (run / name).exists()),
         exported=_exported(run),
         model=experiment.model.model_dump(mode="json"),
+        is_imported=experiment.data.imported is not None,
     )
 
 
@@ -386,7 +388,9 @@ def _command_lines(info: Info) -> list[str]:
         ("translate", f"nmt translate {model}{to} < FILE"),
         ("measure", f"nmt evaluate {model}{to} --source FILE --reference FILE"),
         ("align", f"{align} --method trained" if LAYER in info.files and ALIGNER in info.files else align),
-        ("train on", f"nmt train {shlex.quote(f'{info.run}/config.yaml')}"),
+        ("fine-tune", f"nmt init NAME --from {run}")
+        if info.is_imported
+        else ("train on", f"nmt train {shlex.quote(f'{info.run}/config.yaml')}"),
         ("explain", f"nmt config {run} --explain KEY"),
     ]
     if not (LAYER in info.files and ALIGNER in info.files):

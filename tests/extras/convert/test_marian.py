@@ -185,7 +185,9 @@ def test_commands_work_on_an_imported_run_as_on_ours(
                 assert after < len(target.split())
     chosen = ("align", "run", *on_cpu, "-s", "de", "-t", "en", "--choose-heads", "entropy")
     assert len(results(*chosen).splitlines()) == 30
-    assert "imported" in results("info", "run")
+    said = results("info", "run")
+    assert "imported" in said
+    assert "nmt init NAME --from run" in said
     results("report", "run", *on_cpu)
     assert "imported" in Path("run/report.html").read_text(encoding="utf-8")
     refused = command("train", "run/config.yaml")
