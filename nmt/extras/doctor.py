@@ -90,7 +90,7 @@ def _extras() -> str:
     needed: dict[str, list[str]] = {}
     for requirement in requirements:
         package, _, marker = requirement.partition(";")
-        if found := re.search(r"extra == ['\"](\w+)['\"]", marker):
+        if found := re.search(r"extra == ['\"]([\w-]+)['\"]", marker):
             needed.setdefault(found[1], []).append(re.split(r"[^\w.-]", package.strip())[0])
     there: list[str] = []
     missing: list[str] = []

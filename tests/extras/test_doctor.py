@@ -27,7 +27,7 @@ def test_ten_lines_tell_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_extras_go_by_the_packages_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    requirements = ["torch>=2", 'ray[client]>=2; extra == "ray"', 'grpcio; extra == "ray"', 'onnx>=1; extra == "onnx"']
+    requirements = ["torch>=2", 'ray[client]>=2; extra == "ray"', 'grpcio; extra == "ray"', 'onnx>=1; extra == "on-nx"']
     monkeypatch.setattr(doctor, "requires", lambda name: requirements)
 
     def version(name: str) -> str:
@@ -36,4 +36,4 @@ def test_extras_go_by_the_packages_that_are_installed(monkeypatch: pytest.Monkey
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(doctor, "version", version)
-    assert doctor.findings()["extras"].startswith("onnx; missing: ray (pip install ")
+    assert doctor.findings()["extras"].startswith("on-nx; missing: ray (pip install ")

@@ -185,7 +185,7 @@ def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentRep
     """Writes a table at the end, as JSON lines, or as values between tabs under the names of the columns."""
     if path.exists() and not path.is_file():
         raise InputError(f"{option} {path}: is not a regular file; give the name of a file to write")
-    as_json = path.suffix == ".jsonl"
+    as_json = path.suffix == ".jsonl" and option != TermsOptions.option
     count = 0
     with ExitStack() as stack:
         try:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmt.core import log
 from nmt.core.device import compute
+from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
@@ -38,6 +39,8 @@ def filter_pairs(
         if path is not None:
             refuse_overwriting(path, source, target, model, option=option)
             refuse_unwritable(path, option=option)
+    if output is not None and output == save:
+        raise InputError(f"--output {output}: is the file of --save, too; name another file")
     compute("cpu", "float32")
     pair_filter = _learn(corpus, seed) if model is None else load_pair_filter(model)
     if save is not None:

@@ -160,10 +160,10 @@ def test_terms_are_a_glossary_of_what_is_frequent_and_sure(tmp_path: Path) -> No
         *[("die", "she", ((0, 0),))] * 2,
         *[("die", "", ())] * 3,  # mostly without a translation
     ]
-    with TermsOptions(tmp_path / "terms", min_count=2).open([], None) as report:
+    with TermsOptions(terms := tmp_path / "terms.jsonl", min_count=2).open([], None) as report:
         for number, text in enumerate(texts, 1):
             report.add([text[0]], [text[1]], [aligned(*text)], number)
-    assert (tmp_path / "terms").read_text().splitlines() == [
+    assert terms.read_text().splitlines() == [  # a glossary, whatever its name
         "# source\ttarget", "hier\there", "Hund\tdog|hound", "l'eau\twater"
     ]  # fmt: skip
-    assert len(read_glossary(tmp_path / "terms").terms) == 3
+    assert len(read_glossary(terms).terms) == 3
