@@ -58,11 +58,14 @@ _SEARCH = (
 def import_hf(source: Path, run: Path) -> None:
     """Makes a run of a MarianMT model: a folder, or OWNER/NAME of the Hugging Face Hub. Raises InputError, which names
     file and key, for what cannot be converted, and where there is something at ``run``."""
+    there = InputError(f"--run {run}: is there already; give another name, or delete it")
     if run.exists():
-        raise InputError(f"--run {run}: is there already; give another name, or delete it")
+        raise there
     found = read_folder(folder_of(source), name=source.resolve().name if source.exists() else source.as_posix())
     experiment, model = load_folder(found, run)
     with locked(run), naming(run):
+        if run.exists():  # another import was faster
+            raise there
         with made_whole(run) as unfinished:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
