@@ -16,7 +16,7 @@ README_WORDS = 1200
 
 _FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_SENTENCE_END = re.compile(r"(?<=[.!?:])[\"')*]*\s+(?=[A-Z`\"'(*])")
+_SENTENCE_END = re.compile(r"(?<=[.!?:])[\"')*]*\s+(?=[A-Z`\"'(*]|nmt )")
 
 
 def sentences(text: str) -> list[str]:
