@@ -62,12 +62,15 @@ def refuse_overwriting(output: Path | None, *inputs: Path | None, option: str = 
             raise InputError(f"{option} {output}: is an input file of this command; write to another file")
 
 
-def refuse_unwritable(output: Path, *, option: str = "--output") -> None:
-    """Raise InputError if no file can be written at a path, before a long computation begins."""
+def refuse_unwritable(output: Path, *, option: str = "--output", renamed: bool = False) -> None:
+    """Raise InputError if no file can be written at a path, before a long computation begins. With ``renamed``, as by
+    safetensors, another file takes the place of the path: not that of a device."""
     if output.is_dir():
         raise InputError(f"{option} {output}: cannot be written: is a folder")
     if not output.parent.is_dir():
         raise InputError(f"{option} {output}: cannot be written: folder {output.parent} does not exist")
+    if renamed and is_written_directly(output):
+        raise InputError(f"{option} {output}: cannot be written: name a regular file, in a folder with write access")
 
 
 def make_folder(folder: Path, *, option: str = "--output") -> None:

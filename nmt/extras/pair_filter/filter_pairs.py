@@ -38,7 +38,7 @@ def filter_pairs(
     for path, option in ((output, "--output"), (save, "--save")):
         if path is not None:
             refuse_overwriting(path, source, target, model, option=option)
-            refuse_unwritable(path, option=option)
+            refuse_unwritable(path, option=option, renamed=path is save)
     if output is not None and output == save:
         raise InputError(f"--output {output}: is the file of --save, too; name another file")
     compute("cpu", "float32")

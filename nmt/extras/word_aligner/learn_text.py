@@ -10,7 +10,6 @@ from pathlib import Path
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
-from nmt.data.corpus import open_bytes
 from nmt.data.words import is_unspaced
 from nmt.extras.word_aligner.aligner import LONGEST, Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from nmt.workflows.align import pairs
@@ -24,10 +23,8 @@ blocks add their different words to the memory; a smaller block would make more 
 def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | None = None) -> WordAligner:
     """Learns an aligner from two files, line by line, and writes it to a file; with ``earlier`` goes on from the
     aligner in that file."""
-    for path in (source, target):
-        open_bytes(path).close()
     refuse_overwriting(output, source, target)
-    refuse_unwritable(output)
+    refuse_unwritable(output, renamed=True)
     before = None if earlier is None else load_aligner(earlier)
     aligner = learn_from_files(source, target, before)
     try:

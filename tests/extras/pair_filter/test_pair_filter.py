@@ -183,6 +183,7 @@ def test_faults_are_told_in_one_line(nmt: Command, tmp_path: Path) -> None:
         (*pairs, "--model", b): f"{b}: is not a pair filter, or damaged; ",
         (*pairs, "--model", b, "--seed", "1"): "--model: nothing is trained; leave out --seed, or --model",
         (*pairs, "--save", a): f"--save {a}: is an input file of this command; ",
+        (*pairs, "--save", "/dev/stdout"): "--save /dev/stdout: cannot be written: name a regular file",
         (*pairs, "--save", empty, "--output", empty): f"--output {empty}: is the file of --save, too; ",
         (*pairs, "--output", tmp_path / "no" / "file"): f"--output {tmp_path / 'no' / 'file'}: cannot be written: ",
         (*pairs, "--false-alarms", "2"): "--false-alarms",

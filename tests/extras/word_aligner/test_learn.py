@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -284,6 +285,10 @@ def test_mistakes_with_a_model(taught: Path, text: Path, tmp_path: Path, nmt: Co
     assert nmt("aligner", run, "-s", text / "x.de", "-t", text / "x.en", *limit).error == (
         "there is nothing to learn from: no pair has words on both sides that fit the model"
     )
+    os.mkfifo(tmp_path / "pipe")  # safetensors would put a file in its place
+    for device in (tmp_path / "pipe", Path("/dev/stdout")):
+        refused = nmt("aligner", "-s", text / "x.de", "-t", text / "x.en", "-o", device).error
+        assert refused == f"--output {device}: cannot be written: name a regular file, in a folder with write access"
     (tmp_path / "long").write_text("eins " * 1001)
     done = nmt("aligner", run, "-s", tmp_path / "long", "-t", tmp_path / "one")
     assert f"warning: left out: 1 pairs of {tmp_path}/long and {tmp_path}/one with more than 1000 words" in done.stderr
