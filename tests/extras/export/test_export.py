@@ -19,6 +19,7 @@ import pytest
 
 from nmt.cli.app import main
 from nmt.core.errors import InputError
+from nmt.data.whole_folder import locked
 from nmt.extras.export import export_model
 from nmt.models.config import ModelConfig
 from tests.workflows.killing import Bomb, fork
@@ -208,12 +209,14 @@ def test_an_export_of_an_older_version_is_taken_as_it_is(exported: Path, tmp_pat
 
 def test_of_two_exports_at_once_one_waits(exported: Path) -> None:
     command = [sys.executable, "-m", "nmt", "export", "run", "--output", "both"]
-    processes = [subprocess.Popen(command, cwd=exported, stderr=subprocess.PIPE) for _ in range(2)]
-    assert [(process.communicate()[1][-99:], process.returncode)[1] for process in processes] == [0, 0]
-    same = ("model.bin", "nmt.json")
-    assert [(exported / "both" / name).read_bytes() for name in same] == [
-        (exported / "run" / "exported" / "ctranslate2" / name).read_bytes() for name in same
-    ]
+    with locked(exported / "both"):
+        process = subprocess.Popen(command, cwd=exported, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        assert any(b"both: another process is making it; waiting" in line for line in process.stderr)
+        assert not (exported / "both").exists()
+    process.communicate()
+    assert process.returncode == 0
+    assert (exported / "both" / "model.bin").exists()
 
 
 def test_recurrent_models_are_refused(trained: Path) -> None:
