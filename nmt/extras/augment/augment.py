@@ -185,7 +185,7 @@ class Augmentation:
             log.info(f"{name}: translating with {model}")
             _translate(text, folder, model, changes, options)
 
-        Step(f"translations of {name}", inputs, (folder,), make).run(self.folder)
+        Step(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
         return folder
 
     # -------------------------------------------------------------------------------------------------------- pairs
@@ -210,9 +210,8 @@ class Augmentation:
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
-        end = "\n"
-        if self.experiment.data.context:  # each line was translated alone: a blank line keeps it from the one before
-            inputs["data.context"], end = True, "\n\n"
+        # each line was translated alone: a blank line keeps it from the one before
+        inputs["data.context"], end = (True, "\n\n") if self.experiment.data.context else (None, "\n")
 
         def make() -> None:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))

@@ -29,12 +29,14 @@ class Step:
         inputs: All that the output is a function of: settings by name, nested or not, and hashes of files.
         outputs: Files and folders that are there after the step.
         make: Makes the outputs. Called again after an interruption, it may go on with what is there.
+        resumes: ``make`` goes on with what is there, so other inputs are refused after an InputError, too.
     """
 
     name: str
     inputs: Mapping[str, Any]
     outputs: tuple[Path, ...]
     make: Callable[[], None]
+    resumes: bool = False
 
     def run(self, folder: Path) -> None:
         """Runs the step, unless its outputs are there. Raises InputError where it was begun with other inputs, or the
@@ -62,7 +64,8 @@ class Step:
         try:
             self.make()
         except InputError:
-            save(folder, record)  # other inputs are what the error asks for
+            if not self.resumes:
+                save(folder, record)  # other inputs are what the error asks for
             raise
         save(folder, record | {self.name: {"inputs": inputs, "done": True}})
 

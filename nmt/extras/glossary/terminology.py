@@ -91,11 +91,13 @@ class GlossaryTerminology:
             if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
         }
         constrained = self._constrained(translator, sentences, lacking)
+        # a replacement could remove the words that are given
+        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
         rejected = [
             (row, candidate)
             for row, terms in lacking.items()
             for candidate in found[row]
-            if not _has_all(candidate[0], terms) and not _is_given(sentences, row)
+            if not _has_all(candidate[0], terms) and not any(len(words[row]) for words in given)
         ]
         replaced: dict[int, list[Candidate]] = {row: [] for row in lacking}
         for (row, _), candidate in zip(rejected, _replaced(translator, sentences, rejected, occurrences), strict=True):
@@ -149,11 +151,6 @@ class GlossaryTerminology:
                 best.setdefault(candidate[0], candidate)
         # max gives the first of equals
         return list(best.values()) or [max([free[0], *constrained], key=lambda one: _count(one[0], occurrences))]
-
-
-def _is_given(sentences: Sentences, row: int) -> bool:
-    """Tells if the user gives words of this translation, which a replacement could remove."""
-    return any(given is not None and len(given[row]) for given in (sentences.prefixes, sentences.constraints))
 
 
 def _constraints(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nmt.core.errors import InputError
 from nmt.experiment import load
 from nmt.extras.augment import augment, steps, text
 from nmt.workflows import train
@@ -166,6 +167,19 @@ def test_after_a_fault_another_text_may_be_given(folder: Path, command: Command)
     assert lines(folder / "made" / "pairs" / "back-translation.en") == ["three cats"]
     says = "made: target text was begun with another --target-text; keep its settings, or name another --output"
     assert command(*arguments, "mono.en.gz").error == says
+
+
+def test_translations_of_two_searches_are_not_mixed(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(text: Path, folder: Path, *others: Any) -> None:
+        (folder / "00000.txt").write_text("{}\n")  # the first of several files is translated
+        raise InputError("a file is damaged")
+
+    monkeypatch.setattr(augment, "_translate", fails)
+    arguments = ("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
+    assert command(*arguments).error == "a file is damaged"
+    assert "translations of back-translation was begun with search" in command(*arguments, "--beam", "2").error
 
 
 def test_a_pair_has_no_pair_before_it_as_context(folder: Path, command: Command) -> None:
