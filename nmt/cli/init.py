@@ -126,7 +126,7 @@ def init(
             name, parts, seed=seed, cuda=cuda, write_links=write_links, measure=measure, minutes=minutes,
             start_from=start_from,
         )  # fmt: skip
-    except BaseException:
+    except KeyboardInterrupt:  # an error may be that another process has made the folder
         if is_new and not path.exists():  # so that the same command can be given again
             shutil.rmtree(folder, ignore_errors=True)
         raise
