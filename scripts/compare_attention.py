@@ -22,7 +22,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -72,6 +72,16 @@ def read_systems(path: Path) -> tuple[System, ...]:
     return (System("baseline"), *(System(name, tuple(overrides)) for name, overrides in tree.items()))
 
 
+REWARDS: Mapping[str, str] = {
+    "hard_drawn": "kind: hard, expected: 0",
+    "hard_discount_1": "kind: hard, discount: 1",
+    "hard_undivided": "kind: hard, variance_normalization: false",
+    "hard_reinforce": "kind: hard, expected: 0, discount: 1, variance_normalization: false",
+    "glimpse_undivided": "kind: glimpse, variance_normalization: false",
+}
+"""Ways to learn from a reward, besides the default; that of ``hard_reinforce`` is unbiased."""
+
+
 def systems() -> tuple[System, ...]:
     """The systems of attention, the baseline first; a new score or normalizer takes part by itself."""
     starts = {
@@ -108,14 +118,7 @@ def systems() -> tuple[System, ...]:
             )
             for kind, mechanism in WEIGHTS.items()
         ),
-        System("weights/hard_drawn", ("model.attention.weights={kind: hard, expected: 0}",)),
-        *(
-            System(
-                f"weights/{kind}_normalized",
-                (f"model.attention.weights={{kind: {kind}, variance_normalization: true}}",),
-            )
-            for kind in ("glimpse", "hard")
-        ),
+        *(System(f"weights/{name}", (f"model.attention.weights={{{rule}}}",)) for name, rule in REWARDS.items()),
         System("weights/hard_marginal", ("model.attention.weights={kind: hard, training: marginal}",)),
         System(
             "feeding/scheduled_sampling",

@@ -28,13 +28,16 @@ class Rewarded(Structure):
 
     discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Weight of a later word's log-probability: 0 rewards a choice only for its own word, 1 for all later words. A
-    choice affects later words only through the decoder's state; otherwise they are noise."""
+    choice affects later words only through the decoder's state: with ``input_feeding`` or ``query: previous``, in every
+    decoder of ``kind: glimpses`` and in all but the last layer of a Transformer. There the gradient of the likelihood
+    needs 1, which Mnih et al. 2014 use; elsewhere later words are noise."""
     expected: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5
     """Probability that a training step uses the expectation instead of a draw."""
-    variance_normalization: bool = False
+    variance_normalization: bool = True
     """Divide R - b - m by the deviation of R - b over the batch if that is above 1 (Mnih & Gregor 2014, "Neural
-    Variational Inference and Learning in Belief Networks", section 2.3). Large rewards then change the scores less, and
-    the estimate is biased."""
+    Variational Inference and Learning in Belief Networks", section 2.3). Rewards differ by several nats from word to
+    word; undivided, they outweigh the gradient that comes through the expectation, and the draws narrow before they
+    are of use. The divided estimate is biased."""
 
 
 class Sampled(Rewarded, Normalizer):
@@ -44,9 +47,11 @@ class Sampled(Rewarded, Normalizer):
     R_{t+1}, and the gradient's estimate is (R_t - b_t - m) times that of log softmax(scores)[chosen]. The baseline
     b_t = w . query + c is learnt by least squares from R_t; m is the mean of R - b over the draws for the other
     sentences of the batch, 0 where there are none (Kool et al. 2019, "Buy 4 REINFORCE Samples, Get a Baseline for
-    Free!", whose draws are all for one input). Neither depends on the draw or passes a gradient on, so the estimate is
-    unbiased. Other draws for the same sentence do not enter into m: by way of the decoder's state a draw changes the
-    rewards after it. An entropy bonus keeps the draws from settling too soon (Xu et al. 2015, equation 11).
+    Free!", whose draws are all for one input). Neither depends on the draw or passes a gradient on. So without
+    ``variance_normalization`` the estimate is unbiased, if R_t holds all that the draw changes: with ``discount: 1``,
+    or where no draw reaches a later step. Other draws for the same sentence do not enter into m: by way of the
+    decoder's state a draw changes the rewards after it. An entropy bonus keeps the draws from settling too soon (Xu et
+    al. 2015, equation 11).
 
     In place of a draw a training step may look through the expectation, softmax(scores), which has a derivative; Xu et
     al. 2015, section 4.1, do so for half of the images, here each step tosses for itself. Without it the draws of a

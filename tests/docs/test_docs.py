@@ -19,6 +19,7 @@ from nmt.cli.app import app
 from nmt.config.help import keys
 from nmt.config.structure import Document, parse_document, validate
 from nmt.experiment import Experiment
+from tests.docs.test_language import anchors
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +29,34 @@ def test_attention_table_is_the_registrys() -> None:
         [sys.executable, ROOT / "scripts" / "attention_table.py"], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout
     assert printed.strip() in (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
+
+
+def section(page: str, anchor: str) -> str:
+    """The text below a heading, up to the next one of its level or above."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    heading = next(line for line in re.findall(r"^#+ .*", text, flags=re.MULTILINE) if anchors(line) == {anchor})
+    after, level = text.split(f"{heading}\n", 1)[1], len(heading.split()[0])
+    return re.split(rf"^#{{1,{level}}} ", after, flags=re.MULTILINE)[0]
+
+
+def test_the_table_of_claims_says_what_was_measured() -> None:
+    """Every figure stands in a section of measurements that its row links to."""
+    rows = [line for line in section("attention.md", "claimed-and-found").splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 10
+    for row in rows:
+        links = re.findall(r"\]\(([^)#]+)#([^)]+)\)", row)
+        measured = set(re.findall(r"\d+\.\d+", " ".join(section(page, anchor) for page, anchor in links)))
+        assert links, row
+        assert set(re.findall(r"\d+\.\d+", row)) <= measured, row
+
+
+def test_the_costs_of_hard_attention_are_those_of_its_table() -> None:
+    text = section("measurements/attention.md", "hard-attention")
+    baseline = float(re.findall(r"has BLEU (\d+\.\d)", text)[0])
+    cells = re.findall(r"^\| `(hard|glimpse)` \| (\d+\.\d) .*? \| (\d+\.\d) ", text, flags=re.MULTILINE)
+    costs = [f"{baseline - float(value):.1f}" for _, *values in cells for value in values]
+    assert len(costs) == 4
+    assert re.findall(r"(\d+\.\d)(?: BLEU)? (?:worse|without)", " ".join(text.split())) == costs
 
 
 def test_the_documented_config_has_every_key_with_its_default() -> None:
