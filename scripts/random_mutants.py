@@ -76,8 +76,52 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *_workflows("commands", "golden", "score", "any_files"),
         *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/convert", "tests/extras/ray"),
     ),
+    "cli": ("tests/workflows", "tests/docs"),
+    "config": ("tests/attention", "tests/models", "tests/docs", *_workflows("commands", "init_config", "resume")),
+    "core": ("tests/fuzz", "tests/data", "tests/training", "tests/docs", *_workflows("commands", "stopped", "killed")),
+    "evaluation": (
+        "tests/training",
+        "tests/extras/inspect/report",
+        *_workflows("commands", "score", "average", "translate_options"),
+    ),
+    "nn": ("tests/models", "tests/attention", "tests/extras/accel", *_workflows("golden", "determinism")),
+    "ops": ("tests/models", "tests/search", "tests/extras/accel"),
+    "translator": (
+        *_workflows("commands", "translate_options", "library", "align_text", "align_together", "context", "score"),
+        *_workflows("languages", "stranger", "line_breaks", "output_files"),
+        *("tests/extras/serve", "tests/extras/ray", "tests/extras/markup", "tests/fuzz"),
+    ),
+    "workflows": ("tests/training", "tests/data", "tests/docs", "tests/scripts", "tests/extras"),
+    "extras": ("tests/docs", *_workflows("commands", "info")),
+    "extras/accel": ("tests/search", "tests/models", "tests/translator", *_workflows("commands")),
+    "extras/augment": _workflows("commands"),
+    "extras/constraints": ("tests/search", "tests/extras/serve", *_workflows("translate_options")),
+    "extras/convert": ("tests/extras/export", "tests/fuzz", *_workflows("commands")),
+    "extras/export": ("tests/extras/convert", "tests/extras/serve", *_workflows("commands")),
+    "extras/glossary": ("tests/extras/serve", "tests/docs", *_workflows("translate_options", "commands")),
+    "extras/inspect": (
+        *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "commands"),
+        *("tests/docs", "tests/examples"),
+    ),
+    "extras/languages": ("tests/data", "tests/translator", *_workflows("commands", "languages")),
+    "extras/markup": ("tests/translator", "tests/extras/serve", "tests/docs", *_workflows("translate_options")),
+    "extras/pair_filter": ("tests/scripts", "tests/extras/inspect", *_workflows("commands")),
+    "extras/ray": _workflows("commands"),
+    "extras/serve": ("tests/fuzz", *_workflows("commands")),
+    "extras/streaming": ("tests/search", *_workflows("translate_options")),
+    "extras/word_aligner": (
+        *_workflows("align_links", "align_text", "align_methods", "choose_heads", "commands"),
+        *("tests/scripts", "tests/data", "tests/extras/accel"),
+    ),
+    "": (
+        *_workflows("library", "commands", "notebook"),
+        "tests/config",
+        "tests/docs",
+        "tests/extras",
+        "tests/packaging",
+    ),
 }
-"""Packages that faults are drawn from, and the tests of each besides those of its own folder."""
+"""The tests of each package of nmt, of the modules beside them last, besides those of its own folder."""
 
 EQUIVALENT: Mapping[str, str] = {
     "nmt/data/splitting.py survey: `len(words) < MOST_WORDS` -> `len(words) <= MOST_WORDS`": (
@@ -156,12 +200,18 @@ def faults_of(file: str, text: str) -> list[Fault]:
 
 
 def all_faults(root: Path) -> list[Fault]:
-    """Faults of every module of the packages."""
+    """Faults of every module of nmt."""
     found = []
-    for package in PACKAGES:
-        for path in sorted((root / "nmt" / package).rglob("*.py")):
-            found += faults_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+    for path in sorted((root / "nmt").rglob("*.py")):
+        found += faults_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
     return found
+
+
+def package_of(file: str) -> str:
+    """Name in ``PACKAGES`` of the innermost package that holds a file."""
+    folders = file.split("/")[1:-1]
+    names = ("/".join(folders[:depth]) for depth in range(len(folders), 0, -1))
+    return next((name for name in names if name in PACKAGES), "")
 
 
 def draw(faults: Iterable[Fault], seed: int, count: int) -> list[Fault]:
@@ -476,8 +526,9 @@ class Bench:
         return self._run(Stage((test.partition("::")[0],), (test,)), (), self._limit).code not in (0, 5)
 
     def _stages(self, fault: Fault, text: str) -> list[Stage]:
-        _, package, *inside = fault.file.removesuffix(".py").split("/")
-        folder = f"tests/{package}"
+        package = package_of(fault.file)
+        inside = fault.file.removeprefix("nmt/").removeprefix(package).removesuffix(".py").strip("/").split("/")
+        folder = f"tests/{package}".rstrip("/") if package else "tests/workflows"
         stages = []
         if self._covering is not None:
             ids = self._covering.tests(fault, text)
@@ -488,7 +539,7 @@ class Bench:
                 stages += [Stage(files, part)] if files else []
         by_import = not isinstance(scopes(text)[fault.scope], ast.FunctionDef | ast.AsyncFunctionDef)
         names = [*inside, "config"] if by_import else inside
-        named = sorted({path for name in names for path in (self._root / folder).glob(f"test_{name}*.py")})
+        named = sorted({path for name in names for path in (self._root / folder).rglob(f"test_{name}*.py")})
         if named:
             # what an import runs is tied to no test by coverage
             first = 0 if by_import else len(stages)
