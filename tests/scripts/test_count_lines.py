@@ -47,4 +47,4 @@ def test_counts_of_a_small_tree(
     assert count_lines.main([]) == 1  # by the function and the docstrings
     out, _ = capsys.readouterr()
     values = {line["name"]: line["value"] for line in map(json.loads, out.splitlines())}
-    assert list(values.values()) == [8, 24, 4, 4, 50.0]
+    assert list(values.values()) == [8, 12, 4, 4, 50.0]
