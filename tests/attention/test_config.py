@@ -78,6 +78,7 @@ def test_an_unknown_name_lists_the_choices() -> None:
         ("score: {kind: gaussian, bandwidth: -1}", "score.bandwidth"),
         ("score: {kind: gaussian, learned: 1}", "score.learned"),
         ("score: {kind: location, positions: 0}", "score.positions"),
+        ("score: {kind: location, positions: 1048577}", "score.positions"),
         ("score: {kind: dot, size: 3}", "score.size"),
         ("weights: {kind: local_m, width: 0}", "weights.width"),
         ("weights: {kind: local_p, width: 0}", "weights.width"),

@@ -74,6 +74,7 @@ data:
     train: toy/train
     src: {lang: de, level: word}
     trg: {lang: en, level: word}
+testing: {max_output_length: 90, min_output_length: 2, no_repeat_ngram_size: 4}
 training:
     optimizer: adam
     adam_betas: [0.9, 0.98]
@@ -240,6 +241,7 @@ def test_a_transformer_of_joeynmt(nmt: Command) -> None:
             "model.dropout.feed_forward": 0.1, "training.clip_norm": None, "training.batching.batch_tokens": 2500,
             "training.normalization": "tokens", "training.optimizer.beta2": 0.98, "training.schedule.warmup": 1000,
             "search.beam": 1, "search.length_penalty": 0.0,
+            "search.max_length": 90, "search.min_length": 2, "search.no_repeat": 4,
         },
     )  # fmt: skip
     for step in (1, 500, 1000, 5000):  # Vaswani et al. 2017, equation 3, times the factor
