@@ -1,21 +1,29 @@
 """A folder that is there whole or not at all, also when its maker is killed or when several make it at once.
 
-It is made beside its place, brought to disk, and renamed. Its maker holds a lock meanwhile; the kernel takes the lock
-from a process that ends, however it ends, and so the next maker may remove what is lying about.
+It is made beside its place, brought to disk, and renamed; an older one changes names with it in one step. Its maker
+holds a lock meanwhile; the kernel takes the lock from a process that ends, however it ends, and so the next maker may
+remove what is lying about:
+
+    .NAME.partial-*    a new folder that is not finished, or an old one that is being deleted
+    .NAME.replaced     the whole old folder, where the file system cannot exchange two names; it has its name back
+                       unless there is a new one
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import sync_entry, umask
+from nmt.core.files import naming, sync_entry, umask
 
 
 @contextlib.contextmanager
@@ -47,44 +55,61 @@ def locked(folder: Path) -> Iterator[bool]:
 def made_whole(folder: Path) -> Iterator[Path]:
     """A new, empty folder to fill, which then takes the place of `folder`; after an error nothing has changed.
 
-    The lock must be held. Who has files of a replaced folder open keeps them.
+    Nobody else may be making it, so the lock must be held where others could. Who has files of a replaced folder open
+    keeps them. An OSError without a file name gets that of `folder`.
     """
-    _remove_leftovers(folder)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
-    try:
-        yield partial
-        partial.chmod(0o777 & ~umask())
-        _sync(partial)
-        _replace(folder, partial)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    named, folder = folder, folder.resolve()  # a link stays
+    with naming(named):
+        recover(folder)
+        partial = _partial(folder)
+        try:
+            yield partial
+            partial.chmod(0o777 & ~umask())
+            for path in [*partial.rglob("*"), partial]:
+                sync_entry(path)
+            if not folder.exists():
+                partial.rename(folder)
+            elif not _exchange(partial, folder):
+                folder.rename(_replaced(folder))
+                partial.rename(folder)  # if not, `recover` has the old one back
+            sync_entry(folder.parent)
+        finally:
+            recover(folder)
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed maker has left; the lock says that none is at work."""
+def remove(folder: Path) -> None:
+    """Delete a folder, which is whole or not there also while it is deleted."""
+    folder.rename(_partial(folder))
+    recover(folder)
+
+
+def recover(folder: Path) -> None:
+    """Put back and remove what `made_whole` or `remove` has left beside a folder, if it was killed in their midst."""
+    replaced = _replaced(folder)
+    if replaced.exists():
+        replaced.rename(_partial(folder) if folder.exists() else folder)
     for path in folder.parent.iterdir():
-        if path.name.startswith((f".{folder.name}.partial-", f".{folder.name}.replaced-")):
+        if path.name.startswith(_partial_prefix(folder)):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _sync(folder: Path) -> None:
-    """Bring a folder and all in it to disk."""
-    for path in [*folder.rglob("*"), folder]:
-        sync_entry(path)
+def _replaced(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.replaced")
 
 
-def _replace(folder: Path, partial: Path) -> None:
-    """Put a whole folder in place of another."""
-    replaced: Path | None = None
-    if folder.exists():
-        replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.replaced-", dir=folder.parent))
-        folder.rename(replaced / folder.name)
-    try:
-        partial.rename(folder)
-    except OSError:
-        if replaced is not None:
-            (replaced / folder.name).rename(folder)
-        raise
-    sync_entry(folder.parent)
-    if replaced is not None:
-        shutil.rmtree(replaced, ignore_errors=True)
+def _partial_prefix(folder: Path) -> str:
+    return f".{folder.name}.partial-"
+
+
+def _partial(folder: Path) -> Path:
+    """A new, empty folder, whose place another one can take."""
+    return Path(tempfile.mkdtemp(prefix=_partial_prefix(folder), dir=folder.parent))
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange the names of two folders in one step; False where the system or the file system has no such step."""
+    libc, names = ctypes.CDLL(None), (os.fsencode(first), os.fsencode(second))
+    if sys.platform == "darwin":
+        return bool(libc.renamex_np(*names, 2) == 0)  # RENAME_SWAP
+    here = -100  # AT_FDCWD
+    return hasattr(libc, "renameat2") and libc.renameat2(here, names[0], here, names[1], 2) == 0  # RENAME_EXCHANGE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special, sync_entry, umask
+from nmt.core.files import refuse_special, umask
 from nmt.core.version import VERSION
+from nmt.data.whole_folder import made_whole
 from nmt.training import folders
-from nmt.training.folders import CHECKSUMS, FORMAT, MODEL, STATE, TRAINING, Damaged, point, put, step
+from nmt.training.folders import FORMAT, MODEL, STATE, TRAINING, Damaged, point, step
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
@@ -31,25 +31,18 @@ def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor
 
 
 def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-    """Writes a folder of files of tensors, a state and checksums: beside, synced to disk, then renamed, so that
+    """Writes a folder of files of tensors, a state and checksums, which takes its place when it is whole, so that
     whatever interrupts it leaves what was there as it was. The state also says its format and which nmt wrote it.
     Raises InputError where the system refuses, as on a full disk."""
-    beside = final.with_name(f".{final.name}.unfinished")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.parent.mkdir(exist_ok=True)  # not its parents: a run that is deleted stays so
-        beside.mkdir()
-        for name, tensors in files.items():
-            _write_tensors(beside / name, tensors)
-        marked = {"format": FORMAT, "nmt": VERSION, **state}
-        (beside / STATE).write_text(json.dumps(marked, indent=1) + "\n", encoding="utf-8")
-        folders.write_checksums(beside, (*files, STATE))
-        for name in (*files, STATE, CHECKSUMS):
-            sync_entry(beside / name)
-        sync_entry(beside)
-        put(beside, final)
+        final.parent.mkdir(exist_ok=True)  # not its parents: a run that is deleted stays so
+        with made_whole(final) as folder:
+            for name, tensors in files.items():
+                _write_tensors(folder / name, tensors)
+            marked = {"format": FORMAT, "nmt": VERSION, **state}
+            (folder / STATE).write_text(json.dumps(marked, indent=1) + "\n", encoding="utf-8")
+            folders.write_checksums(folder, (*files, STATE))
     except OSError as error:
-        shutil.rmtree(beside, ignore_errors=True)  # half a checkpoint would take room that is needed
         raise InputError(
             f"{final}: cannot be written: {error.strerror}; what was saved before is as it was, and the same command "
             "goes on from there"

@@ -28,6 +28,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, naming, read_json, sync_entry
 from nmt.core.version import VERSION
+from nmt.data import whole_folder
 from nmt.data.pieces import Lengths
 
 FORMAT = 1
@@ -105,34 +106,10 @@ def point(run: Path, name: str, checkpoint: Path) -> None:
     sync_entry(run)
 
 
-def put(beside: Path, final: Path) -> None:
-    """Gives a whole folder its name. A folder of that name is removed; if the process is killed in between,
-    ``recover`` gives it its name back."""
-    replaced = final.with_name(f".{final.name}.replaced")
-    if final.exists():
-        shutil.rmtree(replaced, ignore_errors=True)
-        final.rename(replaced)
-    beside.rename(final)
-    sync_entry(final.parent)
-    shutil.rmtree(replaced, ignore_errors=True)
-
-
-def remove(folder: Path) -> None:
-    """Deletes a checkpoint, which is whole or not there also while it is deleted."""
-    beside = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(beside, ignore_errors=True)
-    folder.rename(beside)
-    shutil.rmtree(beside)
-
-
 def recover(run: Path) -> None:
-    """Repairs what a killed process left in the middle of ``put``. Nobody else may be training here."""
+    """Repairs what a process left that was killed while it replaced a checkpoint. Nobody else may be training here."""
     for replaced in (run / "checkpoints").glob(".*.replaced"):
-        final = replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced"))
-        if final.exists():
-            shutil.rmtree(replaced)
-        else:
-            replaced.rename(final)
+        whole_folder.recover(replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced")))
 
 
 def latest(run: Path) -> Path | None:
@@ -143,12 +120,11 @@ def latest(run: Path) -> Path | None:
 def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
     """Deletes all checkpoints but the newest ``keep``, those to ``retain`` and the one that ``best`` links to, and
     unfinished ones. Averages stay."""
-    folder = run / "checkpoints"
     best = (run / "best").resolve() if (run / "best").exists() else None
     for old in steps(run)[:-keep]:
         if old.resolve() != best and old not in retain:
-            remove(old)
-    for unfinished in folder.glob(".step-*.unfinished"):
+            whole_folder.remove(old)
+    for unfinished in (run / "checkpoints").glob(".step-*"):
         shutil.rmtree(unfinished)
 
 

@@ -21,6 +21,7 @@ from nmt.core import cpu, log
 from nmt.core.device import Compute, read_together
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
+from nmt.data import whole_folder
 from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
@@ -280,7 +281,7 @@ class Trainer:
             folders.point(run, "latest", folders.step(run, update))
         for folder in folders.averages(run):
             if folders.read_state(folder).get("update", 0) > update:  # of updates that will be made again
-                folders.remove(folder)
+                whole_folder.remove(folder)
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 

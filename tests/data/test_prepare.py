@@ -303,10 +303,10 @@ def test_what_cannot_be_written_is_said(tmp_path: Path, train: Path, monkeypatch
     with pytest.raises(InputError, match=r"prepared: cannot be made: "):
         prepare(config_of(train), run=tmp_path / "file", seed=1)
 
-    def full(folder: Path) -> None:
+    def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(whole_folder, "_sync", full)
+    monkeypatch.setattr(whole_folder, "sync_entry", full)
     with pytest.raises(InputError, match=r"prepared cannot be written: No space left on device"):
         prepare(config_of(train), run=tmp_path, seed=1)
     assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
@@ -356,13 +356,7 @@ def stop(*arguments):
 
 @pytest.mark.parametrize(
     "at",
-    [
-        "builder._store_train = stop",
-        "whole_folder._sync = stop",
-        "whole_folder._remove_leftovers = stop",
-        "swap",
-        "swapped",
-    ],
+    ["builder._store_train = stop", "whole_folder.sync_entry = stop", "whole_folder.recover = stop", "swap", "swapped"],
 )
 def test_a_killed_prepare_leaves_nothing_that_is_trusted(
     tmp_path: Path, train: Path, pairs: list[tuple[str, str]], at: str
@@ -370,9 +364,10 @@ def test_a_killed_prepare_leaves_nothing_that_is_trusted(
     config = config_of(train)
     prepare(config_of(train, subwords={"size": 100}), run=tmp_path, seed=1)
     if at == "swap":  # between the two renames
-        at = "rename = whole_folder.Path.rename\nwhole_folder.Path.rename = lambda a, b: rename(a, b) and stop()"
-    if at == "swapped":  # after both
-        at = "replace = whole_folder._replace\nwhole_folder._replace = lambda a, b: replace(a, b) or stop()"
+        at = "rename = whole_folder.Path.rename\nwhole_folder.Path.rename = lambda a, b: rename(a, b) and stop()\n"
+        at += "whole_folder._exchange = lambda a, b: False"
+    if at == "swapped":  # after both names were exchanged
+        at = "exchange = whole_folder._exchange\nwhole_folder._exchange = lambda a, b: exchange(a, b) and stop()"
     process = start(config, tmp_path, STOP_AT + at + "\n" + CODE)
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"
@@ -381,7 +376,7 @@ def test_a_killed_prepare_leaves_nothing_that_is_trusted(
 
     found = prepare(config, run=tmp_path, seed=1)
     assert found.report.source.vocabulary == 120
-    assert found.reused == ("_replace" in at)  # only then it was whole and in place
+    assert found.reused == at.startswith("exchange = ")  # only then it was whole and in place
     clean = prepare(config, run=tmp_path / "clean", seed=1)
     assert content(found.folder) == content(clean.folder)
     prepare(config, run=tmp_path, seed=1, force=True)

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from nmt.core.errors import InputError
+from nmt.data import whole_folder
 from nmt.training import checkpoint, folders
 from nmt.training.metrics import Metrics, read
 from nmt.training.more import damaged
@@ -55,7 +56,7 @@ def test_averages_of_other_checkpoints_stand_elsewhere(tmp_path: Path) -> None:
     assert len(set(places)) == len(groups)
     assert [place.name.rpartition("-")[0].removeprefix("average-03-of-") for place in places] == ["2", "2", "3", "2"]
     many = folders.average(tmp_path, [f"step-{update:08d}" for update in range(100)])
-    assert len(f".{many.name}.unfinished") < 255  # what a file system takes
+    assert len(f".{many.name}.partial-12345678") < 255  # what a file system takes
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "state.json"])
@@ -66,7 +67,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
         if path.name == file:
             raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(checkpoint, "sync_entry", fail)
+    monkeypatch.setattr(whole_folder, "sync_entry", fail)
     with pytest.raises(InputError, match=r"step-00000002: cannot be written: the disk is full; what was saved before"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [old.name]

@@ -15,6 +15,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
+from nmt.data.whole_folder import remove
 from nmt.training import folders
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -73,7 +74,7 @@ def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp
     shutil.copytree(whole, folder, symlinks=True)
     run = folder / "run"
     for update in (6, 8):
-        folders.remove(folders.step(run, update))
+        remove(folders.step(run, update))
     if owes:
         state = folders.step(run, 4) / folders.STATE
         tree: dict[str, Any] = json.loads(state.read_text())

@@ -15,7 +15,7 @@ from torch import Tensor
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import naming, refuse_special
+from nmt.core.files import refuse_special
 from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.config import DataConfig, FiltersConfig, ImportedConfig, SubwordsConfig
 from nmt.data.whole_folder import locked, made_whole
@@ -63,7 +63,7 @@ def import_hf(source: Path, run: Path) -> None:
         raise there
     found = read_folder(folder_of(source), name=source.resolve().name if source.exists() else source.as_posix())
     experiment, model = load_folder(found, run)
-    with locked(run), naming(run):
+    with locked(run):
         if run.exists():  # another import was faster
             raise there
         with made_whole(run) as unfinished:

@@ -14,7 +14,7 @@ import torch
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, naming, read_json, refuse_special
+from nmt.core.files import content_hash, read_json, refuse_special
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
@@ -150,7 +150,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     folder = output or export_folder(trained, to)
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"--output {folder}: is there and is not an export of ours; name another folder")
-    with locked(folder), naming(folder), made_whole(folder) as unfinished:
+    with locked(folder), made_whole(folder) as unfinished:
         about = {
             "format": to,
             "checkpoint": trained.checkpoint.resolve().name,

@@ -86,7 +86,7 @@ def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
 
 
 def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before each step that changes what is at its place; where nothing is there, the next export puts it there."""
+    """Before each step that changes what is at its place or beside it."""
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "run" / "exported" / "ctranslate2"
 
@@ -100,7 +100,7 @@ def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatc
         (place / "model.bin").write_bytes(b"an older one")
         old = contents()
 
-        def export(bomb: Bomb = Bomb(place, fuse, random.Random(1))) -> None:  # noqa: B008
+        def export(bomb: Bomb = Bomb(place.parent, fuse, random.Random(1))) -> None:  # noqa: B008
             os.dup2(3, 2)
             bomb.arm()
             main(["export", "run"])
@@ -109,7 +109,7 @@ def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatc
         if code == 0:
             break
         assert code == -signal.SIGKILL
-        assert contents() in (old, new, {})
+        assert contents() in (old, new)
         done = nmt("export", "run", folder=tmp_path)
         assert done.returncode == 0, done.stderr.decode()
         assert contents() == new
