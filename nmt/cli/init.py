@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -117,19 +116,12 @@ def init(
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         parts = Parts(train, valid, test, valid_pairs, test_pairs)
     from nmt.extras.word_aligner.align import write_links
-    from nmt.workflows.init_config import init_config, places
+    from nmt.workflows.init_config import init_config
 
-    path, _, folder = places(name)
-    is_new = not folder.exists()
-    try:
-        init_config(
-            name, parts, seed=seed, cuda=cuda, write_links=write_links, measure=measure, minutes=minutes,
-            start_from=start_from,
-        )  # fmt: skip
-    except KeyboardInterrupt:  # an error may be that another process has made the folder
-        if is_new and not path.exists():  # so that the same command can be given again
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    init_config(
+        name, parts, seed=seed, cuda=cuda, write_links=write_links, measure=measure, minutes=minutes,
+        start_from=start_from,
+    )  # fmt: skip
 
 
 def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:

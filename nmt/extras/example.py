@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
-from nmt.data.whole_folder import locked, made_whole
+from nmt.workflows.init_config import new_folder
 
 PLACES = (Path(__file__).with_name("de-en"), Path(__file__).parents[2] / "data" / "de-en")
 """The corpus in an installed package, and in a clone."""
@@ -21,9 +21,7 @@ def write_example(folder: Path) -> dict[str, CorpusConfig]:
     corpus = next((place for place in PLACES if place.is_dir()), None)
     if corpus is None:
         raise InputError("--example: this installation of nmt came without its corpus; give --source and --target")
-    if folder.exists():
-        raise InputError(f"{folder}: is there already; give another NAME, or delete it")
-    with locked(folder), made_whole(folder) as partial:
+    with new_folder(folder) as partial:
         for part, pairs in PAIRS.items():
             for ending in ("de", "en", *(["align"] if part == "test" else [])):
                 with (corpus / f"{part}.{ending}").open(encoding="utf-8") as lines:

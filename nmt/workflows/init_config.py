@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,10 @@ ENOUGH = 2
 
 MOST_HELD_OUT = 1000
 """Pairs of a part without a number of the user's; a twentieth of a small corpus."""
+
+UNFINISHED = ".unfinished"
+"""File in the folder of the parts until the configuration is written, so that the same command can be given again after
+a kill."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def init_config(
     and where nothing can be measured."""
     path, run, folder = places(name)
     links = folder / "train.links"
-    if links.exists():
+    if links.exists() and not (folder / UNFINISHED).exists():
         raise InputError(f"{links}: is there already; give another NAME, or delete it")
     tuned = None if start_from is None else size_of_run(start_from)
     most = sum(MOST_HELD_OUT if count is None else count for count in parts.held_out.values())
@@ -142,6 +147,7 @@ def init_config(
         write_links(corpora["train"], links)
     with whole_file(path) as unfinished:
         unfinished.write_text(text_for(size=size, updates=updates), encoding="utf-8")
+    (folder / UNFINISHED).unlink(missing_ok=True)
     _say("wrote", str(path))
     if measure is not None:
         try:
@@ -169,8 +175,6 @@ def _duration(seconds: float) -> str:
 
 def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Held, dict[str, CorpusConfig]]:
     """Writes the training pairs and those held out of them to a new folder; returns their numbers, and the parts."""
-    if folder.exists():
-        raise InputError(f"{folder}: is there already; give another NAME, or delete it")
     usual = max(1, min(MOST_HELD_OUT, found.pairs // 20))
     counts = {part: usual if count is None else count for part, count in parts.held_out.items()}
     if sum(counts.values()) + (not found.others) > len(found.candidates):
@@ -184,7 +188,7 @@ def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Hel
         hashes[part] = frozenset(found.candidates[taken : taken + count])
         taken += count
     files = {part: _files(parts.train, folder, part) for part in ("train", *counts)}
-    with locked(folder), made_whole(folder) as unfinished:
+    with new_folder(folder) as unfinished:
         inside = {part: tuple(unfinished / path.name for path in paths) for part, paths in files.items()}
         held = write_parts(parts.train, inside, hashes, seed=seed)
     corpora = {
@@ -192,6 +196,17 @@ def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Hel
         for part, paths in files.items()
     }
     return held, corpora
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A new folder for the parts, to fill. It may replace what a killed ``nmt init`` has left, and nothing else."""
+    with locked(folder):
+        if folder.exists() and not (folder / UNFINISHED).exists():
+            raise InputError(f"{folder}: is there already; give another NAME, or delete it")
+        with made_whole(folder) as unfinished:
+            (unfinished / UNFINISHED).touch()
+            yield unfinished
 
 
 def places(name: str) -> tuple[Path, Path, Path]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import random
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +19,7 @@ import torch
 import yaml
 
 from nmt import experiment as experiments
+from nmt.cli.app import main
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
 from nmt.extras.word_aligner import align
@@ -31,6 +38,7 @@ from nmt.workflows.init_config import (
     target_tokens,
     updates_for,
 )
+from tests.workflows.killing import Bomb, fork
 from tests.workflows.runs import Command, in_process, nmt, sentences
 
 
@@ -270,6 +278,43 @@ def test_interrupted_it_can_be_given_again(here: Path, init: Command, monkeypatc
         patch.setattr(align, "write_links", interrupted)
         assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").code == 130
     assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").code == 0
+
+
+@pytest.mark.parametrize("corpus", ["--tsv pairs.tsv", "--example"])
+def test_killed_before_each_step_it_can_be_given_again(
+    tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch, corpus: str
+) -> None:
+    """But for the steps after the configuration is written, which nobody needs to give again."""
+    monkeypatch.setattr(align, "write_links", lambda _, links: links.write_text("0-0\n"))
+    arguments = ["init", "a", *corpus.split(), "--device", "cpu", "--no-time", "--quiet"]
+    for fuse in itertools.count():
+        shutil.rmtree("data", ignore_errors=True)
+        Path("a.yaml").unlink(missing_ok=True)
+
+        def work(bomb: Bomb = Bomb(tmp_path, fuse, random.Random(1))) -> None:  # noqa: B008
+            bomb.arm()
+            main(arguments)
+
+        code, where = fork(work)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        if not Path("a.yaml").exists():
+            assert fork(lambda: main(arguments))[0] == 0, where
+        loaded = experiments.load(Path("a.yaml"), with_corpora=True)
+        assert loaded.data.train_corpora[0].links == Path("data/a/train.links")
+    assert sorted(path.name for path in Path("data/a").iterdir() if path.name.startswith(".")) == []
+    assert fuse > 20
+
+
+def test_a_full_disk_is_named(here: Path) -> None:
+    """By the folder that is being made: nothing of it stays. ``ulimit -f`` counts blocks of 512 bytes or more."""
+    Path("big.tsv").write_text("".join(f"ein Wort {n}\ta word {n}\n" for n in range(20_000)), encoding="utf-8")
+    command = f"trap '' XFSZ; ulimit -f 100; exec {sys.executable} -m nmt init a --tsv big.tsv --device cpu --no-time"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, cwd=here)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "error: data/a: File too large")
+    assert [path.name for path in Path("data").iterdir()] == [".a.lock"]
 
 
 def test_a_pair_too_long_to_align_has_no_links(here: Path, init: Command) -> None:
