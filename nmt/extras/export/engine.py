@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -179,9 +180,12 @@ def _exponent(config: SearchConfig) -> float:
 
 
 def required() -> Any:
-    """The package. Raises InputError where it is not installed."""
+    """The package. Raises InputError where it is not installed, and where it is older than 4.8.1: until then a damaged
+    model overflows the heap when it is loaded."""
     try:
         import ctranslate2
     except ImportError:
         raise missing("CTranslate2 is", "ctranslate2") from None
+    if tuple(map(int, re.findall(r"\d+", ctranslate2.__version__)[:3])) < (4, 8, 1):
+        raise missing(f"CTranslate2 {ctranslate2.__version__} is too old, 4.8.1 or newer is", "ctranslate2")
     return ctranslate2

@@ -16,7 +16,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.evaluation.rescore import token_log_probs
-from nmt.extras.export import ctranslate2
+from nmt.extras.export import ctranslate2, engine
 from nmt.extras.export.engine import CTranslate2Engine
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
@@ -184,3 +184,17 @@ def test_searches_of_our_own_are_refused(
     engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
     with pytest.raises(InputError, match=f"^{key}: "):
         engine.translate_ids([[5]], SearchConfig.model_validate(settings))
+
+
+def test_a_ctranslate2_whose_loader_overflows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ctranslate2
+
+    for version, accepted in (("4.8.1", True), ("4.10.0", True), ("5.0.0rc1", True), ("4.8.0", False), ("4.5", False)):
+        monkeypatch.setattr(ctranslate2, "__version__", version)
+        if accepted:
+            assert engine.required() is ctranslate2
+        else:
+            with pytest.raises(
+                InputError, match=rf"^CTranslate2 {version} is too old, 4.8.1 or newer is not installed: "
+            ):
+                engine.required()
