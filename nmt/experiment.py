@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from nmt.alignment.extract import Extraction, Grow
 from nmt.attention.reinforce import Rewarded, Sampled
 from nmt.config.structure import Structure, differences, dump, load_document, validate
-from nmt.core.files import naming, sync_entry
+from nmt.core.files import replace_file
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
 from nmt.models.names import matching
@@ -159,11 +159,12 @@ def load(path: Path, overrides: Sequence[str] = (), *, with_corpora: bool = Fals
 
 def save(experiment: Experiment, path: Path) -> None:
     """Write the complete configuration, so that ``load`` gives the same experiment."""
-    beside = path.with_name(f".{path.name}.unfinished")
-    with naming(beside):
-        beside.write_text(dump(experiment), encoding="utf-8")
-    sync_entry(beside)  # else a power cut could leave an empty file
-    beside.replace(path)
+    replace_file(path, dump(experiment))
+
+
+def decides(key: str) -> bool:
+    """False for a key of the model on which learning depends, but not what trained weights compute."""
+    return not {"dropout", "pretrained", "entropy", *Rewarded.model_fields} & {*key.split(".")}
 
 
 def conflicts(old: Experiment, new: Experiment, *, extend: bool = False) -> list[str]:

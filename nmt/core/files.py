@@ -120,6 +120,15 @@ def whole_file(path: Path, *, keep: bool = False) -> Iterator[Path]:
         raise
 
 
+def replace_file(path: Path, text: str | bytes) -> None:
+    """Write a file of a run atomically. It has one writer at a time: what a killed one leaves is overwritten."""
+    beside = path.with_name(f".{path.name}.unfinished")
+    with naming(path):
+        beside.write_bytes(text.encode() if isinstance(text, str) else text)
+    sync_entry(beside)  # else a power cut could leave an empty file
+    beside.replace(path)
+
+
 def partial_files(path: Path) -> list[Path]:
     """Unfinished files of ``whole_file`` beside ``path``, of a running process or of a killed one."""
     return [file for file in path.parent.iterdir() if file.name.startswith(f".{path.name}.partial-")]

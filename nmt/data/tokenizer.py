@@ -20,7 +20,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.core.errors import InputError
-from nmt.core.files import naming, read_whole, sync_entry
+from nmt.core.files import read_whole, replace_file
 from nmt.data.config import SubwordsConfig
 from nmt.data.pieces import Span
 from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
@@ -389,11 +389,7 @@ class TokenizerPair:
         )
         for name in ("subwords.model", "subwords.source.model", "subwords.target.model"):
             if name in models:
-                beside = folder / f".{name}.unfinished"
-                with naming(beside):
-                    beside.write_bytes(models[name].model)
-                sync_entry(beside)
-                beside.replace(folder / name)
+                replace_file(folder / name, models[name].model)
             else:
                 (folder / name).unlink(missing_ok=True)
 

@@ -70,7 +70,7 @@ def made_whole(folder: Path) -> Iterator[Path]:
             if not folder.exists():
                 partial.rename(folder)
             elif not _exchange(partial, folder):
-                folder.rename(_replaced(folder))
+                folder.rename(_beside(folder, "replaced"))
                 partial.rename(folder)  # if not, `recover` has the old one back
             sync_entry(folder.parent)
         finally:
@@ -85,25 +85,21 @@ def remove(folder: Path) -> None:
 
 def recover(folder: Path) -> None:
     """Put back and remove what `made_whole` or `remove` has left beside a folder, if it was killed in their midst."""
-    replaced = _replaced(folder)
+    replaced = _beside(folder, "replaced")
     if replaced.exists():
         replaced.rename(_partial(folder) if folder.exists() else folder)
     for path in folder.parent.iterdir():
-        if path.name.startswith(_partial_prefix(folder)):
+        if path.name.startswith(_beside(folder, "partial-").name):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _replaced(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.replaced")
-
-
-def _partial_prefix(folder: Path) -> str:
-    return f".{folder.name}.partial-"
+def _beside(folder: Path, end: str) -> Path:
+    return folder.with_name(f".{folder.name}.{end}")
 
 
 def _partial(folder: Path) -> Path:
     """A new, empty folder, whose place another one can take."""
-    return Path(tempfile.mkdtemp(prefix=_partial_prefix(folder), dir=folder.parent))
+    return Path(tempfile.mkdtemp(prefix=_beside(folder, "partial-").name, dir=folder.parent))
 
 
 def _exchange(first: Path, second: Path) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, naming, read_json, sync_entry
+from nmt.core.files import content_hash, read_json, replace_file, sync_entry
 from nmt.core.version import VERSION
 from nmt.data import whole_folder
 from nmt.data.pieces import Lengths
@@ -176,6 +176,8 @@ def verify(checkpoint: Path, names: Sequence[str]) -> None:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
+        if "format" in read_state(checkpoint):  # which came after the checksums
+            raise Damaged(path, "this checkpoint was written with one, and it is missing") from None
         log.detail(f"{checkpoint}: has no {CHECKSUMS}, being from before they were written: taken as it is")
         return
     except (OSError, ValueError) as error:
@@ -194,11 +196,7 @@ def verify(checkpoint: Path, names: Sequence[str]) -> None:
 
 def write_lengths(run: Path, lengths: Lengths) -> None:
     """Writes the lengths of the training sentences to a run directory."""
-    beside = run / f".{LENGTHS}.unfinished"
-    with naming(beside):
-        beside.write_text(json.dumps(asdict(lengths)) + "\n", encoding="utf-8")
-    sync_entry(beside)
-    beside.replace(run / LENGTHS)
+    replace_file(run / LENGTHS, json.dumps(asdict(lengths)) + "\n")
 
 
 def read_lengths(run: Path) -> Lengths | None:

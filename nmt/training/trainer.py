@@ -76,12 +76,14 @@ class Trainer:
         seed: int,
         processes: Processes,
         validate: Callable[[Seq2Seq[Any, Any], Path | None], Mapping[str, float]] | None,
+        manifest: Mapping[str, Any],
         announce: Callable[[Validated], str] = line,
     ) -> None:
         """``run`` returns the run directory, and raises InputError once another one, or none, has its place.
         ``validate`` measures a model, which it may change, without drawing from torch's generators, and returns
         figures by name, ``config.validation.metric`` among them; it writes the model's attention to the path, unless
-        that is None. Without a valid corpus it is None. ``announce``: the log message about a validation."""
+        that is None. Without a valid corpus it is None. ``manifest`` is that of the checkpoints, see
+        ``nmt.translator.manifest``. ``announce``: the log message about a validation."""
         self.model = model
         self.config = config
         self.data = data
@@ -90,6 +92,7 @@ class Trainer:
         self.seed = seed
         self.processes = processes
         self.validate = validate
+        self.manifest = manifest
         rate = config.optimizer.learning_rate * (1.0 if config.lora is None else config.lora.rate)
         optimizer = config.optimizer.model_copy(update={"learning_rate": rate})
         self.optimizer = NamedOptimizer(model, optimizer, compute)
@@ -171,6 +174,7 @@ class Trainer:
                     "machine": f"{cpu.name()}, {self.compute.label}",
                     "data": self.data.fingerprint,
                     "vocabulary": self.data.tokenizers.fingerprint,
+                    "manifest": self.manifest,
                     "loss_scale": self.optimizer.loss_scale(),
                     "too_large": self._memory.too_large,
                     "owes_validation": self._owes_validation,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
-from nmt.core.files import naming
+from nmt.core.files import replace_file
 from nmt.experiment import Experiment
 from nmt.training import folders
 
@@ -88,10 +88,7 @@ def note_training(run: Path) -> None:
     folder = run.absolute()
     others = max((_order(note.parent) for note in folder.parent.glob(f"*/{ORDER}") if note.parent != folder), default=0)
     if _order(run) <= others:
-        beside = run / f"{ORDER}.unfinished"
-        with naming(beside):
-            beside.write_text(f"{others + 1}\n", encoding="utf-8")
-        beside.replace(run / ORDER)
+        replace_file(run / ORDER, f"{others + 1}\n")
 
 
 def _order(run: Path) -> int:

@@ -25,6 +25,7 @@ from nmt.ops import Operation
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
+from nmt.translator.manifest import verified_state
 
 
 @dataclass(frozen=True)
@@ -129,12 +130,12 @@ def load_trained(
     run = run_of(folder)
     log.info(f"model: {folder}")
     experiment = experiments.load(run / experiments.FILE, overrides)
-    if overrides and (changed := differences(experiments.load(run / experiments.FILE).model, experiment.model)):
+    trained_with = experiments.load(run / experiments.FILE) if overrides else experiment
+    if changed := differences(trained_with.model, experiment.model):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
-    folders.verify(folder, (folders.MODEL, folders.STATE))
-    state = folders.read_state(folder)
-    if state.get("vocabulary") != tokenizers.fingerprint:
+    lengths = folders.read_lengths(run)
+    if verified_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
     with on_meta_device():
@@ -143,8 +144,8 @@ def load_trained(
         built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # older runs have no record of their lengths
-    lengths = folders.read_lengths(run) or Lengths(usual=most, longest=most)
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
+    lengths = lengths or Lengths(usual=most, longest=most)
     trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
     if experiment.search.to is not None:
         _ = trained.source_prefix  # refuses what it does not have

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from nmt import experiment as experiments
 from nmt.config.structure import differences
@@ -16,6 +16,7 @@ from nmt.training import folders
 from nmt.training.config import HIGHER_IS_BETTER
 from nmt.training.metrics import read
 from nmt.translator.find_run import find, is_checkpoint, run_of
+from nmt.translator.manifest import verified_state
 
 Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu"]
 """The measures of a validation."""
@@ -57,7 +58,7 @@ def average(
         run = run_of(members[0])
     # by rising update, so that the sum does not depend on the order of their names
     members = sorted(members, key=lambda member: (_update(member), member))
-    _refuse_strangers(members, overrides)
+    _refuse_strangers(members)
     names = [_name(member, run) for member in members]
     folder = folders.average(run, names)
 
@@ -66,7 +67,8 @@ def average(
 
     weights = average_weights(members)
     if not (folder.exists() and same_weights(folder, weights)):  # it may be there, and measured, from training
-        state = {"averaged": names, "vocabulary": folders.read_state(members[0]).get("vocabulary")}
+        first = folders.read_state(members[0])
+        state = {"averaged": names, **{key: first.get(key) for key in ("vocabulary", "manifest")}}
         checkpoint.write(folder, {folders.MODEL: weights}, state)
     folders.point(run, "averaged", folder)
     log.info(f"averaged {len(names)} checkpoints: {', '.join(names)}")
@@ -122,19 +124,19 @@ def _update(member: Path) -> int:
         ) from None
 
 
-def _refuse_strangers(members: Sequence[Path], overrides: Sequence[str]) -> None:
-    """Checkpoints must agree in vocabulary and model; dropout, which has no weights, may differ."""
+def _refuse_strangers(members: Sequence[Path]) -> None:
+    """Checkpoints must be whole, and agree in vocabulary and model; dropout, which has no weights, may differ."""
     first, *others = members
     vocabulary = folders.read_state(first).get("vocabulary")
     for other in others:
         if folders.read_state(other).get("vocabulary") != vocabulary:
             raise InputError(f"{other}: was trained with another vocabulary than {first}")
-    models: dict[Path, Any] = {
-        run: experiments.load(run / experiments.FILE, overrides).model for run in dict.fromkeys(map(run_of, members))
-    }
+    runs = {run: experiments.load(run / experiments.FILE) for run in dict.fromkeys(map(run_of, members))}
+    for member in members:
+        verified_state(member, runs[run_of(member)], folders.read_lengths(run_of(member)))
     for other in others:
-        changed = differences(models[run_of(first)], models[run_of(other)])
-        if changed := [key for key in changed if not key.startswith("dropout.")]:
+        changed = differences(runs[run_of(first)].model, runs[run_of(other)].model)
+        if changed := list(filter(experiments.decides, changed)):
             raise InputError(f"{other}: is of another model.{changed[0]} than {first}")
 
 

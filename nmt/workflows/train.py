@@ -36,6 +36,7 @@ from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
 from nmt.translator.loading import build_model
+from nmt.translator.manifest import Manifest, verified_state
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
@@ -138,12 +139,15 @@ def _trainer(
         seed=experiment.seed,
         processes=processes,
         validate=validate,
+        manifest=Manifest.of(experiment, lengths).model_dump(mode="json"),
         announce=table or validation.line,
     )
     try:
         resumed = trainer.resume()
     except folders.Damaged as error:
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
+    if (newest := folders.latest(run)) is not None:
+        verified_state(newest, experiment, lengths)
     processes.check_agreement(
         {
             "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
@@ -247,8 +251,9 @@ def _origin(experiment: Experiment) -> Path | None:
     except InputError as error:
         raise InputError(f"training.start_from: {error}") from None
     described = run_of(origin) / experiments.FILE
-    changed = differences(experiments.load(described).model, experiment.model)
-    if changed := [key for key in changed if not key.startswith(("dropout.", "embedding.pretrained"))]:
+    old = experiments.load(described)
+    verified_state(origin, old, folders.read_lengths(run_of(origin)))
+    if changed := list(filter(experiments.decides, differences(old.model, experiment.model))):
         raise InputError(
             f"training.start_from: {origin}: is of another model.{changed[0]} than this config; give the model section "
             f"the values that {described} has (dropout and embedding.pretrained may differ)"

@@ -513,7 +513,8 @@ def make_run(run: Path, text: str = CONFIG) -> TrainedModel:
     pair.save(run)
     model = build(experiment.model, source_tokens=pair.source.size, target_tokens=pair.target.size, pad=PAD, bos=BOS)
     saved = checkpoint.save(run, 2, model, {}, {"vocabulary": pair.fingerprint, "update": 2})
-    (saved / folders.CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew
+    (saved / folders.CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew,
+    (saved / folders.STATE).write_text(json.dumps({"vocabulary": pair.fingerprint, "update": 2}))  # or hides its format
     (run / "lengths.json").write_text('{"usual": 5, "longest": 9}\n')
     return load_trained(run, device="cpu", precision="float32")
 

@@ -166,6 +166,9 @@ def test_a_checkpoint_without_checksums_is_known_to_be_damaged_by_its_files(
 ) -> None:
     folder = checkpoint.save(tmp_path, 1, model(), {"a": torch.ones(3)}, {"update": 1})
     (folder / folders.CHECKSUMS).unlink()
+    with pytest.raises(folders.Damaged, match="this checkpoint was written with one, and it is missing"):
+        damaged.check(folder)
+    (folder / folders.STATE).write_text('{"update": 1}', encoding="utf-8")  # as before formats were noted
     damaged.check(folder)
     (folder / name).unlink() if damage == "gone" else (folder / name).write_bytes((folder / name).read_bytes()[:-3])
     with pytest.raises(folders.Damaged, match=name):

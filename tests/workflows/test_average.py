@@ -168,8 +168,8 @@ def test_checkpoints_of_two_runs(run: Path) -> None:
 def test_an_average_that_no_longer_holds_is_made_again(run: Path) -> None:
     average([run], selection=Selection(last=2))
     made = weights(run / "averaged")
-    for name in ("model.safetensors", "SHA256SUMS"):
-        shutil.copy(folders.step(run, 2) / name, folders.step(run, 8) / name)
+    shutil.copy(folders.step(run, 2) / folders.MODEL, folders.step(run, 8) / folders.MODEL)
+    folders.write_checksums(folders.step(run, 8), (folders.MODEL, folders.TRAINING, folders.STATE))
     average([run], selection=Selection(last=2))
     assert not same(made, weights(run / "averaged"))
     assert same(weights(run / "averaged"), mean([folders.step(run, 6), folders.step(run, 2)]))

@@ -580,12 +580,20 @@ def test_where_none_is_whole_nothing_is_touched(here: Path) -> None:
     assert [path.name for path in Path("run/checkpoints").iterdir()] == ["step-00000002"]
 
 
+def _forget_format(state: Path) -> None:
+    """Checksums came before it."""
+    tree = json.loads(state.read_text("utf-8"))
+    del tree["format"]
+    state.write_text(json.dumps(tree), encoding="utf-8")
+
+
 def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
     here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     start("training.stopping.updates=4")
     for sums in Path("run/checkpoints").glob("*/SHA256SUMS"):
         sums.unlink()
+        _forget_format(sums.with_name("state.json"))
     log.set_verbosity(log.Verbosity.VERBOSE)
     try:
         start()
@@ -595,5 +603,6 @@ def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
     same_as_whole()
     cut_off(Path("run/latest/model.safetensors"))
     Path("run/latest/SHA256SUMS").unlink()
+    _forget_format(Path("run/latest/state.json"))
     with pytest.raises(InputError, match="unreadable checkpoint"):
         damaged.check(Path("run/latest"))

@@ -33,6 +33,7 @@ from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import note_training
 from nmt.translator.loading import build_model
+from nmt.translator.manifest import Manifest
 
 _NO_EFFECT = {
     "repetition_penalty": 1.0,
@@ -70,7 +71,8 @@ def import_hf(source: Path, run: Path) -> None:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
             final = folders.step(unfinished, 0)
-            state = {"vocabulary": found.tokenizers.fingerprint, "update": 0}
+            manifest = Manifest.of(experiment, None).model_dump(mode="json")
+            state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
             checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
                 folders.point(unfinished, link, final)

@@ -150,6 +150,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
         state = {
             "averaged": names,
             "vocabulary": trainer.data.tokenizers.fingerprint,
+            "manifest": trainer.manifest,
             "update": update,
             "measured": figures,
         }

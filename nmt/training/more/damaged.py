@@ -17,8 +17,6 @@ def check(checkpoint: Path) -> None:
     verify(checkpoint, (MODEL, TRAINING, STATE))
     folders.read_state(checkpoint)
     for name in (MODEL, TRAINING):
-        if not (checkpoint / name).exists():
-            raise Damaged(checkpoint / name, "no such file")
         read_tensors(checkpoint / name)
 
 

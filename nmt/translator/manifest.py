@@ -1,0 +1,60 @@
+"""The manifest of a checkpoint: what decides, beside its weights and vocabulary, what the trained model computes.
+
+``state.json`` has it from the configuration that trained, and ``SHA256SUMS`` has the hash of that file, so that weights
+are used with the files of a run directory that they were trained with, or not at all. Other keys of the run's
+``config.yaml``, such as those of the search, may be edited.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from nmt.config.structure import Document, Structure, validate
+from nmt.config.yaml_source import dotted, leaves
+from nmt.core.errors import InputError
+from nmt.data.pieces import Lengths
+from nmt.experiment import FILE, Experiment, decides
+from nmt.models.config import ModelConfig
+from nmt.training import folders
+
+
+class Manifest(Structure):
+    """The part of a configuration that trained weights need, and the lengths of their training sentences."""
+
+    model: ModelConfig
+    data: dict[str, Any]
+    lengths: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, experiment: Experiment, lengths: Lengths | None) -> Manifest:
+        """That of a training; imported models have no lengths."""
+        data, limit = experiment.data, experiment.data.filters.max_length
+        reads = {"context": data.context, "filters.max_length": limit, "train.languages": [*data.target_languages]}
+        return cls(model=experiment.model, data=reads, lengths=asdict(lengths) if lengths else None)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values by their dotted keys."""
+        return {dotted(place): value for place, value in leaves(self.model_dump(mode="json"))}
+
+
+def verified_state(checkpoint: Path, experiment: Experiment, lengths: Lengths | None) -> dict[str, Any]:
+    """The state of a checkpoint. Raises InputError where it or the weights are not as they were written, and for a
+    configuration or lengths other than those of their training. Older checkpoints without a manifest are accepted."""
+    folders.verify(checkpoint, (folders.MODEL, folders.STATE))
+    state = folders.read_state(checkpoint)
+    if state.get("manifest") is not None:
+        trained = validate(Manifest, Document(state["manifest"], {(): str(checkpoint / folders.STATE)})).values
+        now = Manifest.of(experiment, lengths).values
+        for key, value in trained.items():
+            if now.get(key) != value and decides(key):
+                file = checkpoint.resolve().parents[1] / (folders.LENGTHS if key.startswith("lengths") else FILE)
+                found = f"is {json.dumps(now[key])}" if key in now else "is missing"
+                raise InputError(
+                    f"{file}: {key} {found}, but {checkpoint.resolve().name} was trained with {json.dumps(value)}; "
+                    "restore it, or train another model"
+                )
+    return state
