@@ -41,6 +41,7 @@ _SPACE = re.compile(r"\s")
 _ODD = re.compile(r"[^\w\s!-~]")
 _SEPARATE_MARK = re.compile(r"(?<=\S)\s+([.,;:!?)\]}])(?!\S)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class EncodedWords(NamedTuple):
@@ -307,6 +308,14 @@ class Tokenizer:
             if piece.startswith("<2") and piece.endswith(">") and self._processor.is_control(number)
         }
 
+    @cached_property
+    def controls(self) -> tuple[int, ...]:
+        """The ids, but end-of-sentence, that no text is segmented into and that stand for no text: padding,
+        begin-of-sentence, the tokens for languages and the like. None of an imported vocabulary, whose model may have
+        been trained with them; see `search.suppress_padding`."""
+        is_control = self._processor.is_control
+        return () if self.imported else tuple(n for n in range(self.size) if n != EOS and is_control(n))
+
     def control(self, piece: str) -> int | None:
         """The id of a control piece; None where the vocabulary does not have it."""
         number = self._processor.piece_to_id(piece)
@@ -435,9 +444,9 @@ def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int
 
 
 def _as_line(decoded: str) -> str:
-    """One line: bytes of byte_fallback can spell anything, line ends too; SentencePiece puts spaces around what is
-    unknown."""
-    return " ".join(decoded.split())
+    """One line: bytes of byte_fallback can spell anything, line ends and the escapes of a terminal too; SentencePiece
+    puts spaces around what is unknown. A control character becomes a space."""
+    return " ".join((decoded if decoded.isprintable() else _CONTROL.sub(" ", decoded)).split())
 
 
 def clean(text: str) -> str:

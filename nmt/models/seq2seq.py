@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -185,6 +185,17 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         self.pad = pad
         self.bos = bos
 
+    def frozen(self) -> Self:
+        """The model itself for use: without gradients, in eval mode, and with probability 0 of suppressed tokens.
+
+        A bias of -inf removes them before the softmax, at no cost, for every search, sample and score alike. The loss
+        of training is over the whole vocabulary, so that a run's course and weights stay as they were; it teaches the
+        model that these tokens are improbable. Not to be trained or saved as a checkpoint afterwards.
+        """
+        self.requires_grad_(False).eval()
+        self.output.bias_V[list(self.output.suppressed)] = -torch.inf
+        return self
+
     def encode(self, source_BS: Tensor) -> M:
         """The memory of source tokens, each row ended by end-of-sentence and filled up with padding."""
         return self.encode_embedded(self.encoder.embed(source_BS), source_BS == self.pad)
@@ -221,7 +232,10 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
         def next_token(time: int, readout_BR: Tensor) -> Tensor:
             with torch.no_grad():
-                return policy.next(target_BT[:, time], self.output(readout_BR))
+                logits_BV = self.output(readout_BR)
+                for token in self.output.suppressed:  # a guess is one of translation
+                    logits_BV[:, token] = -torch.inf
+                return policy.next(target_BT[:, time], logits_BV)
 
         return self.decoder.free_running(self.first_token(rows, target_BT.device), memory, steps, next_token)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +57,8 @@ class OutputLayer(nn.Module):
             nn.init.normal_(self.weight_VD, std=width**-0.5)
         self.bias_V = nn.Parameter(torch.zeros(tokens))
         self.vocabulary = tokens
+        self.suppressed: Sequence[int] = ()
+        """Tokens that no target has, such as padding; see ``Seq2Seq.frozen``."""
 
     def forward(self, readout_ND: Tensor) -> Tensor:
         """The logits, one for each token of the vocabulary along the last dimension."""

@@ -45,7 +45,7 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     """
     if compute.precision == "int8":
         quantize(model, compute.dtype)
-    pack(model.requires_grad_(False).eval().to(compute.dtype))
+    pack(model.frozen().to(compute.dtype))
     decoder = model.decoder
     if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)
