@@ -78,11 +78,12 @@ def load_translator(
     """
     import torch
 
+    from nmt.config.yaml_source import Override
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, own_engine
 
     if to is not None:
-        overrides = [*overrides, f"search.to={to}"]
+        overrides = [*overrides, Override(f"search.to={to}", f"--to {to}", is_text=True)]
     accelerate()
     threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
     if engine == "ctranslate2" and ensemble:

@@ -141,20 +141,29 @@ class Experiment(Structure):
         """The run directory."""
         return Path(self.run).expanduser()
 
+    def to(self, language: str | None) -> Experiment:
+        """The same with another target language, which is named as in ``data`` or, as cards of OPUS-MT's models name
+        it, ``>>fra<<``; None: this one."""
+        if language is None:
+            return self
+        bare = language.removeprefix(">>").removesuffix("<<")
+        known = bare if language == f">>{bare}<<" and bare in self.data.target_languages else language
+        return self.model_copy(update={"search": self.search.model_copy(update={"to": known})})
+
 
 def load(path: Path, overrides: Sequence[str] = (), *, with_corpora: bool = False) -> Experiment:
     """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place.
 
     ``with_corpora``: files of ``data`` are looked for beside the YAML file, too, and a missing one is an InputError."""
-    document = load_document(path, overrides)
-    if not with_corpora:
-        return validate(Experiment, document)
     from nmt.data.corpus_paths import find_beside, refuse_missing
 
-    find_beside(document, path)
+    document = load_document(path, overrides)
+    if with_corpora:
+        find_beside(document, path)
     experiment = validate(Experiment, document)
-    refuse_missing(document)
-    return experiment
+    if with_corpora:
+        refuse_missing(document)
+    return experiment.to(experiment.search.to)
 
 
 def save(experiment: Experiment, path: Path) -> None:

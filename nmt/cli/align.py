@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from json import dumps
 from math import isfinite
 from typing import TYPE_CHECKING, TextIO
 
 import nmt
 from nmt.cli.align_options import CONFLICTS, AlignOptions
 from nmt.cli.options import check_model, with_options
+from nmt.config.yaml_source import Override
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -76,7 +76,7 @@ def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: Al
     _check_sides(views, options.reverse, "models; give --reverse as well")
     changes = options.changes
     if options.heads is not None:
-        changes.append(f"alignment.heads={dumps(options.heads)}")
+        changes.append(Override(f"alignment.heads={options.heads}", f"--heads {options.heads}", is_text=True))
     check_model(options.model, changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import align_models as workflow

@@ -197,10 +197,11 @@ def with_search(
 
 
 def search_change(key: str, value: object) -> Override:
-    """The change of the search that an option makes."""
+    """The change of the search that an option makes: text stays text, and the rest is YAML."""
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
-    typed = str(value).removesuffix(".0")
-    return Override(f"search.{key}={typed}", option if typed in ("true", "{}") else f"{option} {typed}")
+    typed = value if isinstance(value, str) else str(value).removesuffix(".0")
+    mark = option if isinstance(value, bool | dict) else f"{option} {typed}"
+    return Override(f"search.{key}={typed}", mark, is_text=isinstance(value, str))
 
 
 def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:

@@ -153,19 +153,19 @@ class TranslateOptions(ModelOptions):
     @property
     def changes(self) -> list[str]:
         """Changes of the configuration."""
-        values = {
+        values: dict[str, object] = {
             "n_best": self.n_best,
-            "sampling": "{}" if self.sample else None,
+            "sampling": {} if self.sample else None,
             "sampling.temperature": self.temperature,
             "sampling.top_k": self.top_k,
             "sampling.top_p": self.top_p,
             "sampling.seed": self.seed,
             "consensus.utility": self.consensus,
             "consensus.samples": self.samples,
-            "shortlist": "true" if self.shortlist else None,
-            "replace_unknown": "true" if self.replace_unknown else None,
-            "markup": "true" if self.markup else None,
-            "document": "true" if self.document else None,
+            "shortlist": True if self.shortlist else None,
+            "replace_unknown": True if self.replace_unknown else None,
+            "markup": True if self.markup else None,
+            "document": True if self.document else None,
         }
         return [*super().changes, *(search_change(key, value) for key, value in values.items() if value is not None)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,17 +38,20 @@ MAX_DIGITS = 100
 
 
 class Override(str):
-    """A `dotted.key=value` that stands for an option or argument; errors name it by `mark`, such as "--beam 3"."""
+    """A `dotted.key=value` that stands for an option or argument; errors name it by `mark`, such as "--beam 3".
+
+    With `is_text` the value is text, whatever it looks like in YAML: `no`, `null`, `1`, `>>fra<<`."""
 
     mark: str
+    is_text: bool
 
-    def __new__(cls, override: str, mark: str) -> Override:
+    def __new__(cls, override: str, mark: str, *, is_text: bool = False) -> Override:
         made = super().__new__(cls, override)
-        made.mark = mark
+        made.mark, made.is_text = mark, is_text
         return made
 
-    def __reduce__(self) -> tuple[type[Override], tuple[str, str]]:
-        return Override, (str(self), self.mark)
+    def __reduce__(self) -> tuple[Callable[..., Override], tuple[str, str]]:
+        return partial(Override, is_text=self.is_text), (str(self), self.mark)
 
 
 @dataclass(frozen=True)
@@ -294,8 +298,11 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
     keys = [key.strip() for key in name.split(".")]
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         raise InputError(f"{mark}: expected dotted.key=value, for example model.encoder.layers=2")
-    node = _compose(text, lambda line: mark)
-    value = None if node is None else _construct(node, (), lambda part: mark, {}, frozenset())
+    if isinstance(override, Override) and override.is_text:
+        value: Tree = _text(text, mark)
+    else:
+        node = _compose(text, lambda line: mark)
+        value = None if node is None else _construct(node, (), lambda part: mark, {}, frozenset())
 
     parent: Tree = tree
     place: Place = ()

@@ -28,6 +28,7 @@ from typing import Literal
 
 import nmt
 from nmt import experiment as experiments
+from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import make_folder
@@ -170,7 +171,7 @@ class Augmentation:
         model, to = (self.forward, 1) if side == "source" else (self.reverse, 0)
         languages = self.experiment.data.train_corpora[0].languages
         if languages and len(experiments.load(run_of(model) / experiments.FILE).data.target_languages) > 1:
-            changes = [*changes, f"search.to={languages[to]}"]
+            changes = [*changes, Override(f"search.to={languages[to]}", f"--to {languages[to]}", is_text=True)]
         inputs = {
             "text": hash_of([text]),
             "model": hash_of([model / MODEL]),

@@ -95,7 +95,8 @@ class TranslatorEngine:
         choice = f"choose one of {', '.join(self.targets)}"
         if options.to is None and len(self.targets) > 1 and search.to is None:
             raise InputError(f"to: is missing; {choice}")
-        if options.to is not None and options.to not in self.targets:
+        to = self._translator.trained.experiment.to(options.to).search.to
+        if options.to is not None and to not in self.targets:
             remedy = choice if self.targets else "leave it out"
             raise InputError(f"to: this model does not translate into {options.to!r}; {remedy}")
         if options.alignment and not self.aligns:
