@@ -42,9 +42,13 @@ class Join(ABC):
 
     def __call__(self, forward: Alignment, backward: Alignment) -> Alignment:
         """The alignment of a pair from a forward and a backward one, whose source is the pair's target. Common links
-        are sure. Raises ValueError unless both are at level "word" and of the same words."""
+        are sure; where one is blank, so is the result. Raises ValueError unless both are at level "word" and of the
+        same words."""
         if (forward.level, backward.level) != ("word", "word"):
             raise ValueError("two directions are joined between words")
+        for each in (forward, backward):  # a pair that is too long for one of them is left blank
+            if not (each.source_words or each.target_words):
+                return each
         if (backward.target_words, backward.source_words) != (forward.source_words, forward.target_words):
             raise ValueError("the two directions are not of the same sentence pair")
         weights_TS = self._weights(np.asarray(forward.weights_TS), np.asarray(backward.weights_TS).T)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
+
+from nmt.core import log
 
 Span: TypeAlias = tuple[int, int]
 """The offsets of the first character of a part of a text, and of the one after its last."""
@@ -24,6 +27,15 @@ class Lengths:
     usual: int
     """99 of 100 are not longer."""
     longest: int
+
+
+@cache
+def left_blank(lines: tuple[int, ...], reason: str) -> None:
+    """Warns of sentence pairs that are too long to be scored or aligned, by their line numbers: what is written of them
+    is blank, and the others go on. Once, where several models or methods meet the same lines."""
+    if lines:
+        numbers, more = ", ".join(map(str, lines[:10])), f" and {len(lines) - 10} more" if len(lines) > 10 else ""
+        log.warning(f"line{'s' * (len(lines) > 1)} {numbers}{more}: left blank: {reason}")
 
 
 def split_long(text: str, count: Callable[[str], int], lengths: Lengths) -> list[Span]:

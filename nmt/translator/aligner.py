@@ -45,8 +45,8 @@ class LearntAligner(Protocol):
         first_line: int,
     ) -> list[Alignment]:
         """One alignment between words for each pair. ``attention`` holds the model's weights between words, by the
-        pair's row; ``share`` is the part of the result that does not come from the model. Raises InputError for a pair
-        that is too long; ``first_line`` is the first pair's number."""
+        pair's row; ``share`` is the part of the result that does not come from the model. The alignment of a pair that
+        is too long is blank; ``first_line`` is the first pair's number."""
 
 
 class Aligner:
@@ -101,10 +101,10 @@ class Aligner:
         of its own (see ``nmt.data.words``).
 
         A view by gradients may keep their magnitude; its links are those of the same method's relative weights.
-        Gradients take far longer than attention; methods by gradients share the work, and so do heads. Raises
-        InputError for a method that the model does not admit, for different numbers of sources and targets, and for a
-        side of more subwords than ``search.max_source_tokens``, which would take memory by the square; ``first_line``
-        is the first pair's number.
+        Gradients take far longer than attention; methods by gradients share the work, and so do heads. A pair that is
+        too long (``TrainedModel.encode_pairs``) has the alignment of a blank one, and a warning names it;
+        ``first_line`` is the first pair's number. Raises InputError for a method that the model does not admit, and for
+        different numbers of sources and targets.
         """
         methods = list(dict.fromkeys(view.method for view in views))
         for method in methods:

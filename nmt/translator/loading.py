@@ -15,7 +15,7 @@ from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
 from nmt.data.context import BREAK, context_tokens
-from nmt.data.pieces import Lengths
+from nmt.data.pieces import Lengths, left_blank
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
@@ -26,6 +26,9 @@ from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
 from nmt.translator.manifest import verified_state
+
+TOO_LONG = (EncodedWords((), (), (), ()),) * 2
+"""Stands for a pair that is too long to be scored or aligned. Its words and alignment are as those of a blank pair."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,7 @@ class TrainedModel:
         """The same model with another target language; None: this one. Raises InputError where it does not have it."""
         if language is None:
             return self
-        search = self.experiment.search.model_copy(update={"to": language})
-        turned = replace(self, experiment=self.experiment.model_copy(update={"search": search}))
+        turned = replace(self, experiment=self.experiment.to(language))
         _ = turned.source_prefix
         return turned
 
@@ -83,9 +85,10 @@ class TrainedModel:
         self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool | None = None
     ) -> list[tuple[EncodedWords, EncodedWords]]:
         """The subwords and words of sentence pairs. With ``text`` true or false, lines are read as ordinary or as
-        tokenised text (``nmt.translator.aligner.Aligner.align``); otherwise as they are. Raises InputError for
-        different numbers of sources and targets, and for a side of more subwords than ``search.max_source_tokens``;
-        ``first_line`` is the first pair's number."""
+        tokenised text (``nmt.translator.aligner.Aligner.align``); otherwise as they are. A pair with a side of more
+        subwords than ``search.max_source_tokens``, which would take memory by the square, is ``TOO_LONG``, with a
+        warning; ``first_line`` is the first pair's number. Raises InputError for different numbers of sources and
+        targets."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         from nmt.data.words import text_words
@@ -102,14 +105,10 @@ class TrainedModel:
         ]
         pairs = list(zip(*encoded, strict=True))
         limit = self.experiment.search.max_source_tokens
-        for number, pair in enumerate(pairs, first_line):
-            longest = max(len(side.ids) for side in pair)
-            if longest > limit:
-                raise InputError(
-                    f"line {number}: {longest} subwords are more than search.max_source_tokens ({limit}); split the "
-                    "line, or raise the limit with --set"
-                )
-        return [(source, target) for source, target in pairs]
+        long = [row for row, pair in enumerate(pairs) if max(len(side.ids) for side in pair) > limit]
+        most = f"search.max_source_tokens ({limit}); split it, or raise the limit with --set"
+        left_blank(tuple(first_line + row for row in long), f"more subwords on a side than {most}")
+        return [TOO_LONG if row in long else (source, target) for row, (source, target) in enumerate(pairs)]
 
 
 def load_trained(
@@ -154,21 +153,20 @@ def load_trained(
 
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
     """A new model with the configuration of an experiment and the sizes of its vocabularies."""
-    return build(
-        experiment.model,
-        source_tokens=tokenizers.source.size,
-        target_tokens=tokenizers.target.size,
-        pad=PAD,
-        bos=tokenizers.target.begin,
+    target = tokenizers.target
+    model = build(
+        experiment.model, source_tokens=tokenizers.source.size, target_tokens=target.size, pad=PAD, bos=target.begin
     )
+    model.output.suppressed = target.controls
+    return model
 
 
 @Operation
 def for_inference(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
-    """The model itself, frozen, in eval mode, with weights in the compute precision, so that no step casts them.
+    """The model itself, frozen (``Seq2Seq.frozen``), with weights in the compute precision, so that no step casts them.
 
     Another implementation may replace parts of it by faster ones, and round weights to 8-bit integers.
     """
     if compute.precision == "int8":
         raise InputError("--precision int8: needs nmt.extras.accel, which is not installed; use another precision")
-    return model.requires_grad_(False).eval().to(compute.dtype)
+    return model.frozen().to(compute.dtype)

@@ -13,7 +13,7 @@ from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.search.engine import ranking_of
-from nmt.translator.loading import TrainedModel
+from nmt.translator.loading import TOO_LONG, TrainedModel
 from nmt.translator.results import Results
 
 
@@ -55,27 +55,28 @@ class Scorer:
     trained: TrainedModel
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> Results[PairScore]:
-        """The probability of each target given its source, under teacher forcing. Raises InputError for different
-        numbers of sources and targets, and for a side of more subwords than ``search.max_source_tokens``;
-        ``first_line`` is the first pair's number."""
+        """The probability of each target given its source, under teacher forcing; NaN, without tokens, of a pair that
+        is too long (``TrainedModel.encode_pairs``). ``first_line`` is the first pair's number. Raises InputError for
+        different numbers of sources and targets."""
         from nmt.evaluation.rescore import token_log_probs
 
         pairs = self.trained.encode_pairs(sources, targets, first_line)
         search = self.trained.experiment.search
+        rows = [row for row, pair in enumerate(pairs) if pair is not TOO_LONG]
         log_probs = token_log_probs(
             self.trained.model,
-            self.trained.prefixed((source.ids for source, _ in pairs), sources),
-            [target.ids for _, target in pairs],
+            self.trained.prefixed((pairs[row][0].ids for row in rows), (sources[row] for row in rows)),
+            [pairs[row][1].ids for row in rows],
             self.trained.compute,
             batch_tokens=search.batch_tokens,
         )
-        ranking = ranking_of(search)
-        scores: Results[PairScore] = Results()
-        for (_, target), log_p_T in zip(pairs, log_probs, strict=True):
+        ranking, scores = ranking_of(search), Results([PairScore(math.nan, math.nan, (), ())] * len(pairs))
+        for row, log_p_T in zip(rows, log_probs, strict=True):
+            target = pairs[row][1]
             log_prob = float(log_p_T.sum(dtype=np.float64))
             tokens = tuple(self.trained.tokenizers.target.pieces([*target.ids, EOS]))
             score = log_prob / ranking.penalty(len(tokens))
-            scores.append(PairScore(score, log_prob, tokens, tuple(log_p_T.tolist())))
+            scores[row] = PairScore(score, log_prob, tokens, tuple(log_p_T.tolist()))
         return scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:

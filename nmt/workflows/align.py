@@ -256,10 +256,11 @@ def windows(
 def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
     """Reads the lines of both files; without ``target`` those of the source with blank targets."""
     if target is None:
-        for line in read_lines(source):
+        for line in read_lines(source, longest=None):
             yield line, ""
         return
-    for count, (one, other) in enumerate(zip_longest(read_lines(source), read_lines(target))):
+    both = (read_lines(path, longest=None) for path in (source, target))  # those too long are left blank later
+    for count, (one, other) in enumerate(zip_longest(*both)):
         if one is None or other is None:
             longer, shorter = (target, source) if one is None else (source, target)
             raise InputError(f"{shorter} has {count} lines, but {longer} has more: they must go together line by line")

@@ -138,6 +138,8 @@ class LinkReader:
             source_spans=tuple(source_spans),
             target_spans=tuple(target_spans),
         )
+        if found.alignment is not None and not (found.alignment.source_words or found.alignment.target_words):
+            return sentences  # a pair that was too long to be aligned
         _check(sentences, found, self.file)
         if found.alignment is not None and found.alignment.level == "word":
             weights_TS = np.asarray(found.alignment.weights_TS)

@@ -26,6 +26,7 @@ from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.explanation import explanation
 from nmt.alignment.formats import Alignment, Level
 from nmt.alignment.views import BY_ATTENTION, Side, View
+from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.context import with_context_of
@@ -37,7 +38,6 @@ from nmt.translator.views import Views
 from nmt.workflows.align import (
     AlignmentInputs,
     AlignmentOutputs,
-    Window,
     check_files,
     check_readable,
     gold_of,
@@ -68,7 +68,8 @@ class Reverse:
     def changes(self, overrides: Sequence[str]) -> list[str]:
         """The changes of its configuration, of those of the forward model's."""
         shared = [change for change in overrides if not change.startswith("search.to=")]
-        return shared if self.to is None else [*shared, f"search.to={self.to}"]
+        to = Override(f"search.to={self.to}", f"--to {self.to}", is_text=True)
+        return shared if self.to is None else [*shared, to]
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,11 @@ def pair_nlls(
     first_line: int = 1,
 ) -> list[float]:
     """Computes the negative log-probability per token of each target given its source; with a model that translates the
-    other way, the mean of that and of the source given the target."""
+    other way, the mean of that and of the source given the target. NaN for a pair that is too long."""
     scores = [forward.score(sources, targets, first_line=first_line)]
     if backward is not None:
         scores.append(backward.score(targets, sources, first_line=first_line))
-    means = [[-score.log_prob / len(score.tokens) for score in direction] for direction in scores]
+    means = [[-score.log_prob / max(len(score.tokens), 1) for score in direction] for direction in scores]
     return [sum(pair) / len(pair) for pair in zip(*means, strict=True)]
 
 
@@ -371,7 +372,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
             pairs = translator.trained.encode_pairs(*window[1:], window.first + 1, text=inputs.text)
-            fall_of = probability_falls(translator, window, pairs)
+            fall_of = probability_falls(translator, pairs)
             for method in methods:
                 for alignment, fall_IJ in zip(found[method], fall_of, strict=True):
                     erasures[method] += falls(alignment.weights_TS, fall_IJ, random)
@@ -393,7 +394,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
 
 
 def probability_falls(
-    translator: Translator, window: Window, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
+    translator: Translator, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
 ) -> list[NDArray[np.float64]]:
     """The fall of each target word's probability, under teacher forcing, without each source word, (I, J) for each
     pair. The probability of a word is that of its subwords."""
@@ -402,9 +403,10 @@ def probability_falls(
             line,
             *(with_context_of(line, " ".join((line[:begin] + line[end:]).split())) for begin, end in source.word_spans),
         ]
-        for line, (source, _) in zip(window.sources, pairs, strict=True)
+        for source, _ in pairs
+        for line in [source.text]
     ]
-    targets = [target for target, lines in zip(window.targets, versions, strict=True) for _ in lines]
+    targets = [target.text for (_, target), lines in zip(pairs, versions, strict=True) for _ in lines]
     scores = iter(translator.score([line for lines in versions for line in lines], targets))
     found = []
     for (_, target), lines in zip(pairs, versions, strict=True):

@@ -42,6 +42,9 @@ def score(
 
 
 def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
+    if not score.tokens:  # too long
+        blank = {"line": number, "score": None, "log_prob": None, "tokens": (), "token_log_probs": ()}
+        return {"text": "", "tsv": "\t\t", "jsonl": json_line(blank)}[format]
     if format == "text":
         return f"{score.score:.6f}"
     if format == "tsv":

@@ -109,9 +109,10 @@ def suspect(
     lengths: Lengths,
     min_score: float = MIN_SCORE,
 ) -> Suspect | None:
-    """Looks for faults of a sentence pair; None without one, and for two blank sides."""
+    """Looks for faults of a sentence pair; None without one, for two blank sides, and where ``nll`` is NaN, because the
+    pair is too long to be scored."""
     source, target = " ".join(source.split()), " ".join(target.split())
-    if not (source or target):
+    if not (source or target) or math.isnan(nll):
         return None
     z = lengths.z(source, target)
     score = nll + z * z / 2

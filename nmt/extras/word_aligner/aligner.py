@@ -30,7 +30,7 @@ from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
 from nmt.core.memory import malloc_trim
-from nmt.data.pieces import Span
+from nmt.data.pieces import Span, left_blank
 from nmt.data.words import Run
 from nmt.extras.word_aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens, learn
 from nmt.extras.word_aligner.threads import in_order
@@ -196,28 +196,30 @@ class WordAligner:
         self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1, learnt_from: bool = False
     ) -> list[tuple[Weights, Weights]]:
         """The forward and the backward matrix of each pair of sentences, float32, a row for each target word and a
-        column for each source word: the mean over the members that the pair fits. Raises InputError where it fits none;
-        ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no link is evidence
-        for itself, so that a word that occurs once is linked as any other."""
-        sides = Sentences(sources), Sentences(targets)
+        column for each source word: the mean over the members that the pair fits. Where it fits none both are empty,
+        with a warning; ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no
+        link is evidence for itself, so that a word that occurs once is linked as any other."""
         length_R2 = np.array([[sum(map(_size, words)) for words in side] for side in (targets, sources)]).T
-        _refuse_long(length_R2.max(axis=1) > LONGEST, first_line)
+        is_long_R = length_R2.max(axis=1) > LONGEST  # even their cells would fill the memory
+        length_R2[is_long_R] = 0
+        sides = [
+            Sentences(() if is_long else words for words, is_long in zip(side, is_long_R, strict=True))
+            for side in (sources, targets)
+        ]
         by_member = list(in_order(lambda member: member.cells(*sides, learnt_from=learnt_from), self.members))
         members_R = np.array([fits_R for _, fits_R in by_member]).sum(axis=0)
-        _refuse_long(np.array(members_R == 0), first_line)
-        members_N = np.repeat(members_R, length_R2.prod(axis=1)).astype(np.float32)
+        is_long_R |= members_R == 0
+        reason = f"more than {LONGEST} words and signs on a side are too many to align; split it"
+        left_blank(tuple((first_line + np.flatnonzero(is_long_R)).tolist()), reason)
+        members_N = np.repeat(members_R.clip(min=1), length_R2.prod(axis=1)).astype(np.float32)
         mean_2N = np.zeros_like(by_member[0][0])
         for cells_2N, _ in by_member:
             mean_2N += cells_2N / members_N
         parts = zip(*(np.split(cells_N, length_R2.prod(axis=1).cumsum()[:-1]) for cells_N in mean_2N), strict=True)
         shapes = length_R2.tolist()
-        return [(one.reshape(shape), other.reshape(shape)) for (one, other), shape in zip(parts, shapes, strict=True)]
-
-
-def _refuse_long(is_long_R: NDArray[np.bool_], first_line: int) -> None:
-    if is_long_R.any():
-        line = first_line + int(is_long_R.argmax())
-        raise InputError(f"line {line}: more than {LONGEST} words and signs are too many to align; split the line")
+        pairs = [(one.reshape(shape), other.reshape(shape)) for (one, other), shape in zip(parts, shapes, strict=True)]
+        empty = (np.zeros((0, 0), np.float32),) * 2
+        return [empty if is_long else pair for pair, is_long in zip(pairs, is_long_R, strict=True)]
 
 
 def _size(word: str | Run) -> int:
@@ -320,13 +322,17 @@ def learnt_alignments(
     rule: Grow = RULE,
 ) -> list[Alignment]:
     """The alignment of each pair by matrices of both directions: the soft one is their geometric mean, which is high
-    only where both are, and the rule finds the links in it. The spans are those of the words in their lines."""
+    only where both are, and the rule finds the links in it. The spans are those of the words in their lines. A pair
+    with empty matrices, which was too long, is blank."""
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
-    rows = zip(sources, targets, rule.links_of(weights), weights, source_spans, target_spans, strict=True)
-    return [
-        Alignment(tuple(source), tuple(target), links, weights_IJ, source_spans=tuple(here), target_spans=tuple(there))
-        for source, target, links, weights_IJ, here, there in rows
-    ]
+    alignments = []
+    for links, weights_IJ, *sides in zip(
+        rule.links_of(weights), weights, sources, targets, source_spans, target_spans, strict=True
+    ):
+        is_blank = weights_IJ.shape != (len(sides[1]), len(sides[0]))
+        source, target, here, there = ((),) * 4 if is_blank else map(tuple, sides)
+        alignments.append(Alignment(source, target, links, weights_IJ, source_spans=here, target_spans=there))
+    return alignments
 
 
 # -------------------------------------------------------------------------------------------------------------- files

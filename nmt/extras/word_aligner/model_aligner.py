@@ -45,7 +45,7 @@ class ModelAligner:
         source_words, target_words = ([encoded.words for encoded in side] for side in (sources, targets))
         runs = ([words_and_runs(each.text, each.word_spans) for each in side] for side in (sources, targets))
         matrices = self.aligner.matrices(*runs, first_line=first_line)
-        rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids]
+        rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids and matrices[row][0].size]
         between_pieces = weights(
             self.layer,
             self.trained.model,
