@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from nmt.alignment import Method
 from nmt.core.errors import InputError
@@ -44,7 +45,12 @@ if TYPE_CHECKING:
     from nmt.translator.aligner import Aligner, LearntAligner
     from nmt.translator.scorer import PairScore
 
+T = TypeVar("T")
+
 EngineName = Literal["nmt", "ctranslate2"]
+
+WIDER = 2
+"""Times that a search for an n-best list is repeated with twice the beams, where texts in it repeat each other."""
 
 USUAL_CHARACTERS = 1000
 """A longer line is not split into subwords with the others of its window before it is known to be one piece: the
@@ -63,6 +69,11 @@ class Sentences:
     """The tokens that the model reads, the token for a language included."""
     prefixes: Sequence[Sequence[int]] | None
     constraints: Sequence[Sequence[Constraint]] | None
+
+    def only(self, rows: Sequence[int]) -> Sentences:
+        """Some of them, by number."""
+        values = (self.texts, self.ids, self.prefixes, self.constraints)
+        return Sentences(*(None if each is None else [each[row] for row in rows] for each in values))  # type: ignore[arg-type]
 
 
 class Terminology(Protocol):
@@ -122,7 +133,8 @@ class Translator:
         if language is None:
             return self
         trained = self.trained.to(language)
-        return replace(self, trained=trained, search=self.search.model_copy(update={"to": language}))
+        search = self.search.model_copy(update={"to": trained.experiment.search.to})
+        return replace(self, trained=trained, search=search)
 
     def document(self) -> Document:
         """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``
@@ -189,14 +201,20 @@ class Translator:
     ) -> list[tuple[Translation, ...]]:
         """Up to ``search.n_best`` translations of each text, the best first or, from sampling, in the order of the
         draws; one blank translation of a blank text. Each contains the words and phrases of the text's ``constraints``.
-        Raises InputError for a phrase that the vocabulary cannot spell, with its line, ``first_line`` being the first
-        text's, and for a search that does not support constraints. Without ``scored``, another engine may leave scores
-        out, which are NaN then.
+        Raises InputError for a prefix or phrase that the vocabulary cannot spell, with its line, ``first_line`` being
+        the first text's, and for a search that does not support constraints. Without ``scored``, another engine may
+        leave scores out, which are NaN then.
+
+        Each text is in an n-best list once, in the best of its spellings: where several of its hypotheses read alike,
+        a wider search looks for others. A list is shorter where that finds too few. Draws may repeat each other.
 
         A text that is too long for the model (``search.split_longer_than``), and every text with ``search.document``,
         is translated in pieces, unless it has a prefix or constraints; see ``nmt.translator.segmentation``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
-        whole = [bool((prefixes and prefixes[row].strip()) or (phrases and phrases[row])) for row in range(len(texts))]
+        prefix_ids = None
+        if prefixes is not None:
+            prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes, first_line)]
+        whole = [bool((prefix_ids and prefix_ids[row]) or (phrases and phrases[row])) for row in range(len(texts))]
         encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths
         markup = self.markup if self.search.markup else None
         is_plain = not (self.search.markup or self.search.document)
@@ -213,25 +231,15 @@ class Translator:
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
         rows = [row for row, text in enumerate(sentences) if subwords[text] and not text.isspace()]
-        prefix_ids = None
-        if prefixes is not None:
-            prefix_of = segmentation.per_piece(prefixes)
-            prefix_ids = [self.trained.tokenizers.target.encode(prefix_of[row]) for row in rows]
+        prefixes_of = None if prefix_ids is None else segmentation.per_piece(prefix_ids)
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
         searched = Sentences(
             [sentences[row] for row in rows],
             self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),
-            prefixes=prefix_ids if prefix_ids is not None and any(prefix_ids) else None,
+            prefixes=None if prefixes_of is None or not any(prefixes_of) else [prefixes_of[row] for row in rows],
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
         )
-        hypotheses = self.engine.translate_ids(
-            searched.ids,
-            self.search,
-            prefixes=searched.prefixes,
-            constraints=searched.constraints,
-            scored=scored or self.terminology is not None,
-        )
-        found = self.with_texts(searched, hypotheses)
+        found = self._found(searched, scored=scored or self.terminology is not None)
         if self.terminology is not None:
             found = self.terminology.revised(self, searched, found)
         translations: list[tuple[Translation, ...]] = [
@@ -240,7 +248,38 @@ class Translator:
         for row, ranked in zip(rows, found, strict=True):
             source = sentences[row]
             translations[row] = self._translations(source, max(0, len(subwords[source]) - limit), ranked)
-        return segmentation.join(translations, lambda: self.aligner)
+        joined = segmentation.join(translations, lambda: self.aligner)
+        # capitals and tags that are put back may make texts alike
+        return [tuple(distinct(of_line, lambda one: one.text)) for of_line in joined] if self._is_ranked else joined
+
+    @property
+    def _is_ranked(self) -> bool:
+        """True where a sentence has several translations, and not as draws."""
+        return self.search.n_best > 1 and self.search.sampling is None
+
+    def _found(self, sentences: Sentences, *, scored: bool) -> list[list[Candidate]]:
+        """The translations of each sentence; see ``candidates``."""
+
+        def searched(part: Sentences, search: SearchConfig) -> list[list[Candidate]]:
+            given = {"prefixes": part.prefixes, "constraints": part.constraints}
+            return self.with_texts(part, self.engine.translate_ids(part.ids, search, **given, scored=scored))  # type: ignore[arg-type]
+
+        search, most = self.search, self.search.n_best
+        found = searched(sentences, search)
+        if not self._is_ranked or search.consensus is not None:  # which counts equal draws
+            return found
+        short = [row for row, ranked in enumerate(found) if len(ranked) == most]  # others have all there is
+        found = [distinct(ranked, itemgetter(0)) for ranked in found]
+        for _ in range(WIDER):
+            if not (short := [row for row in short if len(found[row]) < most]):
+                break
+            search = search.model_copy(update={"n_best": 2 * search.n_best, "beam": 2 * search.beam})
+            again = searched(sentences.only(short), search)
+            for row, ranked in zip(short, again, strict=True):
+                both = sorted([*found[row], *ranked], key=lambda candidate: -candidate[1].score)
+                found[row] = distinct(both, itemgetter(0))[:most]
+            short = [row for row, ranked in zip(short, again, strict=True) if len(ranked) == search.n_best]
+        return found
 
     def with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
         """The hypotheses of each sentence with their texts."""
@@ -331,8 +370,9 @@ class Translator:
             from nmt.evaluation.consensus import consensus
 
             utilities = consensus([one.text for one in candidates], self.search.consensus.utility)
+            best_of = {one.text: one for one in sorted(candidates, key=lambda one: one.log_prob)}  # of its spellings
             best = utilities[: self.search.n_best]
-            candidates = [replace(candidates[rank], score=utility) for rank, utility in best]
+            candidates = [replace(best_of[candidates[rank].text], score=utility) for rank, utility in best]
         return tuple(candidates)
 
     def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Constraint]]:
@@ -342,13 +382,16 @@ class Translator:
         encoded: list[list[Constraint]] = []
         for number, phrases in enumerate(constraints, first_line):
             encoded.append([])
-            for phrase in phrases:
-                tokens = tuple(self.trained.tokenizers.target.encode(phrase))
-                if UNK in tokens:
-                    raise InputError(f"line {number}: {phrase!r} cannot be spelt in the model's subwords; leave it out")
-                if tokens:
-                    encoded[-1].append((tokens,))
+            encoded[-1] += [(tuple(tokens),) for phrase in phrases if (tokens := self._spelt(phrase, number))]
         return encoded
+
+    def _spelt(self, given: str, line: int) -> list[int]:
+        """The target subwords of what a translation is to contain. Raises InputError for text that the model cannot
+        write."""
+        tokens = self.trained.tokenizers.target.encode(given)
+        if UNK in tokens:
+            raise InputError(f"line {line}: {given!r} cannot be spelt in the model's subwords; leave it out")
+        return tokens
 
     def _texts(self, sources: Sequence[str], hypotheses: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:
         """The text of each hypothesis, source by source; ``search.replace_unknown`` copies source words."""
@@ -373,6 +416,14 @@ class Translator:
             for index, source, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
                 texts[index] = with_copies(texts[index], copied(source, tokens, weights_TS, unknown=UNK))
         return iter(texts)
+
+
+def distinct(ranked: Iterable[T], text: Callable[[T], str]) -> list[T]:
+    """Those whose text none before them has."""
+    first: dict[str, T] = {}
+    for each in ranked:
+        first.setdefault(text(each), each)
+    return list(first.values())
 
 
 Loader: TypeAlias = Callable[..., Translator]
