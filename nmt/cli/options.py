@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from inspect import Parameter, Signature
@@ -133,9 +133,8 @@ class ModelOptions:
     @property
     def changes(self) -> list[str]:
         """Changes of the configuration."""
-        return with_search(
-            self.overrides, self.beam, self.length_penalty, self.max_length_ratio, self.batch_tokens, self.to
-        )
+        keys = ("beam", "length_penalty", "max_length_ratio", "batch_tokens", "to")
+        return with_search(self.overrides, {key: getattr(self, key) for key in keys})
 
 
 Options = TypeVar("Options", bound=ModelOptions)
@@ -177,26 +176,12 @@ def set_verbosity(*, quiet: bool, verbose: bool) -> None:
     log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
 
 
-def with_search(
-    overrides: Sequence[str] | None,
-    beam: int | None,
-    length_penalty: float | None,
-    max_length_ratio: float | None,
-    batch_tokens: int | None,
-    to: str | None = None,
-) -> list[str]:
+def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:
     """Joins the user's overrides and the search options as such: ``--beam 3`` is ``--set search.beam=3``."""
-    options = {
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "max_length_ratio": max_length_ratio,
-        "batch_tokens": batch_tokens,
-        "to": to,
-    }
-    return [*(overrides or []), *(search_change(name, value) for name, value in options.items() if value is not None)]
+    return [*(overrides or []), *(_change(key, value) for key, value in options.items() if value is not None)]
 
 
-def search_change(key: str, value: object) -> Override:
+def _change(key: str, value: object) -> Override:
     """The change of the search that an option makes: text stays text, and the rest is YAML."""
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
     typed = value if isinstance(value, str) else str(value).removesuffix(".0")

@@ -53,7 +53,7 @@ def score(
     Prints one line for each pair of lines. The score is the log-probability divided by the length penalty, by which
     the search ranks translations."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    changes = with_search(overrides, None, length_penalty, None, batch_tokens, to)
+    changes = with_search(overrides, {"length_penalty": length_penalty, "batch_tokens": batch_tokens, "to": to})
     check_model(model, changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import score as workflow

@@ -11,7 +11,7 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import ModelOptions, Ray, check_model, search_change, with_options
+from nmt.cli.options import ModelOptions, Ray, check_model, with_options, with_search
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.memory import gc_paused, limit_caches_for_translation
@@ -167,7 +167,7 @@ class TranslateOptions(ModelOptions):
             "markup": True if self.markup else None,
             "document": True if self.document else None,
         }
-        return [*super().changes, *(search_change(key, value) for key, value in values.items() if value is not None)]
+        return with_search(super().changes, values)
 
 
 CONFLICTS = (

@@ -49,8 +49,8 @@ T = TypeVar("T")
 
 EngineName = Literal["nmt", "ctranslate2"]
 
-WIDER = 2
-"""Times that a search for an n-best list is repeated with twice the beams, where texts in it repeat each other."""
+WIDEST = 4
+"""Where texts of an n-best list repeat each other, up to so many times as many hypotheses and beams are tried."""
 
 USUAL_CHARACTERS = 1000
 """A longer line is not split into subwords with the others of its window before it is known to be one piece: the
@@ -211,9 +211,7 @@ class Translator:
         A text that is too long for the model (``search.split_longer_than``), and every text with ``search.document``,
         is translated in pieces, unless it has a prefix or constraints; see ``nmt.translator.segmentation``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
-        prefix_ids = None
-        if prefixes is not None:
-            prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes, first_line)]
+        prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes or (), first_line)]
         whole = [bool((prefix_ids and prefix_ids[row]) or (phrases and phrases[row])) for row in range(len(texts))]
         encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths
         markup = self.markup if self.search.markup else None
@@ -231,15 +229,15 @@ class Translator:
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
         rows = [row for row, text in enumerate(sentences) if subwords[text] and not text.isspace()]
-        prefixes_of = None if prefix_ids is None else segmentation.per_piece(prefix_ids)
+        prefixes_of = segmentation.per_piece(prefix_ids) if prefix_ids else []
         phrases_of = None if phrases is None else segmentation.per_piece(phrases)
         searched = Sentences(
             [sentences[row] for row in rows],
             self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),
-            prefixes=None if prefixes_of is None or not any(prefixes_of) else [prefixes_of[row] for row in rows],
+            prefixes=[prefixes_of[row] for row in rows] if any(prefixes_of) else None,
             constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
         )
-        found = self._found(searched, scored=scored or self.terminology is not None)
+        found = self._found(searched, self.search, scored or self.terminology is not None)
         if self.terminology is not None:
             found = self.terminology.revised(self, searched, found)
         translations: list[tuple[Translation, ...]] = [
@@ -249,37 +247,27 @@ class Translator:
             source = sentences[row]
             translations[row] = self._translations(source, max(0, len(subwords[source]) - limit), ranked)
         joined = segmentation.join(translations, lambda: self.aligner)
+        if self.search.n_best == 1 or self.search.sampling is not None:
+            return joined
         # capitals and tags that are put back may make texts alike
-        return [tuple(distinct(of_line, lambda one: one.text)) for of_line in joined] if self._is_ranked else joined
+        return [tuple(distinct(of_line, lambda one: one.text)) for of_line in joined]
 
-    @property
-    def _is_ranked(self) -> bool:
-        """True where a sentence has several translations, and not as draws."""
-        return self.search.n_best > 1 and self.search.sampling is None
-
-    def _found(self, sentences: Sentences, *, scored: bool) -> list[list[Candidate]]:
+    def _found(self, sentences: Sentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
         """The translations of each sentence; see ``candidates``."""
-
-        def searched(part: Sentences, search: SearchConfig) -> list[list[Candidate]]:
-            given = {"prefixes": part.prefixes, "constraints": part.constraints}
-            return self.with_texts(part, self.engine.translate_ids(part.ids, search, **given, scored=scored))  # type: ignore[arg-type]
-
-        search, most = self.search, self.search.n_best
-        found = searched(sentences, search)
-        if not self._is_ranked or search.consensus is not None:  # which counts equal draws
+        given, most = {"prefixes": sentences.prefixes, "constraints": sentences.constraints}, self.search.n_best
+        hypotheses = self.engine.translate_ids(sentences.ids, search, **given, scored=scored)  # type: ignore[arg-type]
+        found = self.with_texts(sentences, hypotheses)
+        if most == 1 or search.sampling is not None or search.consensus is not None:  # which counts equal draws
             return found
-        short = [row for row, ranked in enumerate(found) if len(ranked) == most]  # others have all there is
-        found = [distinct(ranked, itemgetter(0)) for ranked in found]
-        for _ in range(WIDER):
-            if not (short := [row for row in short if len(found[row]) < most]):
-                break
-            search = search.model_copy(update={"n_best": 2 * search.n_best, "beam": 2 * search.beam})
-            again = searched(sentences.only(short), search)
-            for row, ranked in zip(short, again, strict=True):
-                both = sorted([*found[row], *ranked], key=lambda candidate: -candidate[1].score)
-                found[row] = distinct(both, itemgetter(0))[:most]
-            short = [row for row, ranked in zip(short, again, strict=True) if len(ranked) == search.n_best]
-        return found
+        best = [distinct(ranked, itemgetter(0)) for ranked in found]
+        # a list that is not full has all there is
+        short = [row for row, ranked in enumerate(found) if len(ranked) == search.n_best and len(best[row]) < most]
+        if short and search.n_best < WIDEST * most:
+            wider = search.model_copy(update={"n_best": 2 * search.n_best, "beam": 2 * search.beam})
+            for row, others in zip(short, self._found(sentences.only(short), wider, scored), strict=True):
+                both = sorted([*best[row], *others], key=lambda candidate: -candidate[1].score)
+                best[row] = distinct(both, itemgetter(0))
+        return [ranked[:most] for ranked in best]
 
     def with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
         """The hypotheses of each sentence with their texts."""

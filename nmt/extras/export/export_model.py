@@ -142,7 +142,9 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     compute and for a folder that holds anything else."""
     chosen = _FORMATS[to]
     chosen.required()
-    trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=for_inference.body)
+    # the weights of transformers are those that it may train on: what is never chosen is in its own configuration
+    prepare = (lambda trained, _: trained.requires_grad_(False).eval()) if to == "hf" else for_inference.body
+    trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=prepare)
     decoder = trained.experiment.model.decoder
     if isinstance(decoder, ReaderConfig):
         raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")

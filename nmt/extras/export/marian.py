@@ -92,7 +92,7 @@ def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     special["decoder_start_token_id"] = target.start
     positions = _positions(trained.experiment)
     _write(folder / marian.CONFIG, {**_config(trained.experiment, source, target, positions), **special})
-    _write(folder / marian.GENERATION, {**_generation(trained.experiment.search, target, positions), **special})
+    _write(folder / marian.GENERATION, {**_generation(trained, target, positions), **special})
     languages = _languages(trained.experiment)
     _write(
         folder / marian.TOKENIZER,
@@ -199,7 +199,8 @@ def _config(
     }
 
 
-def _generation(search: SearchConfig, target: ImportedVocabulary, positions: int) -> dict[str, Any]:
+def _generation(trained: TrainedModel, target: ImportedVocabulary, positions: int) -> dict[str, Any]:
+    search = trained.experiment.search
     if search.beam > 1 and search.length_penalty and search.length_normalization != "average":
         log.warning(f"search.length_normalization: {search.length_normalization}: transformers has average instead")
     longest = positions if search.max_length is None else min(search.max_length + 2, positions)
@@ -213,9 +214,9 @@ def _generation(search: SearchConfig, target: ImportedVocabulary, positions: int
         options["min_length"] = search.min_length + 1
     if search.no_repeat:
         options["no_repeat_ngram_size"] = search.no_repeat
-    if search.suppress_padding is not None:
+    if search.suppress_padding is not None or trained.tokenizers.target.imported is None:
         options["bad_words_ids"] = [[target.pad]]
-        options["renormalize_logits"] = search.suppress_padding == "renormalized"
+        options["renormalize_logits"] = search.suppress_padding != "plain"
     return options
 
 

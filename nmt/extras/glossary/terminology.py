@@ -123,12 +123,7 @@ class GlossaryTerminology:
         beams = {row: _beam(of_row, translator.search.beam) for row, of_row in constraints.items() if of_row}
         for beam, group in groupby(sorted(beams, key=lambda row: (beams[row], row)), key=beams.__getitem__):
             rows = list(group)
-            part = Sentences(
-                [sentences.texts[row] for row in rows],
-                [sentences.ids[row] for row in rows],
-                None if sentences.prefixes is None else [sentences.prefixes[row] for row in rows],
-                [(*own[row], *constraints[row]) for row in rows],
-            )
+            part = replace(sentences.only(rows), constraints=[(*own[row], *constraints[row]) for row in rows])
             search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
             hypotheses = engine.translate_ids(part.ids, search, prefixes=part.prefixes, constraints=part.constraints)
             found |= zip(rows, translator.with_texts(part, hypotheses), strict=True)

@@ -16,8 +16,8 @@ from nmt.cli.options import (
     UsePrecision,
     Verbose,
     check_model,
-    search_change,
     set_verbosity,
+    with_search,
 )
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
@@ -85,7 +85,7 @@ def aligner(
         return
     if earlier is not None:
         raise InputError("--continue goes on from an aligner that needs no model; give --output as well")
-    changes = [*(overrides or []), *([] if to is None else [search_change("to", to)])]
+    changes = with_search(overrides, {"to": to})
     check_model(model, changes, needs_language=source is not None)
     with gc_paused():
         import nmt

@@ -69,7 +69,7 @@ def report(
     The page is one file that needs no network. Curves of several runs share a chart, and translations of the same
     validation set are compared by the paired bootstrap."""
     set_verbosity(quiet=quiet, verbose=verbose)
-    changes = with_search(overrides, beam, None, None, batch_tokens, to)
+    changes = with_search(overrides, {"beam": beam, "batch_tokens": batch_tokens, "to": to})
     if not translations:
         surplus = {"--samples": samples, "--to": to, "--beam": beam, "--batch-tokens": batch_tokens}
         if named := [name for name, value in surplus.items() if value is not None]:

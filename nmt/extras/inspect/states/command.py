@@ -59,7 +59,7 @@ def states(
     ending = output.suffix.lower()
     if ending not in (".svg", ".png", ".html"):
         raise InputError(f"--output {output}: name a file that ends in .svg, .png or .html")
-    changes = with_search(overrides, None, None, None, None, to)
+    changes = with_search(overrides, {"to": to})
     check_model(model, changes, needs_language=True)
     with gc_paused():
         from nmt.core import log

@@ -32,7 +32,7 @@ from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recurrent import CellKind, CellState, RecurrentStack
-from nmt.translator.loading import TOO_LONG, TrainedModel
+from nmt.translator.loading import TrainedModel
 
 Side: TypeAlias = Literal["encoder", "decoder"]
 Direction: TypeAlias = Literal["forward", "backward"]
@@ -86,9 +86,7 @@ def trace(
     """The states over a sentence and the previous ones that it knows; of the decoder over the target, under teacher
     forcing. ``line`` is the pair's number in errors: those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
     model, tokenizers = trained.model, trained.tokenizers
-    ((source_words, target_words),) = pairs = trained.encode_pairs([source], [target], line)
-    if pairs == [TOO_LONG]:
-        raise InputError(f"line {line}: is too long for its states to be shown; choose another")
+    ((source_words, target_words),) = trained.encode_pairs([source], [target], line)
     (source_ids,) = trained.prefixed([source_words.ids], [source])
     ids = [*source_ids, EOS], [*target_words.ids, EOS]
     source_1S, target_1T = (torch.tensor([each], device=trained.compute.device) for each in ids)
