@@ -91,11 +91,11 @@ class EvaluateOptions(ModelOptions):
     ] = None
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as TER does.")] = False
     tokenize: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--tokenize", metavar="NAME", help="BLEU's tokenizer, one of sacreBLEU's: 13a, intl, char, none …"
+            "--tokenize", metavar="NAME", help="BLEU's tokenizer, such as 13a, zh, char. Default: by the script."
         ),
-    ] = "13a"
+    ] = None
 
 
 CONFLICTS = (

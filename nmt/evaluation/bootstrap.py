@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.script import bleu_tokenizer
 from nmt.evaluation.translation import prepare, sacrebleu_metric
 
 if TYPE_CHECKING:
@@ -95,11 +96,11 @@ def sentence_counts(
     *,
     metric: str = "bleu",
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
 ) -> SentenceCounts:
     """The counts of sacreBLEU in each sentence. Arguments and errors are those of `translation.scores`."""
     lines = prepare(hypotheses, references)
-    counter = sacrebleu_metric(metric, lowercase=lowercase, tokenize=tokenize)
+    counter = sacrebleu_metric(metric, lowercase=lowercase, tokenize=tokenize or bleu_tokenizer(lines.references))
     counts_NK = counter._extract_corpus_statistics(lines.hypotheses, lines.references)
     return SentenceCounts(counter, np.array(counts_NK, dtype=np.float64))
 

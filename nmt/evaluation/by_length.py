@@ -57,7 +57,7 @@ def by_length(
     *,
     edges: Sequence[int] = EDGES,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[LengthScores, ...]:

@@ -4,7 +4,9 @@ samples, Eikema & Aziz 2020, "Is MAP Decoding All You Need?").
     utility(y) = sum over candidates y' of share(y') u(y, y')
 
 where u is sentence chrF2 or sentence BLEU of y with y' for its reference, as sacreBLEU defines them with its defaults
-(BLEU with ``effective_order``). Shapes: C candidates, all different; G n-grams of one order.
+(BLEU with ``effective_order``, and the tokenizer for the script of the candidates).
+
+Shapes: C candidates, all different; G n-grams of one order.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nmt.data.script import bleu_tokenizer, sentence_bleu
 
 Matrix = NDArray[np.float64]
 
@@ -53,9 +57,7 @@ def chrf_matrix(texts: Sequence[str]) -> Matrix:
 
 def bleu_matrix(texts: Sequence[str]) -> Matrix:
     """Sentence BLEU of each text, by row, with each as its reference, by column; from 0 to 1."""
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-
-    tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]
+    tokenizer = sentence_bleu(bleu_tokenizer([texts])).tokenizer
     words = [tokenizer(text.rstrip()).split() for text in texts]
     length_C = np.array([len(sentence) for sentence in words], dtype=np.float64)
     log_sum_CC, orders_CC, smoothing_CC = (np.zeros((len(texts), len(texts))) for _ in range(3))

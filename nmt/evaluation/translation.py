@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.script import bleu_tokenizer, sentence_bleu
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -47,7 +49,7 @@ def scores(
     references: Sequence[str] | Sequence[Sequence[str]],
     *,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     metrics: Sequence[str] = METRICS,
 ) -> tuple[Score, ...]:
     """Score translations against one reference each, or against several sets of references.
@@ -56,13 +58,14 @@ def scores(
     end of a line does not count, as in the command; so lines that still end in CR LF score the same.
 
     `lowercase` makes BLEU and chrF ignore case (`sacrebleu --lowercase --chrf-lowercase`); TER ignores it always, as
-    its reference implementation does. `tokenize` is BLEU's tokenizer; the other metrics do not use it. The scores come
-    in the order of `metrics`.
+    its reference implementation does. `tokenize` is BLEU's tokenizer, None that for the script of the references (see
+    `nmt.data.script`); the other metrics do not use it. The scores come in the order of `metrics`.
 
     Raises InputError when the numbers of lines differ or are 0, or when a metric or tokenizer is unknown
     or cannot be used here.
     """
     lines = prepare(hypotheses, references)
+    tokenize = tokenize or bleu_tokenizer(lines.references)
     return tuple(_score(sacrebleu_metric(name, lowercase=lowercase, tokenize=tokenize), lines) for name in metrics)
 
 
@@ -104,6 +107,18 @@ def prepare(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequ
     return Lines([line.rstrip() for line in hypotheses], [[line.rstrip() for line in stream] for stream in streams])
 
 
+def warn_of_bleu(references: Sequence[str], *, tokenize: str | None = None) -> None:
+    """Warns of references that BLEU tells little of: a fifth of their text or more is in lines of fewer words than the
+    four that it needs, or in lines that its tokenizer does not cut into words, which then are longer than those of any
+    language with spaces. `tokenize` is that of `scores`."""
+    name = tokenize or bleu_tokenizer([references])
+    words = [len(sentence_bleu(name).tokenizer(line.rstrip()).split()) for line in references]
+    bad = [line for line, number in zip(references, words, strict=True) if number < 4 or len(line) > 16 * number]
+    if sum(map(len, bad)) > 0.2 * sum(map(len, references)):
+        lines = f"in {len(bad):,} of {len(references):,} references its tokenizer {name} finds fewer or none"
+        log.warning(f"BLEU counts runs of four words, and {lines}: rely on chrF2, or try --tokenize char")
+
+
 def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metric:
     """sacreBLEU's own object for one of `METRICS`; the options are those of `scores`.
 
@@ -120,7 +135,7 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
                 raise InputError(f"--tokenize {tokenize}: is not a tokenizer for BLEU; choose one of {names}")
             try:
                 return BLEU(lowercase=lowercase, tokenize=tokenize)
-            except (ImportError, RuntimeError, OSError) as error:
+            except (ImportError, RuntimeError, OSError, AssertionError) as error:
                 # Some tokenizers need an extra package or download a model, and sacreBLEU says so over several lines.
                 reason = " ".join(str(error).split())
                 raise InputError(f"BLEU tokenizer {tokenize!r} cannot be used here: {reason}") from error

@@ -15,7 +15,7 @@ from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation, TermRecall
-from nmt.evaluation.translation import Score, sacrebleu_metric, scores
+from nmt.evaluation.translation import Score, sacrebleu_metric, scores, warn_of_bleu
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Loader, Translator
@@ -26,7 +26,7 @@ class Scoring:
     """Settings of the scores; see `nmt.evaluation.translation.scores` and `nmt.evaluation.by_length.by_length`."""
 
     lowercase: bool = False
-    tokenize: str = "13a"
+    tokenize: str | None = None
     edges: Sequence[int] | None = None
     """The last number of source words of each bucket of lengths; None: no scores by length."""
     wait_scores: Callable[[Translator, Sequence[str], Callable[[Sequence[str]], float]], list[WaitScore]] | None = None
@@ -74,7 +74,7 @@ def evaluate(
     Raises InputError for files that cannot be read or do not have the same lines.
     """
     # before minutes of translation: a tokenizer that is unknown or cannot be used here
-    sacrebleu_metric("bleu", lowercase=scoring.lowercase, tokenize=scoring.tokenize)
+    sacrebleu_metric("bleu", lowercase=scoring.lowercase, tokenize=scoring.tokenize or "13a")
     if hypothesis is not None:
         assert reference is not None
         evaluations = {"": _of_file(source, hypothesis, reference, scoring)}
@@ -103,6 +103,7 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
     hypotheses, references = _read_together(hypothesis, reference)
     if not hypotheses:
         raise InputError(f"{hypothesis}: holds no line to evaluate, nor does {reference}")
+    warn_of_bleu(references, tokenize=scoring.tokenize)
     lengths = terms = None
     if source is not None:
         sources, _ = _read_together(source, reference)
@@ -127,6 +128,7 @@ def _of_model(
             bar.update(len(sources))
     for warning in translator.cut_warnings(translations):
         log.warning(warning)
+    warn_of_bleu(references, tokenize=scoring.tokenize)
     hypotheses = [translation.text for translation in translations]
     lengths = scoring.lengths(sources, hypotheses, references)
     terms = scoring.terms(sources, hypotheses)

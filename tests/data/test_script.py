@@ -45,7 +45,7 @@ def test_a_share_of_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         (thai, 900, "char"), (korean, 10, "13a"), (korean, 900, "ko-mecab"),
     ]:  # fmt: skip
         assert bleu_tokenizer([english + lines * number]) == expected, (lines, number)
-    assert bleu_tokenizer([chinese * 9 + japanese]) == "zh"
+    assert bleu_tokenizer([chinese * 30 + japanese]) == "zh"
     assert bleu_tokenizer([japanese * 9 + chinese]) == "ja-mecab"
 
 

@@ -113,3 +113,10 @@ def test_faults() -> None:
         by_length(["a"], ["a", "b"], ["a", "b"])
     with pytest.raises(InputError, match="2 hypotheses but 1 references"):
         by_length(["a", "b"], ["a", "b"], ["a"])
+
+
+def test_text_without_spaces_is_cut_as_its_script_needs() -> None:
+    (found,) = by_length(["a"], ["我有一条狗。"], ["我有一只狗。"], resamples=5)
+    assert found.bleu.value == pytest.approx(
+        BLEU(tokenize="zh").corpus_score(["我有一条狗。"], [["我有一只狗。"]]).score
+    )

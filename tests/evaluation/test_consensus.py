@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.evaluation.consensus import bleu_matrix, chrf_matrix, consensus
 
-WORDS = ["the", "a", "dog,", "cat", "cat", "sleeps", "runs", "Häuser", "don't", "1,000", "x", "«ja»", "…", "日本"]
+WORDS = ["the", "a", "dog,", "cat", "cat", "sleeps", "runs", "Häuser", "don't", "1,000", "x", "«ja»", "…", "Ελλάδα"]
 
 
 def texts(count: int, seed: int) -> list[str]:
@@ -51,3 +51,17 @@ def test_the_choice_is_the_best_on_average(utility: str) -> None:
 def test_what_most_agree_on_wins() -> None:
     lines = ["a dog runs", "the dog sleeps", "the dog sleeps", "nothing at all"]
     assert consensus(lines, "chrf")[0][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "lines"),
+    [("zh", ["我有一条狗。", "我有一只狗。", "他没有猫。"]), ("char", ["ฉันมีสุนัข", "ฉันมีสุนัขสองตัว", "เขามีแมว"])],
+)
+def test_words_are_those_of_the_script(tokenize: str, lines: list[str]) -> None:
+    bleu = BLEU(effective_order=True, tokenize=tokenize)
+    matrix_CC = bleu_matrix(lines)
+    for row, hypothesis in enumerate(lines):
+        for column, reference in enumerate(lines):
+            expected = min(bleu.sentence_score(hypothesis, [reference]).score / 100, 1.0)
+            assert matrix_CC[row, column] == pytest.approx(expected, abs=1e-9)
+    assert consensus([*lines[:1], *lines], "bleu")[0][0] == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.evaluation.translation import Score, as_json, scores
+from nmt.evaluation.translation import Score, as_json, scores, warn_of_bleu
 
 HYPOTHESES = [
     "The cat sat on the mat.",
@@ -87,6 +87,45 @@ def test_lowercase_and_tokenizer_equal_the_command(tmp_path: Path) -> None:
     )
     assert ours(hypotheses, references, 12, lowercase=True, tokenize="intl") == expected
     assert ours(hypotheses, references, 12) != expected
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "tokenizer"),
+    [("我有一条狗。", "我有一只狗。", "zh"), ("ฉันมีสุนัขตัวหนึ่ง", "ฉันมีสุนัขสองตัว", "char"), ("a b c d", "a b c d", "13a")],
+)
+def test_the_tokenizer_is_that_of_the_references(
+    hypothesis: str, reference: str, tokenizer: str, tmp_path: Path
+) -> None:
+    """Of them alone: a translation into another language is cut likewise."""
+    expected = command(tmp_path, text([hypothesis]), [text([reference])], "-w", "12", "--tokenize", tokenizer)
+    assert ours(text([hypothesis]), [text([reference])], 12) == expected
+    assert f"tok:{tokenizer}|" in scores(["He has a dog"], [reference])[0].signature
+    assert "tok:intl|" in scores([hypothesis], [reference], tokenize="intl")[0].signature
+
+
+THAI = "คณะกรรมการจะประชุมอีกครั้งในวันอังคารหน้า เพื่อหารือเรื่องงบประมาณ ของปีหน้า และเรื่องอื่น"
+SENTENCES = ["The committee will meet again on Tuesday to discuss the budget."] * 10
+
+
+@pytest.mark.parametrize(
+    ("references", "tokenize", "warning"),
+    [
+        (["dog", "cat", "a dog"], None, "in 3 of 3 references its tokenizer 13a finds fewer or none: rely on chrF2"),
+        (["我有一条狗。", "他没有猫，只有一条狗。"], "13a", "in 2 of 2 references its tokenizer 13a"),
+        (["我有一条狗。", "他没有猫，只有一条狗。"], None, None),
+        ([THAI] * 4 + SENTENCES, None, "in 4 of 14"),
+        (["Yes.", *SENTENCES], None, None),
+        (["", ""], None, None),
+        (["Donaudampfschifffahrtsgesellschaftskapitäne trinken Pfefferminztee mit Honig."], None, None),
+    ],
+)  # fmt: skip
+def test_references_that_bleu_tells_little_of_are_named(
+    references: list[str], tokenize: str | None, warning: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn_of_bleu(references, tokenize=tokenize)
+    error = capsys.readouterr().err
+    assert error.count("\n") == (warning is not None)
+    assert (warning or "") in error
 
 
 def test_a_perfect_translation_and_the_order_of_metrics() -> None:

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from nmt.core.device import CHECK_EVERY, Compute, read_together
 from nmt.data.batching import length_batches, pad
+from nmt.data.script import bleu_tokenizer, sentence_bleu
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq
@@ -126,13 +127,14 @@ def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor
 
 def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
     """From a hypothesis and its reference to 0 ... 1: sentence BLEU with exponential smoothing over the orders that the
-    hypothesis is long enough for, or chrF2, as sacreBLEU's ``sentence_bleu`` and ``sentence_chrf`` compute them."""
-    from sacrebleu.metrics.bleu import BLEU
+    hypothesis is long enough for, or chrF2, as sacreBLEU's ``sentence_bleu`` (with the tokenizer for the reference's
+    script) and ``sentence_chrf`` compute them."""
     from sacrebleu.metrics.chrf import CHRF
 
-    metric = BLEU(effective_order=True) if kind == "bleu" else CHRF()
+    chrf = CHRF()
 
     def of(hypothesis: str, reference: str) -> float:
+        metric = sentence_bleu(bleu_tokenizer([[reference]])) if kind == "bleu" else chrf
         # rounding may lead beyond 1
         return min(float(metric.sentence_score(hypothesis, [reference]).score) / 100.0, 1.0)
 

@@ -307,6 +307,13 @@ def test_rewards_are_sacrebleus(hypothesis: str, reference: str) -> None:
     assert 0.0 <= reward("chrf")(hypothesis, reference) <= 1.0
 
 
+def test_words_of_a_reward_are_those_of_the_script() -> None:
+    """As one word, no sentence would be like another."""
+    expected = sacrebleu.sentence_bleu("我有一条狗。", ["我有一只狗。"], tokenize="zh").score / 100.0
+    assert expected > 0.0
+    assert reward("bleu")("我有一条狗。", "我有一只狗。") == pytest.approx(expected)
+
+
 # ------------------------------------------------------------------------------------------------------ whole and parts
 
 
