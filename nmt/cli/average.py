@@ -27,7 +27,7 @@ def average(
         int | None, typer.Option("--best", metavar="N", min=2, help="The N checkpoints with the best validations.")
     ] = None,
     best_by: Annotated[
-        Literal["loss", "perplexity", "accuracy", "bleu"] | None,
+        Literal["loss", "perplexity", "accuracy", "bleu", "chrf"] | None,
         typer.Option("--best-by", help="Metric of --best. Default: the configuration's training.validation.metric."),
     ] = None,
     overrides: Overrides = None,

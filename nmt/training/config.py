@@ -16,9 +16,6 @@ Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf")
-"""Metrics of a validation for which higher is better; for the others lower is."""
-
 
 class OptimizerConfig(Structure):
     """Adam (Kingma & Ba 2015), or with decoupled weight decay AdamW (Loshchilov & Hutter 2019)."""
@@ -49,7 +46,8 @@ class StoppingConfig(Structure):
     minutes: Positive | None = None
     """Minutes of training, over all starts and including validations."""
     patience: Count | None = None
-    """Validations in a row without a better ``training.validation.metric``."""
+    """Validations in a row without a better ``training.validation.metric``; those that only equal the best, with a
+    lower loss, are not counted."""
 
     @model_validator(mode="after")
     def _ends(self) -> StoppingConfig:
@@ -66,8 +64,9 @@ class ValidationConfig(Structure):
     first: Annotated[int, Field(ge=0)] | None = None
     """One more validation after this update, to see early that a model learns; 0: before the first update, to measure
     the model that training starts from."""
-    metric: Literal["loss", "bleu"] = "bleu"
-    """The metric of the best checkpoint: the lowest loss, or the highest BLEU."""
+    metric: Literal["loss", "bleu", "chrf"] = "bleu"
+    """The metric of the best checkpoint: the lowest loss, or the highest BLEU or chrF. Of equal ones the lower loss
+    decides. While BLEU is 0, as it stays for lines of fewer than four words, chrF is compared."""
     bleu: bool = True
     """Translate the valid corpus."""
     beam: Count = 1
@@ -75,13 +74,9 @@ class ValidationConfig(Structure):
 
     @model_validator(mode="after")
     def _metric_is_measured(self) -> ValidationConfig:
-        if self.metric == "bleu" and not self.bleu:
-            raise ValueError("metric: bleu needs bleu: true; or use metric: loss")
+        if self.metric != "loss" and not self.bleu:
+            raise ValueError(f"metric: {self.metric} needs bleu: true; or use metric: loss")
         return self
-
-    def is_better(self, value: float, than: float) -> bool:
-        """True where one value of the metric is better than another."""
-        return value > than if self.metric in HIGHER_IS_BETTER else value < than
 
 
 class RiskConfig(Structure):

@@ -25,7 +25,7 @@ from nmt.data import whole_folder
 from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
-from nmt.training.config import HIGHER_IS_BETTER, TrainingConfig
+from nmt.training.config import TrainingConfig
 from nmt.training.interruption import Interruption, Stopped, end, interruptible
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics
@@ -35,7 +35,7 @@ from nmt.training.optimizer import NamedOptimizer
 from nmt.training.processes import Processes
 from nmt.training.schedule import Plateau
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
-from nmt.training.validation import BestValidation, Validated, line
+from nmt.training.validation import BestValidation, Validated, line, rank
 
 if TYPE_CHECKING:
     from nmt.training.more.averaging import MovingAverage
@@ -108,6 +108,7 @@ class Trainer:
         self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self._announce = announce
+        self._announced_ties: set[str | None] = {None, config.validation.metric}
         self._started = 0.0
         self._saved_at = -1
         self._owes_validation = validate is not None and config.validation.first == 0
@@ -123,7 +124,9 @@ class Trainer:
         folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
         state = folders.read_state(folder)
         try:
-            position, standing = Position(**state["position"]), BestValidation(**state["standing"])
+            # an older release has kept the metric alone
+            figures = state.get("best_figures", {self.config.validation.metric: state["standing"]["best"]})
+            position, standing = Position(**state["position"]), BestValidation(**state["standing"], figures=figures)
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
             raise folders.Damaged(folder / folders.STATE, error) from None
@@ -169,7 +172,9 @@ class Trainer:
                     tensors |= {f"weights/{name}": weight for name, weight in weights.items()}
                 state = {
                     "position": asdict(self.position),
-                    "standing": asdict(self.standing),
+                    # apart from the figures, which earlier releases do not know
+                    "standing": {name: each for name, each in asdict(self.standing).items() if name != "figures"},
+                    "best_figures": self.standing.figures,
                     "precision": self.compute.precision,
                     "machine": f"{cpu.name()}, {self.compute.label}",
                     "data": self.data.fingerprint,
@@ -192,14 +197,14 @@ class Trainer:
 
     def point_best(self) -> None:
         """Points ``best`` at the checkpoint, or at the average of some, whose measured metric is the best."""
-        metric, best_value = self.config.validation.metric, self.standing.best
-        if best_value is None:
+        metric, standing = self.config.validation.metric, self.standing
+        if standing.best is None:
             return
-        best = folders.step(self.run_folder(), self.standing.best_update)
+        best, of_best = folders.step(self.run_folder(), standing.best_update), standing.figures
         for folder in folders.averages(self.run_folder()):
-            value = folders.read_state(folder).get("measured", {}).get(metric)
-            if value is not None and self.config.validation.is_better(value, best_value):
-                best, best_value = folder, value
+            measured = folders.read_state(folder).get("measured", {})
+            if rank(measured, metric) > rank(of_best, metric):
+                best, of_best = folder, measured
         if best.exists():
             folders.point(self.run_folder(), "best", best)
 
@@ -272,6 +277,10 @@ class Trainer:
                     self._save(metrics)
                     meter.resume()
                 if self._is_over():
+                    if (count := self.standing.without_gain) >= (config.stopping.patience or math.inf):
+                        log.info(
+                            f"patience ends training: {count} validations without better {config.validation.metric}"
+                        )
                     self._average(metrics)
                     return
                 if result.signal:
@@ -354,7 +363,7 @@ class Trainer:
             (stopping.updates is not None and position.update >= stopping.updates)
             or (stopping.epochs is not None and position.epoch >= stopping.epochs)
             or (stopping.minutes is not None and position.seconds >= stopping.minutes * 60)
-            or (stopping.patience is not None and self.standing.without_gain >= stopping.patience)
+            or self.standing.without_gain >= (stopping.patience or math.inf)
         )
 
     def _estimate(self, begun_s: float, total: int) -> str:
@@ -409,9 +418,8 @@ class Trainer:
         """Compares a validation with those before it, and reports it."""
         config, update = self.config.validation, self.position.update
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
-        self.standing = self.standing.after(
-            figures[config.metric], update, higher_is_better=config.metric in HIGHER_IS_BETTER, patience=patience
-        )
+        instead = self.standing.tie_break(figures, config.metric)
+        self.standing = self.standing.after(figures, update, metric=config.metric, patience=patience)
         metrics.write("valid", update, figures)
         validated = Validated(
             update,
@@ -421,6 +429,9 @@ class Trainer:
             is_best=self.standing.best_update == update,
         )
         log.info(self._announce(validated), styled=True)
+        if instead not in self._announced_ties:
+            self._announced_ties.add(instead)
+            log.warning(f"{config.metric} does not tell this validation from the best before: {instead} decides")
 
     def _average(self, metrics: Metrics | None) -> bool:
         """Has the first process average checkpoints at the end, while the others wait; False where nothing was to do.

@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf")
+"""Metrics of a validation for which higher is better; for the others lower is."""
+
+
+def deciding_metric(figures: Mapping[str, Any], metric: str) -> str:
+    """The metric by which a validation is compared: ``metric``, but chrF where BLEU is 0, as it always is for lines of
+    fewer than four words: BLEU does not tell two such validations apart."""
+    return "chrf" if metric == "bleu" and figures.get("bleu") == 0.0 and "chrf" in figures else metric
+
+
+def rank(figures: Mapping[str, Any], metric: str) -> tuple[float, float, float]:
+    """A validation's place among others, the best having the greatest: by the metric, then by ``deciding_metric``, then
+    by the loss. A figure that is not there, as of old runs, is worse than any."""
+
+    def value(name: str) -> float:
+        figure = figures.get(name)
+        return -math.inf if figure is None else figure if name in HIGHER_IS_BETTER else -figure
+
+    return value(metric), value(deciding_metric(figures, metric)), value("loss")
 
 
 @dataclass(frozen=True)
@@ -31,12 +53,22 @@ class BestValidation:
     plateaus: int = 0
     since_plateau: int = 0
     """Validations without gain since the last plateau was counted."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """All figures of the best; of a state that an older release wrote, ``best`` alone."""
 
-    def after(self, value: float, update: int, *, higher_is_better: bool, patience: int | None) -> BestValidation:
-        """The best after one more validation; ``patience`` validations in a row without gain are a plateau."""
-        gain = self.best is None or (value > self.best if higher_is_better else value < self.best)
-        if gain:
-            return dataclasses.replace(self, best=value, best_update=update, without_gain=0, since_plateau=0)
+    def tie_break(self, figures: Mapping[str, float], metric: str) -> str | None:
+        """The metric that compares a validation with the best where ``metric`` cannot, as both have the same; else
+        None."""
+        now, best = rank(figures, metric), rank(self.figures, metric)
+        return None if now[0] != best[0] else "loss" if now[1] == best[1] else deciding_metric(figures, metric)
+
+    def after(self, figures: Mapping[str, float], update: int, *, metric: str, patience: int | None) -> BestValidation:
+        """The best after one more validation; ``patience`` validations in a row without gain are a plateau. One that is
+        better by the loss alone becomes the best, but it is no gain, nor one more without gain."""
+        now, best = rank(figures, metric), rank(self.figures, metric)
+        if now > best:
+            zeros = {"without_gain": 0, "since_plateau": 0} if now[:2] > best[:2] else {}
+            return dataclasses.replace(self, best=figures[metric], best_update=update, figures=dict(figures), **zeros)
         waited = self.since_plateau + 1
         reached = patience is not None and waited >= patience
         return dataclasses.replace(

@@ -13,12 +13,12 @@ from nmt.config.structure import differences
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.training import folders
-from nmt.training.config import HIGHER_IS_BETTER
 from nmt.training.metrics import read
+from nmt.training.validation import rank
 from nmt.translator.find_run import find, is_checkpoint, run_of
 from nmt.translator.manifest import verified_state
 
-Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu"]
+Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu", "chrf"]
 """The measures of a validation."""
 
 
@@ -83,9 +83,8 @@ def _of_run(run: Path, selection: Selection, overrides: Sequence[str]) -> list[P
     found, of_these = folders.steps(run), "checkpoints"
     if selection.best is not None:
         metric = selection.metric or experiment.training.validation.metric
-        values = {line["update"]: line.get(metric) for line in read(run) if line["kind"] == "valid"}
-        sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
-        quality = {folders.step(run, update): sign * value for update, value in values.items() if value is not None}
+        measured = [line for line in read(run) if line["kind"] == "valid" and line.get(metric) is not None]
+        quality = {folders.step(run, line["update"]): rank(line, metric) for line in measured}
         found = sorted((folder for folder in found if folder in quality), key=quality.__getitem__)
         of_these = f"checkpoints with a validation's {metric}"
     number, option = selection.last or selection.best, "--last" if selection.best is None else "--best"

@@ -21,6 +21,7 @@ from nmt.models.names import count
 from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.training import folders
 from nmt.training import metrics as metrics_files
+from nmt.training.validation import deciding_metric
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
 
 LINKS = ("best", "latest", "averaged")
@@ -352,7 +353,7 @@ def _fact_lines(info: Info) -> list[str]:
     ]
     if info.best is not None and info.best.figures:
         shown = ", ".join(f"{name} {value:.2f}" for name, value in info.best.figures.items())
-        rows.append(("best", f"{shown} ({info.best.name}, by {info.metric})"))
+        rows.append(("best", f"{shown} ({info.best.name}, by {deciding_metric(info.best.figures, info.metric)})"))
     return [f"{label:<9}{words}" for label, words in rows]
 
 

@@ -333,11 +333,12 @@ def _summary(
 
 def _outcome(trainer: Trainer) -> list[str]:
     """Lines that tell what was reached, how long it took, and where the model is."""
-    standing, position, validation = trainer.standing, trainer.position, trainer.config.validation
+    standing, position = trainer.standing, trainer.position
     time = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates"
     if standing.best is None:
         return [time, f"model      {trainer.run_folder() / 'latest'}"]
-    best = f"best       {validation.metric} {standing.best:.2f} at update {standing.best_update:,}"
+    metric = validation.deciding_metric(standing.figures, trainer.config.validation.metric)
+    best = f"best       {metric} {standing.figures[metric]:.2f} at update {standing.best_update:,}"
     return [best, time, f"model      {trainer.run_folder() / 'best'}"]
 
 

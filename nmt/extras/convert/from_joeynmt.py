@@ -9,7 +9,7 @@ from nmt.extras.convert.imported_config import ImportedConfig, run_named
 
 CELLS = {"lstm": "lstm", "gru": "gru"}
 SCORES = {"bahdanau": "additive", "luong": "general"}
-METRICS = {"loss": "loss", "ppl": "loss", "bleu": "bleu"}
+METRICS = {"loss": "loss", "ppl": "loss", "bleu": "bleu", "chrf": "chrf"}
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
 
 

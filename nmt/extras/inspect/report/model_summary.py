@@ -26,6 +26,7 @@ from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.training import folders
+from nmt.training.validation import deciding_metric, rank
 
 
 def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -140,13 +141,14 @@ def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str |
     for line in metrics:
         value = line.get(config.metric)
         if line["kind"] in ("valid", "average") and isinstance(value, (int, float)):
-            best = line if best is None or config.is_better(value, best[config.metric]) else best
+            best = line if best is None or rank(line, config.metric) > rank(best, config.metric) else best
     if best is None:
         return None
-    name, decimals = ("BLEU", 1) if config.metric == "bleu" else (config.metric, 3)
+    metric = deciding_metric(best, config.metric)
+    name, decimals = {"bleu": ("BLEU", 1), "chrf": ("chrF", 1)}.get(metric, (metric, 3))
     made = f"average of {best['checkpoints']} at" if best["kind"] == "average" and "checkpoints" in best else "at"
-    search = f" ({search_in_words(config.beam)})" if config.metric == "bleu" else ""
-    return f"{name} {best[config.metric]:.{decimals}f}{search} {made} update {best['update']:,}"
+    search = f" ({search_in_words(config.beam)})" if metric != "loss" else ""
+    return f"{name} {best[metric]:.{decimals}f}{search} {made} update {best['update']:,}"
 
 
 def search_in_words(beam: int) -> str:
