@@ -423,8 +423,8 @@ def config_text(
         first = min(every, size.first_validation)
         early = "early, to see that it learns" if first else "before the first update"
         validation = (
-            f"  # BLEU decides which checkpoint is best; the first validation is {early}\n"
-            f"  validation: {{every: {every}, first: {first}, metric: bleu}}\n"
+            f"  # chrF decides which checkpoint is best; the first validation is {early}\n"
+            f"  validation: {{every: {every}, first: {first}, metric: chrf}}\n"
         )
     subwords = f"""\
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
