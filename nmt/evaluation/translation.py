@@ -111,12 +111,13 @@ def warn_of_bleu(references: Sequence[str], *, tokenize: str | None = None) -> N
     """Warns of references that BLEU tells little of: a fifth of their text or more is in lines of fewer words than the
     four that it needs, or in lines that its tokenizer does not cut into words, which then are longer than those of any
     language with spaces. `tokenize` is that of `scores`."""
-    name = tokenize or bleu_tokenizer([references])
+    usual = bleu_tokenizer([references])
+    name, other = (usual, "char") if tokenize in (None, usual) else (tokenize, usual)
     words = [len(sentence_bleu(name).tokenizer(line.rstrip()).split()) for line in references]
     bad = [line for line, number in zip(references, words, strict=True) if number < 4 or len(line) > 16 * number]
     if sum(map(len, bad)) > 0.2 * sum(map(len, references)):
         lines = f"in {len(bad):,} of {len(references):,} references its tokenizer {name} finds fewer or none"
-        log.warning(f"BLEU counts runs of four words, and {lines}: rely on chrF2, or try --tokenize char")
+        log.warning(f"BLEU counts runs of four words, and {lines}: rely on chrF2, or try --tokenize {other}")
 
 
 def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metric:

@@ -164,4 +164,6 @@ def test_systems_on_the_same_references_have_the_same_tokenizer() -> None:
     references = ["我有一条狗。", "他没有猫。"]
     for hypotheses in (references, ["He has a dog.", "He has no cat."]):
         assert sentence_counts(hypotheses, references).metric.tokenizer_signature == "zh"  # type: ignore[attr-defined]
-    assert compare(*(sentence_counts(lines, references) for lines in (references, references[::-1]))).score_a == pytest.approx(100.0)
+    assert compare(
+        *(sentence_counts(lines, references) for lines in (references, references[::-1]))
+    ).score_a == pytest.approx(100.0)

@@ -104,14 +104,15 @@ def test_the_tokenizer_is_that_of_the_references(
 
 
 THAI = "คณะกรรมการจะประชุมอีกครั้งในวันอังคารหน้า เพื่อหารือเรื่องงบประมาณ ของปีหน้า และเรื่องอื่น"
+FEWER = "references its tokenizer 13a finds fewer or none: rely on chrF2, or try"
 SENTENCES = ["The committee will meet again on Tuesday to discuss the budget."] * 10
 
 
 @pytest.mark.parametrize(
     ("references", "tokenize", "warning"),
     [
-        (["dog", "cat", "a dog"], None, "in 3 of 3 references its tokenizer 13a finds fewer or none: rely on chrF2"),
-        (["我有一条狗。", "他没有猫，只有一条狗。"], "13a", "in 2 of 2 references its tokenizer 13a"),
+        (["dog", "cat", "a dog"], None, f"in 3 of 3 {FEWER} --tokenize char"),
+        (["我有一条狗。", "他没有猫，只有一条狗。"], "13a", f"in 2 of 2 {FEWER} --tokenize zh"),
         (["我有一条狗。", "他没有猫，只有一条狗。"], None, None),
         ([THAI] * 4 + SENTENCES, None, "in 4 of 14"),
         (["Yes.", *SENTENCES], None, None),

@@ -164,7 +164,8 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     metric, best = config.validation.metric, trainer.standing
     result = "not measured: data.valid is not set"
     if best.best is not None and metric in figures:
-        gain = f"{metric} {figures[metric] - best.best:+.2f} against update {best.best_update}"
+        name = best.tie_break(figures, metric) or metric
+        gain = f"{name} {figures[name] - best.figures.get(name, best.best):+.2f} against update {best.best_update}"
         result = f"valid {shown(figures)}; {gain}"
     is_best = (run / "best").resolve() == folder.resolve()
     log.info(f"average of updates {updates}: {result}{' (best)' if is_best else ''}")

@@ -16,7 +16,7 @@ from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, w
 from nmt.data.prepared import PreparedData, opened
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.by_length import by_length
-from nmt.evaluation.translation import scores
+from nmt.evaluation.translation import scores, warn_of_bleu
 from nmt.experiment import Experiment
 from nmt.extras.inspect.report import writer
 from nmt.extras.inspect.report.attention import looks
@@ -245,6 +245,7 @@ def _translated(
         rows = [row for row, fit in enumerate(fits) if fit]
         pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
         matrices = [each.weights_TS for each in pairs]
+    warn_of_bleu(references)
     return Translated(
         sentences=len(sources),
         scores=scores(hypotheses, references),

@@ -137,13 +137,12 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:
     """Finds the best validation by the metric that chooses the best checkpoint; None without validation."""
     config = experiment.training.validation
-    best: Mapping[str, Any] | None = None
-    for line in metrics:
-        value = line.get(config.metric)
-        if line["kind"] in ("valid", "average") and isinstance(value, (int, float)):
-            best = line if best is None or rank(line, config.metric) > rank(best, config.metric) else best
-    if best is None:
+    measured = [
+        line for line in metrics if line["kind"] != "train" and isinstance(line.get(config.metric), (int, float))
+    ]
+    if not measured:
         return None
+    best = max(measured, key=lambda line: rank(line, config.metric))
     metric = deciding_metric(best, config.metric)
     name, decimals = {"bleu": ("BLEU", 1), "chrf": ("chrF", 1)}.get(metric, (metric, 3))
     made = f"average of {best['checkpoints']} at" if best["kind"] == "average" and "checkpoints" in best else "at"
