@@ -323,7 +323,7 @@ def _aligner(file: Path, as_text: bool) -> Work:
     from nmt.extras.word_aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
-        learned = TextAligner(load_aligner(file), as_text, learnt_from=True)
+        learned = TextAligner(load_aligner(file), as_text)
         return _windowed(learned.align, text, WINDOW_PAIRS)
 
     return work
@@ -374,14 +374,15 @@ def judge_aligner(file: Path, text: Text, gold: Sequence[Gold]) -> None:
     """Reports our aligner, each of its granularities, and the mean of the first ones."""
     from nmt.extras.word_aligner.aligner import WordAligner, load_aligner
 
-    members = load_aligner(file).members
-    judge_matrices("nmt, all granularities", WordAligner(members), text, gold)
+    learnt = load_aligner(file)
+    members, hashes = learnt.members, learnt.learnt_P
+    judge_matrices("nmt, all granularities", learnt, text, gold)
     for number, member in enumerate(members, 1):
         tokens = f"{len(member.source.number):,} and {len(member.target.number):,} tokens"
-        judge_matrices(f"nmt, granularity {number} ({tokens})", WordAligner([member]), text, gold)
-    judge_probabilities(WordAligner(members), text, gold)
+        judge_matrices(f"nmt, granularity {number} ({tokens})", WordAligner([member], hashes), text, gold)
+    judge_probabilities(learnt, text, gold)
     for number in range(2, len(members)):
-        judge_matrices(f"nmt, mean of granularities 1 to {number}", WordAligner(members[:number]), text, gold)
+        judge_matrices(f"nmt, mean of granularities 1 to {number}", WordAligner(members[:number], hashes), text, gold)
 
 
 def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[Gold]) -> None:
@@ -390,7 +391,7 @@ def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[G
 
     from nmt.extras.word_aligner.aligner import RULE
 
-    found = aligner.matrices(*([line.split() for line in side] for side in text), learnt_from=True)
+    found = aligner.matrices(*([line.split() for line in side] for side in text))
     ways: dict[str, Callable[[Weights, Weights], Any]] = {
         "forward": lambda forward_IJ, _: forward_IJ,
         "backward": lambda _, backward_IJ: backward_IJ,
@@ -407,7 +408,7 @@ def judge_probabilities(aligner: WordAligner, text: Text, gold: Sequence[Gold]) 
 
     from nmt.alignment.extract import Grow
 
-    found = aligner.matrices(*([line.split() for line in side] for side in text), learnt_from=True)
+    found = aligner.matrices(*([line.split() for line in side] for side in text))
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in found]
     possible = [np.zeros(each.shape, bool) for each in weights]
     for links, is_possible_IJ in zip(gold, possible, strict=True):
@@ -441,10 +442,11 @@ def judge_without_spaces(file: Path, text: Text, side: int, gold: Sequence[Gold]
     from nmt.extras.word_aligner.align import TextAligner
     from nmt.extras.word_aligner.aligner import WordAligner, load_aligner
 
-    members = load_aligner(file).members
+    learnt = load_aligner(file)
+    members = learnt.members
     lines, unspaced = text[side], without_spaces(text, side)
     for name, used in (("all granularities", members), *((f"granularity {i}", [m]) for i, m in enumerate(members, 1))):
-        found = TextAligner(WordAligner(used), text=True, learnt_from=True).align(*unspaced)
+        found = TextAligner(WordAligner(used, learnt.learnt_P), text=True).align(*unspaced)
         links = [_of_characters(*pair, side) for pair in zip(found, lines, text[1 - side], strict=True)]
         judge(f"nmt, {name}, joined", links, gold)
 

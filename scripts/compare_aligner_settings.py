@@ -30,7 +30,7 @@ from nmt.alignment.formats import read_gold
 from nmt.core.device import compute
 from nmt.extras.word_aligner import hmm
 from nmt.extras.word_aligner.align import TextAligner
-from nmt.extras.word_aligner.aligner import Member, Sentences, TokenIndex, WordAligner
+from nmt.extras.word_aligner.aligner import Member, Sentences, TokenIndex, WordAligner, pair_hashes
 from nmt.extras.word_aligner.hmm import Hmm, HmmPair, Tokens
 from nmt.extras.word_aligner.word_units import Beginnings
 
@@ -69,8 +69,8 @@ def main() -> None:
             forward, backward = bits(learnt(*known, **options), *held_out)
             report(f"{name}: bits a target word", forward, "", machine)
             report(f"{name}: bits a source word", backward, "", machine)
-            aligner = WordAligner([learnt(*everything, **options)])
-            found = TextAligner(aligner, False, learnt_from=True).align(*gold_text)
+            hashes = np.unique(pair_hashes(*(sentences(lines) for lines in everything)))
+            found = TextAligner(WordAligner([learnt(*everything, **options)], hashes)).align(*gold_text)
         report(f"{name}: AER", 100 * score([each.links for each in found], gold).aer, "%", machine)
     print_table()
 

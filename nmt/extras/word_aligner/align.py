@@ -31,8 +31,6 @@ class TextAligner:
 
     aligner: WordAligner
     text: bool = False
-    learnt_from: bool = False
-    """True where the aligner has learnt from the very pairs."""
     rule: Grow = RULE
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
@@ -44,7 +42,7 @@ class TextAligner:
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))
         runs = [list(map(words_and_runs, *side)) for side in ((sources, source_spans), (targets, target_spans))]
         words = [[[*chain(*line)] for line in side] for side in runs]
-        matrices = self.aligner.matrices(*runs, first_line=first_line, learnt_from=self.learnt_from)
+        matrices = self.aligner.matrices(*runs, first_line=first_line)
         return learnt_alignments(words[0], words[1], matrices, source_spans, target_spans, self.rule)
 
 
@@ -69,7 +67,7 @@ def align_learned(
     rule = RULE if min_probability is None else Grow(threshold=min_probability)
     name = "learned" if aligner is None else aligner.name
     return write_alignments(
-        one_view(name, TextAligner(word_aligner, inputs.text, learnt_from=aligner is None, rule=rule)),
+        one_view(name, TextAligner(word_aligner, inputs.text, rule)),
         inputs,
         outputs,
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
@@ -84,7 +82,7 @@ def write_links(corpus: CorpusConfig, path: Path) -> None:
 
     pairs = [pair for block in read_blocks(corpus) for pair in zip(block.sources, block.targets, strict=True)]
     sources, targets = zip(*(pair if max(map(len, pair)) <= LONGEST else ("", "") for pair in pairs), strict=True)
-    aligner = TextAligner(learn_word_aligner(sources, targets), learnt_from=True)
+    aligner = TextAligner(learn_word_aligner(sources, targets))
     with whole_file(path) as unfinished:
         lines = (f"{pharaoh_line(alignment.links)}\n" for alignment in aligner.align(sources, targets))
         unfinished.write_text("".join(lines), encoding="utf-8")

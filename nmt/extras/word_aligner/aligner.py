@@ -11,6 +11,7 @@ The rest to 1 in a row of the forward matrix, or in a column of the backward one
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,6 +37,8 @@ from nmt.extras.word_aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens
 from nmt.extras.word_aligner.threads import in_order
 from nmt.extras.word_aligner.word_units import Beginnings, Subwords, WordUnits
 
+Hashes: TypeAlias = NDArray[np.uint32]
+
 Words: TypeAlias = Sequence[str | Run]
 """The words of a sentence."""
 
@@ -46,8 +49,8 @@ LONGEST = 1000
 """Most tokens of a side of a sentence: the time of the models grows with the cube, their memory with the square. A
 member leaves out a pair with more."""
 
-_FORMATS = ("nmt word aligner 3", "nmt word aligner 2")
-"""The one that is written, and an earlier one without pieces of runs."""
+_FORMATS = ("nmt word aligner 4", "nmt word aligner 3", "nmt word aligner 2")
+"""The one that is written, an earlier one without the hashes of its pairs, and one without pieces of runs either."""
 
 LETTERS = 4
 """The length of the beginnings of words."""
@@ -67,7 +70,7 @@ class Sentences:
 
     def __init__(self, sentences: Iterable[Words] = ()) -> None:
         self.number: dict[str | Run, int] = {}
-        self._words, self._lengths = array("i"), array("i")
+        self._words, self._lengths, self._hashes = array("i"), array("i"), array("I")
         for words in sentences:
             self.append(words)
 
@@ -75,6 +78,8 @@ class Sentences:
         """Adds a sentence."""
         self._words.extend([self.number.setdefault(word, len(self.number)) for word in words])
         self._lengths.append(len(words))
+        # All characters but white space, which is the same in whichever way a line was cut into words.
+        self._hashes.append(zlib.crc32("".join(map("".join, words)).encode("utf-8", "surrogatepass")))
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -88,6 +93,11 @@ class Sentences:
     def length_R(self) -> NDArray[np.int32]:
         """The number of words of each sentence, where a run is one."""
         return np.array(self._lengths, np.int32)
+
+    @property
+    def hash_R(self) -> Hashes:
+        """The CRC-32 of each sentence."""
+        return np.array(self._hashes, np.uint32)
 
     def counts(self) -> Counter[Any]:
         """The number of occurrences of each word."""
@@ -149,7 +159,7 @@ class Member:
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
     def cells(
-        self, sources: Sentences, targets: Sentences, *, learnt_from: bool = False
+        self, sources: Sentences, targets: Sentences, is_learnt_R: NDArray[np.bool_]
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """The cells of the forward and of the backward matrices, (2, N), pair after pair, 0 for a pair that does not
         fit; and which pairs fit. See ``HmmPair.in_batches``."""
@@ -161,7 +171,7 @@ class Member:
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
         for rows, forward_BTS, backward_BTS in self.models.in_batches(
-            source_tokens, target_tokens, spelt_alike_X, learnt_from=learnt_from
+            source_tokens, target_tokens, spelt_alike_X, is_learnt_R
         ):
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
             cells_2BIJ = between_words(forward_BTS, backward_BTS, target_counts, source_counts)
@@ -185,20 +195,22 @@ def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Token
 class WordAligner:
     """The mean of several members."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[Member], learnt_P: Hashes | None = None) -> None:
+        """``learnt_P`` are the sorted hashes of the pairs that they have learnt from, see ``pair_hashes``."""
         self.members = list(members)
+        self.learnt_P = np.zeros(0, np.uint32) if learnt_P is None else learnt_P
 
     def fits(self, source: Words, target: Words) -> bool:
         """True where a pair is short enough for any of the members."""
         return any(member.fits(source, target) for member in self.members)
 
     def matrices(
-        self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1, learnt_from: bool = False
+        self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1
     ) -> list[tuple[Weights, Weights]]:
         """The forward and the backward matrix of each pair of sentences, float32, a row for each target word and a
         column for each source word: the mean over the members that the pair fits. Where it fits none both are empty,
-        with a warning; ``first_line`` is the first pair's number. Of pairs that the aligner has ``learnt_from``, no
-        link is evidence for itself, so that a word that occurs once is linked as any other."""
+        with a warning; ``first_line`` is the first pair's number. In pairs that the aligner has learnt from no link is
+        evidence for itself, so that a word that occurs once is linked as any other."""
         length_R2 = np.array([[sum(map(_size, words)) for words in side] for side in (targets, sources)]).T
         is_long_R = length_R2.max(axis=1) > LONGEST  # even their cells would fill the memory
         length_R2[is_long_R] = 0
@@ -206,7 +218,9 @@ class WordAligner:
             Sentences(() if is_long else words for words, is_long in zip(side, is_long_R, strict=True))
             for side in (sources, targets)
         ]
-        by_member = list(in_order(lambda member: member.cells(*sides, learnt_from=learnt_from), self.members))
+        # Sorted: a hash that is there has a last place after its first one.
+        first_R, end_R = (np.searchsorted(self.learnt_P, pair_hashes(*sides), side) for side in ("left", "right"))
+        by_member = list(in_order(lambda member: member.cells(*sides, end_R > first_R), self.members))
         members_R = np.array([fits_R for _, fits_R in by_member]).sum(axis=0)
         is_long_R |= members_R == 0
         reason = f"more than {LONGEST} words and signs on a side are too many to align; split it"
@@ -220,6 +234,12 @@ class WordAligner:
         pairs = [(one.reshape(shape), other.reshape(shape)) for (one, other), shape in zip(parts, shapes, strict=True)]
         empty = (np.zeros((0, 0), np.float32),) * 2
         return [empty if is_long else pair for pair, is_long in zip(pairs, is_long_R, strict=True)]
+
+
+def pair_hashes(sources: Sentences, targets: Sentences) -> Hashes:
+    """A number of 32 bits for each pair; about one pair in four thousand million has a given one by chance."""
+    # An odd factor tells a pair from the one with its sides exchanged, and from others with the same sum.
+    return sources.hash_R * np.uint32(0x9E3779B1) + targets.hash_R
 
 
 def _size(word: str | Run) -> int:
@@ -270,7 +290,8 @@ def learn_aligner(
             numbers = tuple({token: number for number, token in enumerate(side)} for side in tokens)
         source, target = map(TokenIndex, (member.source.word_units, member.target.word_units), numbers)
         members[place] = Member(source, target, models)
-    return WordAligner(members)
+    hash_P = pair_hashes(sources, targets)[(sources.length_R > 0) & (targets.length_R > 0)]
+    return WordAligner(members, np.unique(hash_P if before is None else np.append(hash_P, before.learnt_P)))
 
 
 def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -> list[Member]:
@@ -340,7 +361,7 @@ def learnt_alignments(
 
 def save_aligner(aligner: WordAligner, path: Path) -> None:
     """Writes one file, whole or not at all, which `load_aligner` reads. Raises OSError."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {"learnt": aligner.learnt_P}
     for number, member in enumerate(aligner.members):
         for side, index in (("source", member.source), ("target", member.target)):
             arrays[f"{number}.{side}.tokens"] = _bytes("\n".join(index.number).encode())
@@ -376,9 +397,12 @@ def load_aligner(path: Path) -> WordAligner:
     try:
         count = sum(name.endswith(".pairs") for name in arrays)
         members = [_member(arrays, number, path) for number in range(max(1, count))]
+        learnt_P = arrays.get("learnt", np.zeros(0, np.uint32))
+        if learnt_P.dtype != np.uint32 or learnt_P.ndim != 1 or (learnt_P[1:] <= learnt_P[:-1]).any():
+            raise ValueError("hashes")
     except (KeyError, ValueError, TypeError):
         raise InputError(f"{path}: is damaged; make it anew with nmt aligner") from None
-    return WordAligner(members)
+    return WordAligner(members, learnt_P)
 
 
 def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Member:

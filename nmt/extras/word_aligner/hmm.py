@@ -49,6 +49,8 @@ Tokens = npt.NDArray[np.signedinteger[Any]]
 
 Floats = npt.NDArray[np.float32]
 
+Bools = npt.NDArray[np.bool_]
+
 Indices = npt.NDArray[np.integer]
 """Indices among the distinct pairs of tokens of a batch, in as few bits as they take."""
 
@@ -278,14 +280,15 @@ class HmmPair:
         return HmmPair(forward, backward, pair_E), source_U, target_V
 
     def in_batches(
-        self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens, *, learnt_from: bool = False
+        self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens, is_learnt_R: Bools
     ) -> Iterator[tuple[tuple[int, ...], Floats, Floats]]:
         """Batches of sentence pairs: their rows, the probability that a target token stands for a source token, (B, T,
         S), whose rows sum to 1 less the empty word's, and the reverse, whose columns do; 0 at padding. Pairs with an
         empty side are left out.
 
         ``spelt_alike_X`` holds for each source token, unknown ones included, the target token with the same spelling,
-        or -1. Of pairs that the models have ``learnt_from``, each link is judged by what the others contributed."""
+        or -1. In pairs that the models have learnt from, ``is_learnt_R``, each link is judged by what the others
+        contributed."""
         alike_X = np.append(spelt_alike_X, _NO_TOKEN)
         for batch in _batches(sources, targets, self.source_tokens, self.target_tokens):
             pair_D, local_BST = batch.token_pairs(self.source_tokens, self.target_tokens)
@@ -297,9 +300,10 @@ class HmmPair:
             turned: list[Any] = [each.swapaxes(1, 2) for each in (local_BST, is_unseen_BST, is_alike_BST)]
             back_BTS = self.backward.probabilities(batch.turned, index_D, *turned)
             one, other = self._posteriors(batch, link_BST, back_BTS)
-            own_BST = np.zeros_like(one.link_BST)
-            for damping in _OWN_DAMPING if learnt_from else ():
-                own_BST += np.float32(damping) * (one.link_BST * other.link_BST.swapaxes(1, 2) - own_BST)
+            own_BST, is_learnt_B11 = np.zeros_like(one.link_BST), is_learnt_R[list(batch.rows), None, None]
+            for damping in _OWN_DAMPING if is_learnt_B11.any() else ():
+                product_BST = one.link_BST * other.link_BST.swapaxes(1, 2) * is_learnt_B11
+                own_BST += np.float32(damping) * (product_BST - own_BST)
                 one, other = self._posteriors(
                     batch,
                     self.forward.without(batch.source_BS, own_BST, link_BST),

@@ -113,7 +113,7 @@ def _linked_pairs(
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
     sides = ([pairs_of_words[row][side] for row in rows] for side in (0, 1))
-    matrices = aligner.matrices(*sides, learnt_from=True) if rows else []
+    matrices = aligner.matrices(*sides) if rows else []
     limit = trained.experiment.search.max_source_tokens
     linked_pairs = []
     for row, (forward_IJ, backward_IJ) in zip(rows, matrices, strict=True):

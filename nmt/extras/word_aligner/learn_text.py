@@ -19,6 +19,9 @@ BLOCK_CELLS = 4_250_000
 """Most sentence pairs that are learnt from together, and pairs of a source and a target word in them. Further
 blocks add their different words to the memory; a smaller block would make more errors."""
 
+FEW_PAIRS = 500
+"""Of fewer different pairs most rare words occur once, and many links are wrong; see docs/measurements/aligner.md."""
+
 
 def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | None = None) -> WordAligner:
     """Learns an aligner from two files, line by line, and writes it to a file; with ``earlier`` goes on from the
@@ -48,7 +51,8 @@ def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAl
 
 def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | None) -> WordAligner:
     log.info(f"aligner  learning from {count:,} pairs")
-    learnt = False
+    # An aligner of an earlier version does not know from how many pairs it learnt.
+    learnt, counts_pairs = False, aligner is None or len(aligner.learnt_P) > 0
     with log.progress(description="aligner", unit="iteration") as bar:
         for sources, targets in _blocks(lines):
             with suppress(ValueError):  # a block without words, or with none but characters without a width
@@ -56,6 +60,9 @@ def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | 
                 learnt = True
     if aligner is None or not learnt:
         raise InputError("there is nothing to learn from: one side holds no words")
+    if counts_pairs and len(aligner.learnt_P) < FEW_PAIRS:
+        few = f"only {len(aligner.learnt_P):,} different pairs"
+        log.warning(f"the aligner has learnt from {few}, so many links will be wrong; give it some thousand pairs")
     return aligner
 
 

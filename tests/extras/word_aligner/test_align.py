@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
 from nmt.extras.word_aligner import learn_text as learning
 from nmt.extras.word_aligner.align import TextAligner
-from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, save_aligner
+from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from tests.extras.word_aligner.compounds import pairs
 from tests.extras.word_aligner.test_learn import nmt
 from tests.workflows.runs import Command
@@ -54,12 +55,50 @@ def test_aligner_is_python(nmt: Command, folder: Path, given: list[str], tmp_pat
     assert lines[len(PAIRS)] == lines[len(PAIRS) + 2] == ""
     assert lines[len(PAIRS) + 1] == "0-0"
     sources, targets = ((folder / name).read_text("utf-8").split("\n")[:-1] for name in ("x.de", "x.en"))
-    from nmt.extras.word_aligner.aligner import load_aligner
-
     expected = TextAligner(load_aligner(folder / "x.aligner")).align(sources, targets)
     assert lines[:-1] == [" ".join(f"{s}-{t}" for s, t in each.links) for each in expected]
     with pytest.raises(InputError, match="give one target for each source"):
         TextAligner(load_aligner(folder / "x.aligner")).align(sources, targets[1:])
+
+
+@pytest.mark.parametrize("text", [[], ["--text"]], ids=["tokens", "text"])
+def test_pairs_learnt_from_are_aligned_as_by_learn(nmt: Command, folder: Path, tmp_path: Path, text: list[str]) -> None:
+    """Byte for byte; and up to rounding with other pairs among them that the aligner has not learnt from."""
+    for name in ("x.de", "x.en"):
+        lines = (folder / name).read_text("utf-8").split("\n")[:-1]
+        (tmp_path / name).write_text("".join(f"{line}.\n" for line in lines), encoding="utf-8")
+        (tmp_path / f"more.{name}").write_text("".join(f"{line}.\nblauer neuer\n" for line in lines), encoding="utf-8")
+    options = ["--format", "jsonl", *text]
+    learnt = nmt("align", "--learn", "-s", "x.de", "-t", "x.en", *options).stdout.splitlines()
+    assert nmt("aligner", "-s", "x.de", "-t", "x.en", "-o", "aligner").code == 0
+    assert nmt("align", "--aligner", "aligner", "-s", "x.de", "-t", "x.en", *options).stdout.splitlines() == learnt
+    mixed = nmt("align", "--aligner", "aligner", "-s", "more.x.de", "-t", "more.x.en", *options).stdout.splitlines()
+    save_aligner(WordAligner(load_aligner(tmp_path / "aligner").members), tmp_path / "old")  # does not know its pairs
+    by_old = nmt("align", "--aligner", "old", "-s", "more.x.de", "-t", "more.x.en", *options).stdout.splitlines()
+    assert mixed[1::2] == by_old[1::2]
+    for found, is_alike in ((mixed, True), (by_old, False)):
+        pairs_of_weights = zip(map(weights, found[::2]), map(weights, learnt), strict=True)
+        assert all(np.allclose(*both, atol=2e-6) for both in pairs_of_weights) == is_alike
+
+
+def weights(line: str) -> np.ndarray:
+    """The weights of a line of jsonl, as long as there are any."""
+    return np.array(json.loads(line)["weights"])
+
+
+@pytest.mark.parametrize("command", [["align", "--learn"], ["aligner", "-o", "out"]], ids=["learn", "aligner"])
+def test_few_pairs_are_warned_of_once(nmt: Command, tmp_path: Path, command: list[str]) -> None:
+    for count in (1, 2, 600):
+        # Blank sides teach nothing, and a pair again teaches little.
+        lines = [f"rot {number % (count - count // 4)}\n" for number in range(count)] + ["\n"] * 600
+        for name in ("s", "t"):
+            (tmp_path / name).write_text("".join(lines))
+        warnings = [line for line in nmt(*command, "-s", "s", "-t", "t").stderr.splitlines() if "warning" in line]
+        assert len(warnings) == 1
+        assert f"learnt from only {count - count // 4} different pairs" in warnings[0]
+    for name in ("s", "t"):
+        (tmp_path / name).write_text("".join(f"rot {number}\n" for number in range(500)))
+    assert "warning" not in nmt(*command, "-s", "s", "-t", "t").stderr
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["tokens", "text"])

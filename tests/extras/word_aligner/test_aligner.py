@@ -83,7 +83,7 @@ def test_between_words_of_nothing(counts: tuple[list[int], list[int]]) -> None:
 
 def test_the_matrices_are_the_mean_over_the_granularities(learnt: WordAligner) -> None:
     sources, targets = SOURCES[:7], TARGETS[:7]
-    alone = [WordAligner([each]).matrices(sources, targets) for each in learnt.members]
+    alone = [WordAligner([each], learnt.learnt_P).matrices(sources, targets) for each in learnt.members]
     assert len(alone) == 4
     for row, both in enumerate(learnt.matrices(sources, targets)):
         for direction, found_IJ in enumerate(both):

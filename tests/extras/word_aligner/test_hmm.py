@@ -182,7 +182,9 @@ def posteriors(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """The forward and the backward matrix (T, S) of each pair of sentences."""
     found = [(np.zeros((len(target), len(source))),) * 2 for source, target in zip(sources, targets, strict=True)]
-    for rows, one_BTS, other_BTS in models.in_batches(sources, targets, spelt_alike_X):
+    for rows, one_BTS, other_BTS in models.in_batches(
+        sources, targets, spelt_alike_X, np.zeros(len(sources), np.bool_)
+    ):
         for row, one_TS, other_TS in zip(rows, one_BTS, other_BTS, strict=True):
             T, S = found[row][0].shape
             found[row] = (one_TS[:T, :S], other_TS[:T, :S])
