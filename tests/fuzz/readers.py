@@ -599,7 +599,7 @@ def _shortlist(folder: Path) -> Opened:
 def _aligner(folder: Path) -> Opened:
     sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
-    save_aligner(learn_aligner(Sentences(sources), Sentences(targets), shares=(0.4,), iterations=1), file)
+    save_aligner(learn_aligner(Sentences(sources), Sentences(targets), shares=(0.4,), iterations=(3, 1)), file)
     seed = file.read_bytes()
 
     def read(path: Path) -> None:

@@ -1,7 +1,8 @@
 """A word aligner without a translation model: hidden Markov models over several kinds of word units, averaged.
 
-For each kind (whole words, their beginnings, and pieces of a vocabulary) a pair of models is learnt (see `hmm`).
-Between words, p_ij of words i and j is the mean over the kinds of units of
+For each kind (the beginnings of words, and pieces of two vocabularies) a pair of models is learnt (see `hmm`). Whole
+words as a further kind cost time and make more errors: most words of a text are rare, and frequent ones are pieces of
+the larger vocabulary. Between words, p_ij of words i and j is the mean over the kinds of units of
 
     forward    mean over tokens t of target word i of  sum over tokens s of source word j of  p(t stands for s)
     backward   mean over tokens s of source word j of  sum over tokens t of target word i of  p(s stands for t)
@@ -55,13 +56,16 @@ _FORMATS = ("nmt word aligner 4", "nmt word aligner 3", "nmt word aligner 2")
 LETTERS = 4
 """The length of the beginnings of words."""
 
-FURTHER_ITERATIONS = 2
-"""Over pairs after the first block, whose jumps and frequent words are known."""
+ITERATIONS, SMALL_ITERATIONS, FURTHER_ITERATIONS = (1, 3), (3, 5), (0, 2)
+"""With equal jumps, and then with learnt ones: over the first block, over one of fewer than `SMALL` pairs, where more
+of them help and cost little, and over pairs after the first block, whose jumps and frequent words are known."""
+
+SMALL = 10_000
 
 RUN_SIZES = (5.0, 12.0, 2.0)
 """The sizes of vocabularies of pieces of runs, of one kind of units after the other; see ``Subwords.learn_runs``."""
 
-SHARES = (0.25,)
+SHARES = (0.16, 0.4)
 """The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side."""
 
 
@@ -260,16 +264,18 @@ def learn_aligner(
     targets: Sentences,
     *,
     shares: Sequence[float] = SHARES,
-    iterations: int = 5,
+    iterations: tuple[int, int] | None = None,
     before: WordAligner | None = None,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With the aligner ``before``
     these are further pairs: its word units stay, and the links that it has learnt from count too. It is changed, so
-    that memory holds the models once. Raises ValueError where a side has no words."""
+    that memory holds the models once. ``iterations`` are their numbers with equal and with learnt jumps, by default as
+    `ITERATIONS` says. Raises ValueError where a side has no words."""
     if not sources.number or not targets.number:
         raise ValueError("no words")
     members = _untaught(sources, targets, shares) if before is None else before.members
+    usual = FURTHER_ITERATIONS if before else SMALL_ITERATIONS if len(sources) < SMALL else ITERATIONS
     for place, member in enumerate(members):
         malloc_trim(0)
         # Without the counts of tokens, which would take memory all the while.
@@ -279,8 +285,8 @@ def learn_aligner(
             *_fitting(source_B, target_B)[:2],
             source_tokens=len(numbers[0]),
             target_tokens=len(numbers[1]),
-            flat_iterations=0 if before else 3,
-            iterations=FURTHER_ITERATIONS if before else iterations,
+            flat_iterations=(iterations or usual)[0],
+            iterations=(iterations or usual)[1],
             before=member.models if before else None,
             after_iteration=after_iteration,
         )
@@ -297,9 +303,7 @@ def learn_aligner(
 def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -> list[Member]:
     """Members that know no tokens yet."""
     source_words, target_words = sources.counts(), targets.counts()
-    cuts: list[tuple[WordUnits, WordUnits]] = [
-        (Beginnings(), Beginnings()), (Beginnings(LETTERS), Beginnings(LETTERS))
-    ]  # fmt: skip
+    cuts: list[tuple[WordUnits, WordUnits]] = [(Beginnings(LETTERS), Beginnings(LETTERS))]
     cuts += [(Subwords.learn(source_words, share), Subwords.learn(target_words, share)) for share in shares]
     for cut, size in zip(cuts, cycle(RUN_SIZES), strict=False):
         cut[0].runs, cut[1].runs = (Subwords.learn_runs(words, size) for words in (source_words, target_words))

@@ -147,7 +147,7 @@ class Subwords(WordUnits):
         with suppress(ValueError):
             # The mark is in the vocabulary of every tokenizer, but no run begins with it.
             options = {"add_dummy_prefix": False, "user_defined_symbols": [_MARK], "max_sentencepiece_length": 8}
-            return cls._learnt(counts, round(size * length**0.5), shrinking_factor=0.5, **options)
+            return cls._learnt(counts, round(size * length**0.5), **options)
         return None
 
     @classmethod
@@ -162,6 +162,7 @@ class Subwords(WordUnits):
                 sentence_iterator=iter(rows), input_format="tsv", model_writer=model, model_type="unigram",
                 vocab_size=max(size, characters + 8), hard_vocab_limit=False, character_coverage=1.0,
                 num_threads=_TRAINING_THREADS, minloglevel=2, pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS,
+                shrinking_factor=0.5, num_sub_iterations=1,  # three fifths of the time, for pieces as good
                 **options,
             )  # fmt: skip
         except RuntimeError:  # only words of thousands of letters, or characters without a width

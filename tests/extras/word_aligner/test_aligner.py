@@ -37,7 +37,7 @@ SOURCES, TARGETS = [pair.source for pair in TRAINING], [pair.target for pair in 
 
 
 def learn(count: int | None = None) -> WordAligner:
-    return learn_aligner(Sentences(SOURCES[:count]), Sentences(TARGETS[:count]), shares=(0.2, 0.5), iterations=3)
+    return learn_aligner(Sentences(SOURCES[:count]), Sentences(TARGETS[:count]), shares=(0.2, 0.5), iterations=(3, 3))
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,12 @@ def test_between_words_of_nothing(counts: tuple[list[int], list[int]]) -> None:
 def test_the_matrices_are_the_mean_over_the_granularities(learnt: WordAligner) -> None:
     sources, targets = SOURCES[:7], TARGETS[:7]
     alone = [WordAligner([each], learnt.learnt_P).matrices(sources, targets) for each in learnt.members]
-    assert len(alone) == 4
+    assert len(alone) == 3
     for row, both in enumerate(learnt.matrices(sources, targets)):
         for direction, found_IJ in enumerate(both):
             for i in range(len(targets[row])):
                 for j in range(len(sources[row])):
-                    mean = sum(float(each[row][direction][i, j]) for each in alone) / 4
+                    mean = sum(float(each[row][direction][i, j]) for each in alone) / 3
                     assert found_IJ[i, j] == pytest.approx(mean, abs=1e-6)
         assert (both[0].sum(axis=1) <= 1 + 1e-5).all()
         assert (both[1].sum(axis=0) <= 1 + 1e-5).all()
@@ -98,7 +98,7 @@ def test_the_matrices_are_the_mean_over_the_granularities(learnt: WordAligner) -
 def test_it_learns_and_pieces_find_compounds_never_seen(learnt: WordAligner) -> None:
     assert error_rate(learnt, HELD_OUT) < 0.05
     assert error_rate(learn(10), HELD_OUT) > 2 * error_rate(learnt, HELD_OUT)
-    few = WordAligner(learn(60).members[2:])
+    few = WordAligner(learn(60).members[1:])
     seen = {word for source in SOURCES[:60] for word in source}
     unseen = [pair for pair in HELD_OUT if not set(pair.source) <= seen]
     assert len(unseen) > 10
@@ -151,9 +151,9 @@ def test_too_long_for_one_granularity_the_others_speak(learnt: WordAligner, monk
         max(sum(side.word_units.tokens(words)[1]) for side, words in ((each.source, source), (each.target, target)))
         for each in learnt.members
     ]
-    assert longest[0] == longest[1] == len(target) < min(longest[2:])
+    assert longest[0] == len(target) < min(longest[1:])
     monkeypatch.setattr(module, "LONGEST", len(target))
-    (alone,) = WordAligner(learnt.members[:2]).matrices([source], [target])
+    (alone,) = WordAligner(learnt.members[:1]).matrices([source], [target])
     (short,) = learnt.matrices([SOURCES[0]], [TARGETS[0]])
     mixed = learnt.matrices([source, SOURCES[0]], [target, TARGETS[0]])
     np.testing.assert_allclose(np.stack(mixed[0]), np.stack(alone), atol=1e-6)
@@ -168,9 +168,9 @@ def test_pairs_that_are_too_long_teach_nothing(monkeypatch: pytest.MonkeyPatch) 
     spoilt = ["Hund"] * 13, ["snow"] * 3
     monkeypatch.setattr(module, "LONGEST", 12)
     with_it = learn_aligner(
-        Sentences([*SOURCES[:50], spoilt[0]]), Sentences([*TARGETS[:50], spoilt[1]]), shares=(), iterations=2
+        Sentences([*SOURCES[:50], spoilt[0]]), Sentences([*TARGETS[:50], spoilt[1]]), shares=(), iterations=(3, 2)
     )
-    without = learn_aligner(Sentences(SOURCES[:50]), Sentences(TARGETS[:50]), shares=(), iterations=2)
+    without = learn_aligner(Sentences(SOURCES[:50]), Sentences(TARGETS[:50]), shares=(), iterations=(3, 2))
     one, other = (each.members[0].models.forward.link_E for each in (with_it, without))
     assert np.array_equal(one, other)
 
@@ -351,7 +351,7 @@ def _put(value: float, place: int = 0) -> Callable[[Any], Any]:
         _changed("0.backward.first_W1", _put(np.nan, 3)),
         _changed("0.forward.unseen_U1", lambda a: a[1:]),
         _changed("1.backward.empty_probability", lambda a: a[None]),
-        _changed("1.source.letters", lambda a: -a),
+        _changed("0.source.letters", lambda a: -a),
         _changed("0.pairs", lambda a: a[::-1].copy()),
         _changed("0.pairs", lambda a: a.astype(np.int32)),
         _changed("0.pairs", _put(-5)),
@@ -363,6 +363,9 @@ def _put(value: float, place: int = 0) -> Callable[[Any], Any]:
         _changed("2.source.subwords", lambda a: a[:50]),
         _changed("2.source.subwords", lambda a: a[:0]),
         lambda arrays: arrays.update({"0.source.runs": arrays["2.source.subwords"].astype(np.int32)}),
+        _changed("learnt", lambda a: a[::-1].copy()),
+        _changed("learnt", lambda a: a[:, None]),
+        _changed("learnt", lambda a: a.astype(np.int64)),
         lambda arrays: arrays.pop("1.pairs"),
         lambda arrays: arrays.pop("0.forward.jump_J"),
         lambda arrays: arrays.clear(),
