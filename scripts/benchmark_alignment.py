@@ -39,7 +39,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from measuring import OwnProcess, print_table, report, report_memory
 
 from nmt.alignment import Links, Method, Weights
-from nmt.alignment.error_rate import AlignmentScore, Gold, score
+from nmt.alignment.error_rate import AlignmentScore, Gold, score, score_pair
 from nmt.alignment.formats import Alignment, pharaoh_line, read_gold
 from nmt.alignment.symmetrize import symmetrize
 from nmt.core import log
@@ -355,9 +355,17 @@ def _windowed(align: Callable[[list[str], list[str]], Sequence[Any]], text: Text
 
 
 def judge(name: str, found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScore:
-    """Reports the error rates of links."""
+    """Reports the error rates of links, and between which AER is for 95 % of resamples of the sentence pairs."""
+    import numpy as np
+
+    from nmt.evaluation.bootstrap import percentile_interval, resampled_sums
+
     total = score(found, gold)
-    for what, value in (("AER", total.aer), ("precision", total.precision), ("recall", total.recall)):
+    pairs_of_gold = [astuple(score_pair(links, of_pair)) for links, of_pair in zip(found, gold, strict=True)]
+    _, predicted_R, sure_R, predicted_sure_R, predicted_possible_R = resampled_sums(np.array(pairs_of_gold)).T
+    low, high = percentile_interval(1 - (predicted_sure_R + predicted_possible_R) / (predicted_R + sure_R))
+    rates = (("AER", total.aer), ("AER, lower end", low), ("AER, upper end", high))
+    for what, value in (*rates, ("precision", total.precision), ("recall", total.recall)):
         report(f"{name}: {what}", 100 * value, "%", "cpu")
     return total
 
