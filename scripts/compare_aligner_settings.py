@@ -2,11 +2,11 @@
 
     python scripts/compare_aligner_settings.py train.de train.en --gold dev.de dev.en dev.align [--pairs N]
 
-Each setting learns models of whole words twice: from nine tenths of the pairs, for the probability of the others, and
-from all pairs and the gold text, for AER (joined, as ``nmt align --learn`` does). The probability is that of
-`nmt.extras.word_aligner.hmm`, by the forward algorithm: bits for each target word given the source, and for each source
-word given the target; tokens that are spelt alike have no bonus. Prints a JSON line for each figure, and a table on
-stderr.
+Each setting learns models of whole words, or of pieces, twice: from nine tenths of the pairs, for the probability of
+the others, and from all pairs and the gold text, for AER (joined, as ``nmt align --learn`` does). The probability is
+that of `nmt.extras.word_aligner.hmm`, by the forward algorithm: bits for each target word given the source, and for
+each source word given the target; tokens that are spelt alike have no bonus. Prints a JSON line for each figure, and a
+table on stderr.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nmt.extras.word_aligner import hmm
 from nmt.extras.word_aligner.align import TextAligner
 from nmt.extras.word_aligner.aligner import Member, Sentences, TokenIndex, WordAligner, pair_hashes
 from nmt.extras.word_aligner.hmm import Hmm, HmmPair, Tokens
-from nmt.extras.word_aligner.word_units import Beginnings
+from nmt.extras.word_aligner.word_units import Beginnings, Subwords
 
 PART, MOST_HELD_OUT = 10, 2000
 """One pair of so many is held out, and the most of them that are measured."""
@@ -42,9 +42,11 @@ SETTINGS: tuple[Mapping[str, float], ...] = (
     {"EMPTY_PROBABILITY": 0.02}, {"EMPTY_PROBABILITY": 0.05}, {"EMPTY_PROBABILITY": 0.2}, {"EMPTY_PROBABILITY": 0.3},
     {"PRIOR": 1e-4}, {"PRIOR": 1e-2}, {"FARTHEST_JUMP": 10}, {"FARTHEST_JUMP": 20},
     {"iterations": 2}, {"iterations": 10}, {"flat_iterations": 1}, {"flat_iterations": 6},
+    {"share": 0.16}, {"share": 0.25}, {"share": 0.4}, {"share": 0.6},
     {"MOST_PAIRS": 1 << 14}, {"MOST_PAIRS": 1 << 13}, {"MOST_PAIRS": 1 << 12},
 )  # fmt: skip
-"""Changes of the usual settings: constants of the module, and arguments of its ``learn``."""
+"""Changes of the usual settings: constants of the module, arguments of its ``learn``, and pieces in place of whole
+words, of a vocabulary of this ``share`` of the distinct words."""
 
 
 def main() -> None:
@@ -88,14 +90,16 @@ def changed(changes: Mapping[str, float]) -> Iterator[dict[str, Any]]:
         yield options
 
 
-def learnt(sources: Sequence[str], targets: Sequence[str], **options: Any) -> Member:
-    """Models of whole words."""
-    sides = [TokenIndex(Beginnings(), {}).numbered(sentences(lines)) for lines in (sources, targets)]
+def learnt(sources: Sequence[str], targets: Sequence[str], share: float | None = None, **options: Any) -> Member:
+    """Models of whole words, or of their pieces."""
+    text = [sentences(lines) for lines in (sources, targets)]
+    units = [Beginnings() if share is None else Subwords.learn(side.counts(), share) for side in text]
+    sides = [TokenIndex(unit, {}).numbered(side) for unit, side in zip(units, text, strict=True)]
     counts: dict[str, Any] = {
         f"{side}_tokens": len(each.number) for side, each in zip(("source", "target"), sides, strict=True)
     }
     models = hmm.learn(sides[0].tokens_B, sides[1].tokens_B, **counts, **options)
-    source, target = (TokenIndex(Beginnings(), each.number) for each in sides)
+    source, target = (TokenIndex(unit, each.number) for unit, each in zip(units, sides, strict=True))
     return Member(source, target, models)
 
 
@@ -105,7 +109,7 @@ def sentences(lines: Sequence[str]) -> Sentences:
 
 
 def bits(member: Member, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
-    """Bits of a target word given the source, and of a source word given the target."""
+    """Bits of a target word given the source, and of a source word given the target, those of all its pieces."""
     source_B, target_B = (
         side.numbered(sentences(lines)).tokens_B for side, lines in ((member.source, sources), (member.target, targets))
     )
@@ -118,7 +122,8 @@ def bits(member: Member, sources: Sequence[str], targets: Sequence[str]) -> tupl
             log_likelihood(models.forward, index_ST, source, target),
             log_likelihood(models.backward, index_ST.T, target, source),
         )
-    forward, backward = -totals / math.log(2) / (sum(map(len, target_B)), sum(map(len, source_B)))
+    words = [sum(len(line.split()) for line in side) for side in (targets, sources)]
+    forward, backward = -totals / math.log(2) / words
     return forward, backward
 
 
