@@ -175,6 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raw: Any = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)  # python -u has no buffer
             encoding = sys.stdout.encoding
             sys.stdout = io.TextIOWrapper(_Terminal(raw, encoding), encoding, "replace", line_buffering=True)
+        elif isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u, which would take no notice of a short write
+            sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.buffer), "utf-8", sys.stdout.errors)
         elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
     if arguments[:1] == ["help"]:
@@ -193,6 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         # What is written elsewhere is named by ``nmt.core.files.naming``.
         code = _fail(f"{error.filename or 'stdout'}: {error.strerror}")
+        if error.filename is None:  # what is still buffered goes nowhere, else the interpreter would complain at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -145,12 +146,17 @@ def sync_entry(path: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add this path to an OSError without a file name, as a failed write raises."""
+    """Add this path to an OSError without a file name, as a failed write raises; also to that of safetensors, which is
+    an exception of its own."""
     try:
         yield
     except OSError as error:
         if error.filename is None:
             error.filename = str(path)
+        raise
+    except Exception as error:
+        if refused := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(refused[1]), os.strerror(int(refused[1])), str(path)) from None
         raise
 
 

@@ -38,8 +38,6 @@ def locked(folder: Path) -> Iterator[bool]:
     except OSError as error:
         if not folder.is_dir():
             raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
-        lock = None
-    if lock is None:
         yield False
         return
     with lock:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,12 +48,7 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
 
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    try:
-        safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-    except safetensors.SafetensorError as error:
-        if refused := re.search(r"\(os error (\d+)\)", str(error)):
-            raise OSError(int(refused[1]), os.strerror(int(refused[1])), str(path)) from None
-        raise
+    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     path.chmod(0o666 & ~umask())  # safetensors lets nobody else read
 
 

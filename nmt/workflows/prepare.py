@@ -42,8 +42,7 @@ def prepare(
             f"it on one with: nmt init NAME --from {run}"
         )
     folder = config.prepared or run / "prepared"
-    if folder.is_symlink():
-        folder = folder.resolve()  # what it points to is replaced, not the link
+    folder = folder.resolve() if folder.is_symlink() else folder  # what it points to is replaced, not the link
     key = corpus_key(config, seed)
     with locked(folder) as writable:
         if not force and (found := find(folder, key)):

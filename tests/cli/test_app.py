@@ -374,6 +374,24 @@ def test_a_full_disk_is_one_line() -> None:
     assert (process.returncode, process.stderr) == (2, b"error: stdout: No space left on device\n")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_takes_a_part_of_the_output_is_an_error(tmp_path: Path, unbuffered: str) -> None:
+    """Also with ``python -u``, whose stdout writes once: the limit makes that one short, without an error."""
+    workflow = (
+        "import resource, signal, sys\n"
+        "def translate(*a, **k):\n"
+        "    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))\n"
+        "    sys.stdout.buffer.write(b'x' * 50_000)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow, "PYTHONUNBUFFERED": unbuffered}
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.run(
+            [sys.executable, "-c", REPLACED, "translate"], env=environment, stdout=out, stderr=subprocess.PIPE
+        )
+    assert (process.returncode, process.stderr) == (2, b"error: stdout: File too large\n")
+
+
 def test_stdout_is_utf_8_in_a_pipe_and_never_fails_on_a_terminal() -> None:
     workflow = "def translate(*a, **k): print('ein Pfeil → ü')"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NMT_TEST_WORKFLOW": workflow, "PYTHONIOENCODING": "cp1252"}
