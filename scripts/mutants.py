@@ -411,6 +411,27 @@ MUTANTS = (
         (STOPPED, "-k", "would_take_long"),
     ),
     Mutant(
+        "a validation that is better by the loss alone counts as a gain",
+        "nmt.training:BestValidation.after",
+        "now[:2] > best[:2]",
+        "now > best",
+        ("tests/training/test_validation.py",),
+    ),
+    Mutant(
+        "of validations with BLEU 0 the loss alone decides",
+        "nmt.training:deciding_metric",
+        "'chrf' in figures",
+        "'chrf' not in figures",
+        ("tests/training/test_validation.py",),
+    ),
+    Mutant(
+        "BLEU's tokenizer depends on the translations",
+        "nmt.evaluation:sentence_counts",
+        "bleu_tokenizer(lines.references)",
+        "bleu_tokenizer([lines.hypotheses])",
+        ("tests/evaluation/test_bootstrap.py", "-k", "same_tokenizer"),
+    ),
+    Mutant(
         "files of a checkpoint are not brought to disk",
         "nmt.data:made_whole",
         "sync_entry(path)",

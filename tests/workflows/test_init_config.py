@@ -194,7 +194,7 @@ def test_an_example_is_written_with_a_configuration(here: Path, init: Command) -
     shipped = (Path(__file__).parents[2] / "data" / "de-en" / "train.de").read_text(encoding="utf-8")
     assert shipped.startswith((here / "data" / "example" / "train.de").read_text(encoding="utf-8"))
     validation, updates = loaded.training.validation, loaded.training.stopping.updates
-    assert validation.first == 50
+    assert (validation.first, validation.metric) == (50, "chrf")
     assert updates is not None
     assert validation.every <= updates // 10
     assert init("--example", "--tsv", "pairs.tsv").error.startswith("--example has a corpus of its own")

@@ -16,10 +16,12 @@ import torch
 
 import nmt
 from nmt.core import cpu
+from nmt.experiment import load
 from nmt.extras.inspect.report.build import evenly
 from nmt.extras.inspect.report.draw import draw_model, save
+from nmt.extras.inspect.report.model_summary import facts_of
 from tests.extras.inspect.report.test_writer import Page
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import CONFIG, Command, in_process
 
 
 @pytest.fixture
@@ -217,3 +219,17 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
         f"{run}: there are no measurements in metrics.jsonl: nothing has been trained here yet"
     )
     assert not (run / "report.html").exists()
+
+
+def test_the_best_is_the_one_that_training_chose(tmp_path: Path) -> None:
+    """By chrF where BLEU is 0, and then by the loss."""
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    experiment = load(tmp_path / "config.yaml", ["training.validation={metric: bleu}"])
+    figures = [(0, 11, 5), (0, 39, 4), (0, 39, 3), (0, 38, 2)]
+    lines = [
+        {"kind": "valid", "update": update, "bleu": bleu, "chrf": chrf, "loss": loss}
+        for update, (bleu, chrf, loss) in enumerate(figures, 1)
+    ]
+    assert facts_of(experiment, [], lines)["best in training"] == "chrF 39.0 (greedy) at update 3"
+    lines.append({"kind": "average", "update": 4, "bleu": 1.0, "chrf": 5.0, "loss": 9.0, "checkpoints": 2})
+    assert facts_of(experiment, [], lines)["best in training"] == "BLEU 1.0 (greedy) average of 2 at update 4"
