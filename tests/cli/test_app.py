@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import nmt
@@ -416,3 +418,37 @@ def test_importing_the_library_is_cheap() -> None:
     assert run(program).stdout == f"{nmt.__version__} False True\n"
     with pytest.raises(AttributeError, match="has no attribute 'lode'"):
         nmt.lode  # noqa: B018
+
+
+def test_an_option_is_given_once_unless_it_takes_a_list() -> None:
+    checked = 0
+    for name in COMMANDS:
+        command = cli._build(name)
+        for option in command.params:
+            if option.param_type_name != "option" or option.is_eager:
+                continue
+            value = [] if option.is_flag else ["1"] * option.nargs
+            twice = [option.opts[-1], *value, option.opts[0], *value]
+            context = command.context_class(command, info_name=name, resilient_parsing=False)
+            with (
+                contextlib.suppress(typer.TyperException)
+                if option.multiple
+                else pytest.raises(typer.TyperException) as caught
+            ):
+                command.parse_args(context, twice)
+            if not option.multiple:
+                longest = max(option.opts, key=len)
+                assert caught.value.format_message() == f"{longest} is given 2 times; give it once"
+                checked += 1
+    assert checked > 150
+
+
+def test_an_option_that_is_given_twice_is_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "nmt", "translate", "-i", "a", "--input", "b"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    message = "error: --input is given 2 times; give it once (see nmt translate --help)\n"
+    assert (done.returncode, done.stderr, done.stdout) == (2, message, "")

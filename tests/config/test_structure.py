@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -127,6 +128,14 @@ def test_a_fault_of_an_option_is_told_in_the_words_of_the_option() -> None:
     assert str(caught.value) == "--n-best 30: 30 translations need as many beams, not 5; add --beam 30"
     with pytest.raises(InputError, match="n_best=30: 30 translations need as many beams, not 5; add beam=30"):
         validate(SearchConfig, parse_document("{}", "c.yaml", [Override("n_best=30", "n_best=30")]))
+
+
+@pytest.mark.parametrize("text", ["no", "null", "1", ">>fra<<", "[a]", "'", "# x", " a ", "\n"])
+def test_the_text_of_an_option_is_not_yaml(text: str) -> None:
+    change = Override(f"search.to={text}", f"--to {text}", is_text=True)
+    for each in (change, pickle.loads(pickle.dumps(change))):
+        assert parse_document("{a: 1}", "c.yaml", [each]).tree["search"]["to"] == text
+    assert parse_document("a: 1", "c.yaml", [Override("a=1e3", "--a 1e3")]).tree["a"] == 1000.0
 
 
 def test_nested_choices_lists_and_defaults() -> None:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import nmt as package
+from nmt.alignment.directions import join
 from nmt.core.errors import InputError
+from nmt.data.pieces import left_blank
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.evaluation.rescore import token_log_probs
+from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.hypothesis import Hypothesis
 from nmt.translator.aligner import Aligner
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator
 
 
 def test_markup_and_the_learnt_aligner_come_from_the_loader(trained: Path) -> None:
@@ -18,3 +32,126 @@ def test_markup_and_the_learnt_aligner_come_from_the_loader(trained: Path) -> No
         replace(translator, markup=None)
     with pytest.raises(InputError, match=r"^--method trained: needs nmt.extras.word_aligner; load the model with nmt"):
         Aligner(translator.trained, translator.aligner.extraction).check_method("trained")
+
+
+@pytest.fixture(scope="module")
+def translator(trained: Path) -> Translator:
+    return package.load(trained / "run", device="cpu", precision="float32")
+
+
+def searched(translator: Translator, **search: Any) -> list[tuple[Translation, ...]]:
+    texts = ["hund und katze", "", "eine katze"]
+    changed = translator.search.model_copy(update={"max_length": 4, "length_penalty": 0.0, **search})
+    return replace(translator, search=changed).candidates(texts)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"beam": 1},
+        {"beam": 40, "n_best": 40},
+        {"beam": 20, "n_best": 20, "groups": 4},
+        {"n_best": 40, "sampling": SamplingConfig(temperature=50.0)},
+        {"beam": 8, "n_best": 8, "min_length": 3, "no_repeat": 1},
+    ],
+    ids=str,
+)
+def test_padding_and_the_like_are_impossible_in_every_search_and_score(
+    translator: Translator, search: dict[str, Any]
+) -> None:
+    trained = translator.trained
+    target = trained.tokenizers.target
+    assert {PAD, BOS} <= set(target.controls)
+    assert not {UNK, EOS} & set(target.controls)
+    never = set(target.pieces(target.controls))
+    for text, of_line in zip(["hund und katze", "", "eine katze"], searched(translator, **search), strict=True):
+        for found in of_line if text else ():
+            assert not never & set(found.tokens)
+            ids = [target._processor.piece_to_id(piece) for piece in found.tokens]
+            source = trained.prefixed([trained.tokenizers.source.encode(text)])
+            # a plain loop over the steps, and the softmax over what is left of the vocabulary
+            memory = trained.model.encode(torch.tensor([[*source[0], EOS]]))
+            state, token, log_prob = trained.model.start(memory), trained.model.first_token(1, torch.device("cpu")), 0.0
+            for gold in [*ids, EOS]:
+                step = trained.model.step(token, memory, state)
+                exp_V = step.logits_NV[0].double().exp()
+                assert exp_V[list(target.controls)].sum() == 0
+                log_prob += float((exp_V[gold] / exp_V.sum()).log())
+                token, state = torch.tensor([gold]), step.state
+            assert found.log_prob == pytest.approx(log_prob, abs=1e-3)
+            (log_p_T,) = token_log_probs(trained.model, source, [ids], trained.compute, batch_tokens=100)
+            assert found.log_prob == pytest.approx(float(log_p_T.sum()), abs=1e-3)
+
+
+def test_a_checkpoint_keeps_the_bias_of_suppressed_tokens(translator: Translator) -> None:
+    weights = load_file(translator.trained.checkpoint / "model.safetensors")
+    assert weights["output.bias_V"].isfinite().all()
+    assert translator.trained.model.output.bias_V[PAD] == -torch.inf
+
+
+@pytest.mark.parametrize("n_best", [20, 60])
+def test_a_list_has_as_many_texts_as_asked(translator: Translator, n_best: int) -> None:
+    ranked = searched(translator, beam=n_best, n_best=n_best)
+    for of_line in (ranked[0], ranked[2]):
+        assert len({each.text for each in of_line}) == len(of_line) == n_best
+        scores = [each.score for each in of_line]
+        assert scores == sorted(scores, reverse=True)
+
+
+@dataclass
+class Scripted:
+    """An engine that finds the first of these hypotheses."""
+
+    hypotheses: Sequence[Hypothesis]
+    asked: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def translate_ids(
+        self, sources: Sequence[Sequence[int]], config: SearchConfig, **_: object
+    ) -> list[tuple[Hypothesis, ...]]:
+        self.asked.append((len(sources), config.n_best, config.beam))
+        return [tuple(self.hypotheses[: config.n_best]) for _ in sources]
+
+
+def test_texts_that_repeat_each_other_make_the_search_wider(translator: Translator) -> None:
+    target = translator.trained.tokenizers.target
+    whole, spelt = target.encode("the"), [target._processor.piece_to_id(piece) for piece in ["▁", "t", "h", "e"]]
+    assert UNK not in spelt
+    assert whole != spelt
+    others = [target.encode(text) for text in ("cat", "the", "dog", "a")]
+    found = [Hypothesis(tuple(ids), -rank, -rank) for rank, ids in enumerate([spelt, whole, *others])]
+
+    def listed(count: int, n_best: int, **search: Any) -> tuple[list[tuple[str, float]], list[tuple[int, int, int]]]:
+        engine = Scripted(found[:count])
+        changed = translator.search.model_copy(update={"beam": 5, "n_best": n_best, **search})
+        (ranked,) = replace(translator, engine=engine, search=changed).candidates(["hund"])
+        return [(each.text, each.score) for each in ranked], engine.asked
+
+    assert listed(6, 1) == ([("the", 0)], [(1, 1, 5)])
+    assert listed(6, 2) == ([("the", 0), ("cat", -2)], [(1, 2, 5), (1, 4, 10)])
+    assert listed(6, 3) == ([("the", 0), ("cat", -2), ("dog", -4)], [(1, 3, 5), (1, 6, 10)])
+    # there are no more: of what a search could not fill, another does not find more
+    assert listed(3, 3) == ([("the", 0), ("cat", -2)], [(1, 3, 5), (1, 6, 10)])
+    assert listed(2, 3) == ([("the", 0)], [(1, 3, 5)])
+    # draws are independent of each other
+    drawn = listed(6, 2, sampling=SamplingConfig())
+    assert drawn == ([("the", 0), ("the", -1)], [(1, 2, 5)])
+
+
+def test_a_pair_that_is_too_long_is_left_blank(
+    translator: Translator, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    long = "katze " * 1001
+    left_blank.cache_clear()
+    one, blank, other = translator.align(["hund", long, "katze"], ["dog", "cat", "cat"], first_line=7)
+    assert (blank.source_words, blank.target_words, blank.links, blank.weights_TS.shape) == ((), (), (), (0, 0))
+    np.testing.assert_array_equal(one.weights_TS, translator.align("hund", "dog").weights_TS)
+    scores = translator.score(["hund", "hund", "katze"], ["dog", long, "cat"], first_line=7)
+    assert math.isnan(scores[1].score)
+    assert scores[1].tokens == ()
+    assert scores[2].log_prob == pytest.approx(translator.score("katze", "cat").log_prob, abs=1e-5)
+    # once, though it has met the same line twice
+    assert capsys.readouterr().err.count("warning: line 8: left blank: more subwords on a side than search.max") == 1
+    # joined with another model, for which it may be short enough
+    backward = translator.align("cat", "katze")
+    assert join("intersection")(blank, backward) == blank
+    assert join("intersection")(other, replace(blank)).links == ()

@@ -143,6 +143,21 @@ def test_the_command_line_translates_into_the_language(nmt: Command, here: Path)
     assert outputs["de"] != outputs["en"]
 
 
+@pytest.mark.parametrize("odd", [">>fr<<", "1", "null", "~", "true", "[a]", "{", "'", "a: b", "", "\x1b[31m"])
+def test_the_language_is_text_whatever_it_looks_like(odd: str, nmt: Command) -> None:
+    shown = odd.replace("\x1b", "\\x1b")
+    assert (
+        nmt("translate", "run", "--input", "test.de", "--to", odd).error == f"--to {shown}: run translates into de, en"
+    )
+
+
+def test_a_language_may_be_written_as_opus_mt_does(nmt: Command, here: Path, translator: Translator) -> None:
+    texts = {to: nmt("translate", "run", "--input", "test.de", "--to", to).stdout for to in ("en", ">>en<<", "de")}
+    assert texts["en"] == texts[">>en<<"] != texts["de"]
+    assert library.load("run", to=">>de<<").search.to == translator.to(">>de<<").search.to == "de"
+    TranslatorEngine(translator).check(RequestOptions(to=">>en<<"))
+
+
 def test_suggested_commands_name_the_language(nmt: Command, folder: Path, tmp_path: Path) -> None:
     done = nmt("translate", "run", "--to", "en", "--input", "test.de", "--output", tmp_path / "out")
     next_command = done.stderr.rpartition("next: nmt ")[2].split()

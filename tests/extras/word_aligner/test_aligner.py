@@ -160,8 +160,11 @@ def test_too_long_for_one_granularity_the_others_speak(learnt: WordAligner, monk
     np.testing.assert_allclose(np.stack(mixed[1]), np.stack(short), atol=1e-5)
     monkeypatch.setattr(module, "LONGEST", len(target) - 1)
     assert not learnt.fits(source, target)
-    with pytest.raises(InputError, match=r"^line 8: more than 11 words and signs are too many to align; split the l"):
-        learnt.matrices([SOURCES[0], source], [TARGETS[0], target], first_line=7)
+    after = learnt.matrices([SOURCES[0], source], [TARGETS[0], target], first_line=7)
+    np.testing.assert_allclose(np.stack(after[0]), np.stack(short), atol=1e-5)
+    assert [each.shape for each in after[1]] == [(0, 0)] * 2
+    (blank,) = learnt_alignments([source], [target], after[1:], *[[[(0, 1)] * len(side)] for side in (source, target)])
+    assert (blank.source_words, blank.target_words, blank.links) == ((), (), ())
 
 
 def test_pairs_that_are_too_long_teach_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
