@@ -1,6 +1,7 @@
 """What earlier releases have trained is read as they read it, and what later ones have trained is refused in words.
 
-The runs in ``tests/golden`` are files; ``expected.json`` holds what the release that made them made of them.
+The runs in ``tests/golden`` are files; ``expected.json`` holds what the release that made them made of them. Their
+probabilities are those without padding and begin-of-sentence, to which that release gave a share.
 """
 
 from __future__ import annotations
