@@ -19,7 +19,7 @@ from nmt.translator.translator import Translator
 
 __all__ = ["Translator", "load", "train"]
 
-_OPTION = re.compile(r"--([a-z][a-z-]*) ([^\s:;,]+)")
+_OPTION = re.compile(r"(?<![a-z-])--([a-z][a-z-]*+) ([^\s:;,]+)")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import re
 LONGEST = 1000
 """Maximum number of characters in a message; a longer one is cut in its middle, between the place and the advice."""
 
-_LINE_END = re.compile(r"\s*[\r\n]\s*")
+_LINE_END = re.compile(r"(?<!\s)[^\S\r\n]*+[\r\n]\s*")
 
 
 class InputError(Exception):

@@ -8,6 +8,7 @@ translated better than half a sentence.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from nmt.data.pieces import Span
 
@@ -70,16 +71,19 @@ LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _ALONE = "。！？｡।॥။។፧።"
 """Stops that need no white space after them."""
 _STRONG = "!?؟‼⁇⁈⁉"
+_STOPS = f".{_STRONG}…۔։\u037e"
 _CLOSING = "\"'”’»«“‘›‹)\\]}」』）】〉》"
 _OPENING = "\"'„“‚‘«»‹›([{¿¡–—-…"
 
 _STOP = re.compile(
     rf"(?P<alone>[{_ALONE}]+)[{_CLOSING}]*"
-    rf"|(?P<stop>[.{_STRONG}…۔։\u037e]+)[{_CLOSING}]*(?=\s|$)"
+    rf"|(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)[{_CLOSING}]*+(?=\s|$)"
     rf"|(?P<line>[{LINE_ENDS}]\s*)"
 )
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
-_WORD_BEFORE = re.compile(r"(?:(?P<previous>\w+)[^\w\s]*\s+)?(?P<opening>[^\w\s]*)(?P<word>[\w.&@'’-]+)$")
+_WORD_BEFORE = re.compile(
+    r"(?=.*[\w.&@'’-]$)(?:(?P<previous>\w++)[^\w\s]*+\s++)?(?P<opening>[^\w\s]*)(?P<word>[\w.&@'’-]++)$", re.DOTALL
+)
 _NEXT = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*(?P<word>\w*)")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 _LONGEST_LOOK = 80  # characters back from a full stop: a word and the one before it
@@ -112,9 +116,10 @@ def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bo
     """True where a stop ends the sentence that began at ``begin``."""
     end = match.end()
     if match["alone"]:
-        inside = any(first < match.start() < last - 1 for first, last in quoted)
-        if inside and text[end : end + 1].strip():
-            return end in (last for _, last in quoted) and not _HIRAGANA.match(text, end)
+        before = bisect_left(quoted, (match.start(), 0))  # quotations that begin before the stop; the last may hold it
+        last = quoted[before - 1][1] if before else 0
+        if match.start() < last - 1 and text[end : end + 1].strip():
+            return end == last and not _HIRAGANA.match(text, end)
         return True
     following = _NEXT.match(text, end)
     word = following["word"] if following else ""

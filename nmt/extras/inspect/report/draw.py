@@ -54,7 +54,9 @@ _CSS = {
 }
 _COLOUR = re.compile(r"(?<=: )#[0-9a-f]{6}(?=[;\"])")
 _NAME = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
-_FRAME = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
+_FRAME = re.compile(
+    r"^.*?(?=<svg)|<metadata>(?:(?!</?metadata>).)*+</metadata>|<style(?:(?!</?style).)*+</style>", re.DOTALL
+)
 _SVG: dict[Any, Any] = {"svg.hashsalt": "nmt", "svg.fonttype": "none"}
 
 
@@ -128,7 +130,9 @@ def inline_svg(figure: Figure, key: str) -> str:
     svg = _FRAME.sub("", _saved_svg(figure))
     svg = _NAME.sub(lambda found: f"{found[1]}{key}-{found[2]}", svg)
     svg = _COLOUR.sub(lambda found: f"var({_CSS[found[0]]})" if found[0] in _CSS else found[0], svg)
-    return re.sub(r'<svg[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true" focusable="false">', svg, count=1)
+    return re.sub(
+        r'<svg(?>[^<>]*?(viewBox="[^"<>]*"))[^<>]*+>', r'<svg \1 aria-hidden="true" focusable="false">', svg, count=1
+    )
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
