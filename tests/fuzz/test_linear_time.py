@@ -188,7 +188,7 @@ def slow_texts(use: Use, most: int = 6) -> Iterator[str]:
                 if twice < max(GROWTH * once, LONG_ENOUGH):
                     break
             else:
-                yield f"{use.place} {method}: {size} characters like {text(12)!r} take {once:.3f} s, twice as many {twice:.3f}"
+                yield f"{use.place} {method}: {size} like {text(12)!r} take {once:.3f} s, twice as many {twice:.3f}"
 
 
 def test_every_pattern_takes_time_in_proportion_to_the_text() -> None:

@@ -357,7 +357,10 @@ class _Writer:
             gain *= min(max(total, SOFT), 1.0)
             sort = _sort(self._target[unit.begin])
             is_foreign = unit.end == unit.begin + 1 and sort != "word" and sort not in sorts
-            gains.append(min(gain, -_FOREIGN) if is_foreign else gain)
+            if gains and self._target[unit.begin] == "…" and not re.search(r"…|\.\.\.", self._source):
+                gains.append(_FOREIGN if gains[-1] > 0 else -_FOREIGN)  # added to a word, as to a menu's in German
+            else:
+                gains.append(min(gain, -_FOREIGN) if is_foreign else gain)
         return gains
 
     def _gap(self, element: _Element, child: _Element | int, begin: int, end: int) -> int:
