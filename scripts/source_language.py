@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.data.corpus import read_lines
+from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.translator.source_language import SourceLanguageCheck
 
@@ -25,8 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("texts", type=Path, nargs="+")
     options = parser.parse_args(arguments)
     tokenizer = TokenizerPair.load(options.prepared).source
+    counts = Store.open(options.prepared / "train").token_counts("source", tokenizer.size).tolist()
     for path in options.texts:
-        check = SourceLanguageCheck(tokenizer, options.prepared)
+        check = SourceLanguageCheck(tokenizer, {"": counts})
         warning = check.warning(read_lines(path))
         print(f"{check.relative_cost:.2f}  {path}{'' if warning is None else '  (warned of)'}")
     return 0

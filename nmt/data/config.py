@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -233,6 +234,14 @@ class DataConfig(Structure):
     def train_corpora(self) -> tuple[TrainingCorpusConfig, ...]:
         """The training corpora, one or more."""
         return self.train if isinstance(self.train, tuple) else (self.train,)
+
+    @property
+    def source_language(self) -> str | None:
+        """The code of the source language, such as `pt` for `pt-BR`; None where it is unknown or there are several."""
+        names = {corpus.language_names and corpus.language_names[0].lower() for corpus in self.train_corpora}
+        codes = {re.match(r"[a-z]{2,3}(?![a-z])", name or "") for name in names}
+        found = {code and code.group() for code in codes}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def valid_corpora(self) -> tuple[CorpusConfig, ...]:

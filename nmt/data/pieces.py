@@ -22,11 +22,16 @@ _MARGIN = 0.2
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of the source sentences that a model was trained on, in subwords."""
+    """The source lines that a model was trained on: their lengths in subwords, and shares of them. A share is None
+    where `nmt prepare` has not counted it, as earlier versions did not."""
 
     usual: int
     """99 of 100 are not longer."""
     longest: int
+    several: float | None = None
+    """Share of lines with a sentence end inside."""
+    letterless: float | None = None
+    """Share of lines without a letter."""
 
 
 @cache
@@ -38,23 +43,31 @@ def left_blank(lines: tuple[int, ...], reason: str) -> None:
         log.warning(f"line{'s' * (len(lines) > 1)} {numbers}{more}: left blank: {reason}")
 
 
-def split_long(text: str, count: Callable[[str], int], lengths: Lengths) -> list[Span]:
+def split_long(
+    text: str,
+    count: Callable[[str], int],
+    lengths: Lengths | None,
+    language: str | None = None,
+    by_sentence: bool = False,
+) -> list[Span]:
     """The pieces of a text, in order, without the white space around them; between them there is nothing else. None for
     a blank text.
 
-    A text of at most ``lengths.usual`` subwords, as ``count`` tells them, is one piece. Any other is split at all its
-    sentence ends. A sentence of more than ``lengths.longest`` is halved at the best punctuation that leaves neither
-    part too short, at the place nearest to its middle, or else at the white space nearest to it, until no part is
-    longer. A single word is never split.
+    A text of at most ``lengths.usual`` subwords, as ``count`` tells them, is one piece, and so is any without
+    ``lengths``, but for ``by_sentence``. Any other is split at all its sentence ends, which depend on its ``language``.
+    A sentence of more than ``lengths.longest`` is halved at the best punctuation that leaves neither part too short, at
+    the place nearest to its middle, or else at the white space nearest to it, until no part is longer. A single word is
+    never split.
     """
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    if begin >= end:
-        return []
-    if count(text) <= lengths.usual:
-        return [(begin, end)]
+    if not by_sentence and (begin >= end or lengths is None or count(text) <= lengths.usual):
+        return [(begin, end)] if begin < end else []
     from nmt.data.sentences import sentence_spans
 
-    return [piece for sentence in sentence_spans(text) for piece in halved(text, sentence, count, lengths.longest)]
+    spans = sentence_spans(text, language)
+    if lengths is None:
+        return spans
+    return [piece for span in spans for piece in halved(text, span, count, lengths.longest)]
 
 
 def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:

@@ -58,6 +58,8 @@ class Report(Structure):
     valid: ValidReport | None
     source: SideReport
     target: SideReport
+    several: float | None = Field(None, description="share of source lines with a sentence end inside, by a sample")
+    letterless: float | None = Field(None, description="share of source lines without a letter, by the same sample")
 
     @property
     def pairs(self) -> int:

@@ -152,9 +152,11 @@ class Store:
         """Tokens of every target sentence, without special ones."""
         return _differences(self._columns["target.offsets"])
 
-    def token_counts(self, side: str, tokens: int) -> npt.NDArray[np.int64]:
-        """Number of times that each of ``tokens`` tokens occurs on a side."""
-        column, count_V = self._columns[side], np.zeros(tokens, np.int64)
+    def token_counts(self, side: str, tokens: int, begin: int = 0, end: int = -1) -> npt.NDArray[np.int64]:
+        """Number of times that each of ``tokens`` tokens occurs on a side, of all pairs or those from ``begin`` until
+        ``end``."""
+        offsets, count_V = self._columns[f"{side}.offsets"], np.zeros(tokens, np.int64)
+        column = self._columns[side][offsets[begin] : offsets[end]]
         for start in range(0, len(column), 1 << 20):  # bincount works on a copy in int64
             count_V += np.bincount(column[start : start + (1 << 20)], minlength=tokens)
         return count_V

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.filters import DROPPED, Verdict
 from nmt.data.report import FIRST_LINES, CorpusReport, LineCount, SideReport
+from nmt.data.sentences import sentence_spans
 from nmt.data.store import Ragged
 from nmt.data.vocabulary import UNK
 
@@ -80,6 +83,26 @@ class SideTally:
             tokens_per_word=self._tokens / max(self._words, 1), lengths=_percentiles(self._lengths),
             rare=rare,
         )  # fmt: skip
+
+
+class LineTally:
+    """Shares of source lines, by a sample of at least 1,024 lines of a block, or all."""
+
+    def __init__(self, language: str | None) -> None:
+        """``language`` as in ``sentence_spans``."""
+        self._language = language
+        self._lines = self._several = self._letterless = 0
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Counts lines of a block."""
+        for line in lines[:: max(1, len(lines) // 1024)]:  # the splitter takes as long as the tokenizer
+            self._lines += 1
+            self._several += len(sentence_spans(line, self._language)) > 1
+            self._letterless += not any(map(str.isalpha, line))
+
+    def shares(self) -> tuple[float, float]:
+        """The share of lines with several sentences, and of those without a letter."""
+        return self._several / max(self._lines, 1), self._letterless / max(self._lines, 1)
 
 
 def _percentiles(counts: npt.NDArray[np.int64]) -> dict[str, int]:

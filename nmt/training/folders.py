@@ -7,7 +7,8 @@ checkpoints/step-00012000/model.safetensors     the weights to use
             average-00012000-of-3-1f0c9a4e/     the mean of the weights of some; no training.safetensors
             damaged-step-00011500/              skipped by training on request
 snapshots/00012000.jsonl                        attention to the first valid pairs at that update's validation
-lengths.json                                    lengths of the training sentences
+lengths.json                                    lengths of the training sentences, and shares of them
+source-counts.json                              how often each subword occurs in their sources
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
 Training goes on from a ``step-`` folder only, and deletes no others.
@@ -209,6 +210,9 @@ def read_lengths(run: Path) -> Lengths | None:
         usual, longest = lengths["usual"], lengths["longest"]
         if not (isinstance(usual, int) and isinstance(longest, int) and 0 < usual <= longest < 1 << 31):
             raise ValueError("no lengths")
-        return Lengths(usual=usual, longest=longest)
+        shares = lengths.get("several"), lengths.get("letterless")
+        if not all(share is None or (isinstance(share, int | float) and 0 <= share <= 1) for share in shares):
+            raise ValueError("no shares")
+        return Lengths(usual, longest, *shares)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None

@@ -1,8 +1,9 @@
 """Lines cut into pieces that a model can translate, and the translations of pieces joined to lines.
 
-A line has one piece, the line itself, unless it is running text (``search.document``), too long
-(``search.split_longer_than``) or has markup (``search.markup``), which is removed before and put back into the
-translation of the line.
+A line has one piece, the line itself, unless it holds several sentences and the model was trained on single ones, or
+is running text (``search.document``), too long (``search.split_longer_than``) or has markup (``search.markup``), which
+is removed before and put back into the translation of the line. A line feed ends a piece. A piece without a letter is
+copied.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
-from nmt.data.pieces import Lengths, Span, halved, split_long
+from nmt.data.pieces import Lengths, Span, split_long
 from nmt.search.config import SearchConfig
+from nmt.translator.loading import TrainedModel
 from nmt.translator.translation import Translation
 
 if TYPE_CHECKING:
@@ -118,7 +121,7 @@ class Segmentation:
     def __init__(
         self,
         search: SearchConfig,
-        lengths: Lengths,
+        trained: TrainedModel,
         count: Callable[[str], int],
         markup: Markup | None,
         lines: Sequence[str],
@@ -127,10 +130,14 @@ class Segmentation:
         """``count`` gives the number of subwords of a text. A line that is to be translated as a ``whole`` has one
         piece, and keeps its case."""
         self._search = search
+        self._trained = trained
         self._count = count
         self._markup = markup
         limit = search.split_longer_than
-        self._lengths = lengths if limit == "trained" else None if limit is None else Lengths(limit, limit)
+        lengths = trained.lengths if limit == "trained" else None if limit is None else Lengths(limit, limit)
+        by_sentence = search.document or (limit == "trained" and trained.reads_single_sentences)
+        language = trained.experiment.data.source_language
+        self._spans = partial(split_long, count=count, lengths=lengths, language=language, by_sentence=by_sentence)
         self._lines = [self._segmented(line, is_whole) for line, is_whole in zip(lines, whole, strict=True)]
         self.texts = [piece.text for line in self._lines for piece in line.pieces if piece.is_translated]
         """The texts to translate, line by line."""
@@ -179,9 +186,9 @@ class Segmentation:
         segmented = self._cut(line, is_whole)
         if not isinstance(line, Sentence):
             return segmented
-        before, pieces = list(line.previous), []
-        if self._search.markup or self._search.document:  # what the model has been given of these lines
-            before = [piece.text for previous in line.previous for piece in self._cut(previous, False).pieces]
+        # what the model has been given of these lines
+        before = [piece.text for previous in line.previous for piece in self._cut(previous, False).pieces]
+        pieces = []
         for piece in segmented.pieces:
             pieces.append(replace(piece, text=Sentence(piece.text, before)))
             before.append(str(piece.text))
@@ -189,44 +196,32 @@ class Segmentation:
 
     def _cut(self, line: str, is_whole: bool) -> SegmentedLine:
         marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
-        if not (self._search.markup or self._search.document) and (
-            self._lengths is None or self._count(line) <= self._lengths.usual
-        ):
-            return SegmentedLine(marked, (Piece((0, len(line)), line),))
+        text, is_plain = marked.text, not (self._search.markup or self._search.document)
         if is_whole:
-            return SegmentedLine(
-                marked, tuple(Piece(span, marked.text[slice(*span)]) for span in _stripped(marked.text))
-            )
-        borders = [0, *marked.borders, len(marked.text)]
-        spans = [span for begin, end in pairwise(borders) for span in self._spans(marked.text, begin, end)]
+            spans = [(0, len(text))] if is_plain else split_long(text, self._count, None)
+            return SegmentedLine(marked, tuple(Piece(span, text[slice(*span)]) for span in spans))
+        line_feeds = [match.start() for match in re.finditer("\n", text)]
+        borders = [0, *sorted([*marked.borders, *line_feeds]), len(text)]  # which no sentence crosses
+        spans = [
+            (begin + first, begin + last)
+            for begin, end in pairwise(borders)
+            for first, last in self._spans(text[begin:end])
+        ]
+        if is_plain and len(spans) <= 1:
+            spans = [(0, len(text))]  # with the white space around it
         return SegmentedLine(marked, tuple(self._piece(marked, span) for span in _unbroken(spans, marked.kept)))
-
-    def _spans(self, text: str, begin: int, end: int) -> list[Span]:
-        """The pieces of a part of a text; no sentence crosses its borders."""
-        part = text[begin:end]
-        if self._search.document:
-            from nmt.data.sentences import sentence_spans
-
-            spans = sentence_spans(part)
-            if self._lengths is not None:
-                longest = self._lengths.longest
-                spans = [piece for span in spans for piece in halved(part, span, self._count, longest)]
-        elif self._lengths is not None:
-            spans = split_long(part, self._count, self._lengths)
-        else:
-            spans = _stripped(part)
-        return [(begin + first, begin + last) for first, last in spans]
 
     def _piece(self, marked: MarkedLine, span: Span) -> Piece:
         begin, end = span
         text = marked.text[begin:end]
+        kept = [(first - begin, last - begin) for first, last in marked.kept if begin <= first and last <= end]
+        # str.isalpha is true of Unicode's categories L: marks are none, but stand on letters, in Devanagari too
+        if not any(map(str.isalpha, _without(text, kept))) and (kept or (text.strip() and self._trained.copies)):
+            return Piece(span, text, is_translated=False)
         if not self._search.markup:
             return Piece(span, text)
         from nmt.data.casing import case_of, is_usual, to_ordinary
 
-        kept = [(first - begin, last - begin) for first, last in marked.kept if begin <= first and last <= end]
-        if kept and not any(character.isalpha() for character in _without(text, kept)):
-            return Piece(span, text, is_translated=False)
         case = case_of(text, kept)
         ordinary = text if case == "ordinary" else to_ordinary(text, self._count, kept)
         return Piece(span, text) if is_usual(text, ordinary) else Piece(span, ordinary, case)
@@ -240,7 +235,8 @@ class Segmentation:
     ) -> Translation:
         """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores. LF and
         CR LF of a record's text are kept; what else some programs take for a line end becomes a space."""
-        if not (self._search.markup or self._search.document) and len(translations) == 1:
+        is_plain = not (self._search.markup or self._search.document)
+        if is_plain and len(translations) == 1 and line.pieces[0].is_translated:
             return translations[0]
         from nmt.data.casing import put_back
         from nmt.data.sentences import LINE_ENDS
@@ -279,12 +275,6 @@ class Segmentation:
             joined += between + text
             last = piece.span[1]
         return joined + (source[last:] if self._search.document else ""), begins
-
-
-def _stripped(text: str) -> list[Span]:
-    """The span of a text without the white space around it; no span for a blank text."""
-    begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    return [(begin, end)] if begin < end else []
 
 
 def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:

@@ -4,23 +4,28 @@ The measure is the cost of a text, in bits per character, under the frequencies 
 training corpus, relative to that of the corpus itself; `scripts/source_language.py` prints it. For other text of the
 language and domain it is 1.0, on Multi30k and the shipped corpus; for the target language 1.8 to 1.9 with joint
 subwords and 3.3 with separate ones, for a third language 3 and more, and for the same language in another domain 1.8.
+Of a model that reads several languages, each text is judged by the language that suits it best. One that it translates
+into is not among these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from nmt.core.errors import InputError
+from nmt.core.files import read_json, whole_file
+from nmt.data.config import DataConfig
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 
-SENTENCES = 20_000
-"""Training sentences that frequencies are counted in."""
+COUNTS = "source-counts.json"
+"""The file of a run with the counts of ``count_sources``."""
 
 LEAST, ENOUGH, MOST = 12, 60, 600
 """Subwords of a text that is judged at all, that is judged with confidence, and after which no more are read."""
@@ -30,49 +35,76 @@ SUSPICIOUS, CERTAIN = 1.5, 1.8
 of the source language one in a hundred costs more than 1.6 to 1.8, of the target language more than half."""
 
 
+def count_sources(store: Store, data: DataConfig, tokens: int) -> dict[str, list[int]]:
+    """Number of times that each of ``tokens`` tokens occurs in the training sources of each language, by its name,
+    which is "" in a configuration without languages."""
+    counts: dict[str, list[int]] = {}
+    ends = np.searchsorted(store.corpus, range(len(store.corpora)), side="right").tolist()  # corpora follow each other
+    for corpus, begin, end in zip(data.train_corpora, [0, *ends[:-1]], ends, strict=True):
+        name = corpus.languages[0] if corpus.languages else ""
+        count_V = store.token_counts("source", tokens, begin, end) + np.array(counts.get(name, 0))
+        counts[name] = count_V.tolist()
+    return counts
+
+
+def write_counts(run: Path, counts: Mapping[str, Sequence[int]]) -> None:
+    """Keeps the counts in a run, which may be copied without its prepared corpus."""
+    with whole_file(run / COUNTS) as partial:
+        partial.write_text(json.dumps(counts, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
 class SourceLanguageCheck:
     """Judges the first texts that a model is given."""
 
     @classmethod
     def of(cls, trained: TrainedModel) -> SourceLanguageCheck:
-        """The check for a model, by the prepared corpus of its run."""
-        folder = trained.experiment.data.prepared or run_of(trained.checkpoint) / "prepared"
-        return cls(trained.tokenizers.source, folder)
-
-    def __init__(self, tokenizer: Tokenizer, prepared: Path) -> None:
-        """Without the prepared corpus, as in a run that was copied by itself, nothing is judged."""
-        self._tokenizer = tokenizer
-        self._bits, self._usual = np.empty(0), 0.0
-        self._cost, self._characters, self._subwords = 0.0, 0, 0
-        self.is_over = True
-        """True when no more texts need be judged."""
+        """The check for a model, by the counts in its run or, in an older one, by its prepared corpus; without either,
+        and with those of other subwords, nothing is judged."""
+        run, data, tokenizer = run_of(trained.checkpoint), trained.experiment.data, trained.tokenizers.source
+        targets = data.target_languages
+        to = trained.experiment.search.to or (targets[0] if len(targets) == 1 else None)
         try:
-            store = Store.open(prepared / "train")
-        except (InputError, OSError):
-            return
-        tokens = np.concatenate([store.source(row) for row in range(min(len(store), SENTENCES))])
-        if not len(tokens) or tokens.max() >= self._tokenizer.size:  # prepared anew, with other subwords
-            return
-        counts = np.bincount(tokens, minlength=self._tokenizer.size) + 0.5
-        self._bits = np.log2(counts.sum() / counts)
-        self._usual = self._bits[tokens].sum() / _characters(self._tokenizer, tokens.tolist())
-        self.is_over = False
+            if (run / COUNTS).exists():
+                return cls(tokenizer, read_json(run / COUNTS), to)
+            store = Store.open((data.prepared or run / "prepared") / "train")
+            return cls(tokenizer, count_sources(store, data, tokenizer.size), to)
+        except (InputError, OSError, ValueError, TypeError, AttributeError):
+            return cls(tokenizer, {})
+
+    def __init__(self, tokenizer: Tokenizer, counts: Mapping[str, Sequence[int]], to: str | None = None) -> None:
+        """``counts`` as of ``count_sources``; texts are not to be in the language ``to``."""
+        self._tokenizer = tokenizer
+        self._cost, self._characters, self._subwords = 0.0, 0, 0
+        self.counts = list(counts.values())
+        """Those of each language."""
+        self._relative_bits: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
+        """Of each language the bits of each token, over the bits per character of its training text."""
+        characters_V = np.array([len(piece) for piece in tokenizer.pieces(range(tokenizer.size))])
+        for language, each in counts.items():
+            count_V = np.array(each, np.float64)
+            if count_V.shape != characters_V.shape or not count_V.min() >= 0:
+                raise ValueError("counts of other subwords")
+            bits_V = np.log2((count_V + 0.5).sum() / (count_V + 0.5))
+            if language != to and count_V.any():
+                self._relative_bits.append(bits_V * (count_V @ characters_V) / (count_V @ bits_V))
+        self.is_over = not self._relative_bits
+        """True when no more texts need be judged."""
 
     @property
     def relative_cost(self) -> float:
         """The cost of all texts so far, relative to that of the training corpus; 0 without any."""
-        return self._cost / self._characters / self._usual if self._characters else 0.0
+        return self._cost / self._characters if self._characters else 0.0
 
     def warning(self, texts: Iterable[str]) -> str | None:
         """A warning about all texts so far, once; None where there is nothing to say."""
         if self.is_over:
             return None
         for text in texts:
-            if self._subwords < MOST:
+            if self._subwords < MOST and any(map(str.isalpha, text)):  # numbers and signs are of every language
                 tokens = self._tokenizer.encode(text)
                 self._subwords += len(tokens)
-                self._cost += float(self._bits[tokens].sum())
-                self._characters += _characters(self._tokenizer, tokens)
+                self._cost += min(float(bits_V[tokens].sum()) for bits_V in self._relative_bits)
+                self._characters += sum(map(len, self._tokenizer.pieces(tokens)))
         if self._subwords < LEAST:
             return None
         relative = self.relative_cost
@@ -84,7 +116,3 @@ class SourceLanguageCheck:
             f"this text is unlike the source side of the training corpus (its subwords take {relative:.1f} times as "
             "many bits per character): is it in another language, or of another kind?"
         )
-
-
-def _characters(tokenizer: Tokenizer, tokens: Sequence[int]) -> int:
-    return sum(map(len, tokenizer.pieces(tokens)))

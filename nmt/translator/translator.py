@@ -208,23 +208,24 @@ class Translator:
         Each text is in an n-best list once, in the best of its spellings: where several of its hypotheses read alike,
         a wider search looks for others. A list is shorter where that finds too few. Draws may repeat each other.
 
-        A text that is too long for the model (``search.split_longer_than``), and every text with ``search.document``,
-        is translated in pieces, unless it has a prefix or constraints; see ``nmt.translator.segmentation``."""
+        A text of several lines is translated line by line, and a line that is too long for the model
+        (``search.split_longer_than``) or holds several sentences where it was trained on single ones in pieces, unless
+        it has a prefix or constraints. What has no letter is copied; see ``nmt.translator.segmentation``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes or (), first_line)]
         whole = [bool((prefix_ids and prefix_ids[row]) or (phrases and phrases[row])) for row in range(len(texts))]
-        encode, lengths = self.trained.tokenizers.source.encode, self.trained.lengths
+        encode, longest = self.trained.tokenizers.source.encode, self.trained.lengths.longest
         markup = self.markup if self.search.markup else None
         is_plain = not (self.search.markup or self.search.document)
         subwords = self._subwords([text for text in texts if is_plain and len(text) <= USUAL_CHARACTERS])
 
         def count(text: str) -> int:
             tokens = subwords[text] if text in subwords else encode(text)
-            if len(tokens) <= lengths.longest:  # it may be a piece: not all parts of a long line
+            if len(tokens) <= longest:  # it may be a piece: not all parts of a long line
                 subwords[text] = tokens
             return len(tokens)
 
-        segmentation = Segmentation(self.search, lengths, count, markup, texts, whole)
+        segmentation = Segmentation(self.search, self.trained, count, markup, texts, whole)
         subwords |= self._subwords([text for text in segmentation.texts if text not in subwords])
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
@@ -275,9 +276,9 @@ class Translator:
         return [[(next(texts), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
-        """Translations as ``candidates`` gives them, of texts that are not cut into pieces."""
-        uncut = {"split_longer_than": None, "markup": False, "document": False}
-        return replace(self, search=self.search.model_copy(update=uncut)).candidates(texts)
+        """Translations as ``candidates`` gives them, of texts that are neither running text nor have markup."""
+        plain = {"markup": False, "document": False}
+        return replace(self, search=self.search.model_copy(update=plain)).candidates(texts)
 
     @overload
     def align(self, sources: str, targets: str, *, level: Level = ..., method: Method = ...,  # type: ignore[overload-overlap]
@@ -324,8 +325,20 @@ class Translator:
         return Scorer(self.trained).predict(sources, targets, feed)
 
     def cut_warnings(self, translations: Sequence[Translation], *, first_line: int = 1) -> list[str]:
-        """A warning for each line whose source was too long and was cut."""
-        warnings = []
+        """A warning for each line whose source was too long and was cut, and one for those of several sentences that
+        were translated as one, for a prefix, constraints or ``--wait``."""
+        from nmt.data.sentences import sentence_spans
+
+        warnings, whole = [], []
+        if self.trained.reads_single_sentences and self.trained.experiment.search.split_longer_than is not None:
+            parts = [translation.parts[0][0] if len(translation.parts) == 1 else "" for translation in translations]
+            language = self.trained.experiment.data.source_language
+            whole = [number for number, part in enumerate(parts, first_line) if len(sentence_spans(part, language)) > 1]
+        if whole:
+            warnings.append(
+                f"line {whole[0]}{f' and {len(whole) - 1} others' if whole[1:] else ''}: translated as a whole though "
+                "the model was trained on single sentences, so that some may be lost; give each a line of its own"
+            )
         for number, translation in enumerate(translations, first_line):
             if translation.cut:
                 is_one = len(translation.parts) <= 1

@@ -239,6 +239,8 @@ def windows(
         all_pairs = pairs(source, target)
         while window := list(islice(all_pairs, size or WINDOW_PAIRS)):
             sources, targets = map(list, zip(*window, strict=True))
+            if translator is not None:
+                translator.trained.warn_of_language(sources)
             sources = [*in_source.sentences(sources)]
             if target is None:
                 assert translator is not None

@@ -29,7 +29,7 @@ from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, lett
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
-from nmt.data.tally import CorpusTally, SideTally
+from nmt.data.tally import CorpusTally, LineTally, SideTally
 from nmt.data.temperature import tempered_weights
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
@@ -109,13 +109,17 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
             mark_duplicates(scratch / "verdicts.bin", scratch / "near.bin", scratch, verdict=Verdict.NEAR_DUPLICATE)
         tokenizers.save(partial)
         encode = _Encoder(config, tokenizers, tokenise)
-        tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train")
+        lines = LineTally(config.source_language)
+        tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train", lines)
         valid = _store_valid(config, encode, partial / "valid") if config.valid_corpora else None
+    several, letterless = lines.shares()
     report = Report(
         corpora=tuple(tally.report() for tally in tallies),
         valid=valid,
         source=sides[0].report(rare=tokenizers.rare[0]),
         target=sides[1].report(rare=tokenizers.rare[1]),
+        several=several,
+        letterless=letterless,
     )
     dropped = {
         verdict.label: sum(corpus.dropped[verdict.label].pairs for corpus in report.corpora) for verdict in DROPPED
@@ -327,7 +331,7 @@ def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) 
 
 
 def _store_train(
-    config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path
+    config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path, lines: LineTally
 ) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
     """Reads all again and writes the pairs that pass. `verdicts`: the file of the survey."""
     corpora = config.train_corpora
@@ -365,6 +369,7 @@ def _store_train(
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
                 block.verdicts[block.verdicts == Verdict.KEPT] = by_length
                 kept = by_length == Verdict.KEPT
+                lines.add([block.sources[row] for row in np.flatnonzero(kept).tolist()])
                 sources, targets = encoded.sources.select(kept), encoded.targets.select(kept)
                 words = encoded.words and (encoded.words[0].select(kept), encoded.words[1].select(kept))
                 texts: list[Text] | None = None

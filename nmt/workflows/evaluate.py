@@ -116,6 +116,7 @@ def _of_model(
 ) -> Evaluation:
     from nmt.evaluation.feeds import FEEDS
 
+    translator.trained.warn_of_language(sources)
     sources = Document().sentences(sources)  # a model may read the sentences before
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:

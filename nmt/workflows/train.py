@@ -37,6 +37,7 @@ from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
 from nmt.translator.loading import build_model
 from nmt.translator.manifest import Manifest, verified_state
+from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
@@ -121,7 +122,7 @@ def _trainer(
     seed_everything(experiment.seed)
     model = _model(experiment, data, chosen, origin=origin, has_vectors=pretrained is not None)
     percentiles = data.report.source.lengths
-    lengths = Lengths(usual=percentiles["99%"], longest=percentiles["most"])
+    lengths = Lengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
     table: Table | None = None
     if log.is_watched():
         from nmt.training.more.table import Table
@@ -161,6 +162,7 @@ def _trainer(
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
         folders.write_lengths(run, lengths)
+        write_counts(run, count_sources(data.train, experiment.data, data.tokenizers.source.size))
         note_training(run)
         for line in _summary(experiment, data, model, chosen, processes):
             log.info(line)

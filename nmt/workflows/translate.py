@@ -25,7 +25,6 @@ from nmt.workflows.output_files import output_file
 
 if TYPE_CHECKING:
     from nmt.data.context import Document
-    from nmt.translator.source_language import SourceLanguageCheck
     from nmt.workflows.lines_beside import LinesBeside
 
 WINDOW_LINES = 2000
@@ -117,7 +116,6 @@ def translate(
             for window in _windows(stream, size, document, interactive=interactive)
         )
         started, lines, tokens, characters = time.monotonic(), 0, 0, 0
-        judge: SourceLanguageCheck | None = None
         for window, result in shared.translate(read):
             translation = result()
             for warning in translation.warnings:
@@ -125,12 +123,8 @@ def translate(
             sink.write(translation.text.encode(encoding, "replace"))
             sink.flush()
             characters += sum(len(line.text) for line in window.lines)
-            if judge is None and characters >= JUDGED_CHARACTERS:
-                from nmt.translator.source_language import SourceLanguageCheck
-
-                judge = SourceLanguageCheck.of(translator.trained)
-            if judge is not None and (unlike := judge.warning(line.text for line in window.lines)):
-                log.warning(unlike)
+            if characters >= JUDGED_CHARACTERS:
+                translator.trained.warn_of_language(line.text for line in window.lines)
             lines += len(window.lines)
             tokens += translation.subwords
             if bar is not None:

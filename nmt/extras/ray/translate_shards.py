@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -259,7 +259,7 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
         "--field": job.field,
         "search": experiment.search.model_dump(mode="json", exclude={"batch_tokens"}),
         "alignment": experiment.alignment.model_dump(mode="json"),
-        "lengths": None if lengths is None else [lengths.usual, lengths.longest],
+        "lengths": None if lengths is None else list(astuple(lengths)),
     }
     if job.context:  # left out without it, as in folders of earlier versions
         made_with["--context"] = experiment.data.context

@@ -17,6 +17,7 @@ from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.search.config import SearchConfig
 from nmt.translator.find_run import run_of
+from nmt.translator.loading import TrainedModel
 from nmt.translator.records import aligned, json_result
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
@@ -52,6 +53,7 @@ class TranslatorEngine:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
+        self._trained: dict[str | None, TrainedModel] = {}
         checkpoint = translator.trained.checkpoint
         self._data = translator.trained.experiment.data
         self._name = f"{run_of(checkpoint).name}/{checkpoint.name}"
@@ -108,12 +110,16 @@ class TranslatorEngine:
         """See ``Engine``."""
         malloc_trim()
         translator = replace(self._translator, search=self._search(options)).to(options.to)
+        # the model of each target language, which has been judged so far
+        trained = self._trained.setdefault(options.to, translator.trained)
+        unlike = trained.warn_of_language(texts)
         found = translator.candidates(texts)
         alignments = aligned(translator, found) if options.alignment else [None] * len(texts)
-        return [
+        answers = [
             Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
             for text, each, alignment in zip(texts, found, alignments, strict=True)
         ]
+        return [replace(each, warning=each.warning or unlike) for each in answers[:1]] + answers[1:]
 
     def _search(self, options: RequestOptions) -> SearchConfig:
         """Changes the server's search by the options of a request."""
