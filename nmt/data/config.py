@@ -238,10 +238,8 @@ class DataConfig(Structure):
     @property
     def source_language(self) -> str | None:
         """The code of the source language, such as `pt` for `pt-BR`; None where it is unknown or there are several."""
-        names = {corpus.language_names and corpus.language_names[0].lower() for corpus in self.train_corpora}
-        codes = {re.match(r"[a-z]{2,3}(?![a-z])", name or "") for name in names}
-        found = {code and code.group() for code in codes}
-        return found.pop() if len(found) == 1 else None
+        names = {(corpus.language_names or ("",))[0].lower() for corpus in self.train_corpora}
+        return re.split("[-_]", names.pop())[0] or None if len(names) == 1 else None
 
     @property
     def valid_corpora(self) -> tuple[CorpusConfig, ...]:

@@ -65,9 +65,7 @@ def split_long(
     from nmt.data.sentences import sentence_spans
 
     spans = sentence_spans(text, language)
-    if lengths is None:
-        return spans
-    return [piece for span in spans for piece in halved(text, span, count, lengths.longest)]
+    return spans if lengths is None else [each for span in spans for each in halved(text, span, count, lengths.longest)]
 
 
 def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:

@@ -111,7 +111,7 @@ def sentence_spans(text: str, language: str | None = None) -> list[Span]:
 def _is_confirmed(text: str, begin: int, match: re.Match[str], language: str | None) -> bool:
     """False where the full stop of a match belongs to an abbreviation by sentencex's list for the language."""
     stop = match.end()
-    if match[0] != "." or language is None or language in _BY_HAND or stop == len(text):
+    if match[0] != "." or language is None or len(language) > 3 or language in _BY_HAND or stop == len(text):
         return True
     try:
         from sentencex import get_sentence_boundaries

@@ -86,23 +86,19 @@ class SideTally:
 
 
 class LineTally:
-    """Shares of source lines, by a sample of at least 1,024 lines of a block, or all."""
+    """Counts source lines with several sentences and without a letter, in a sample of 1,024 or more of a block."""
 
     def __init__(self, language: str | None) -> None:
         """``language`` as in ``sentence_spans``."""
         self._language = language
-        self._lines = self._several = self._letterless = 0
+        self.lines = self.several = self.letterless = 0
 
     def add(self, lines: Sequence[str]) -> None:
         """Counts lines of a block."""
         for line in lines[:: max(1, len(lines) // 1024)]:  # the splitter takes as long as the tokenizer
-            self._lines += 1
-            self._several += len(sentence_spans(line, self._language)) > 1
-            self._letterless += not any(map(str.isalpha, line))
-
-    def shares(self) -> tuple[float, float]:
-        """The share of lines with several sentences, and of those without a letter."""
-        return self._several / max(self._lines, 1), self._letterless / max(self._lines, 1)
+            self.lines += 1
+            self.several += len(sentence_spans(line, self._language)) > 1
+            self.letterless += not any(map(str.isalpha, line))
 
 
 def _percentiles(counts: npt.NDArray[np.int64]) -> dict[str, int]:

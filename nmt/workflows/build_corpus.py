@@ -112,14 +112,13 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
         lines = LineTally(config.source_language)
         tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train", lines)
         valid = _store_valid(config, encode, partial / "valid") if config.valid_corpora else None
-    several, letterless = lines.shares()
     report = Report(
         corpora=tuple(tally.report() for tally in tallies),
         valid=valid,
         source=sides[0].report(rare=tokenizers.rare[0]),
         target=sides[1].report(rare=tokenizers.rare[1]),
-        several=several,
-        letterless=letterless,
+        several=lines.several / max(lines.lines, 1),
+        letterless=lines.letterless / max(lines.lines, 1),
     )
     dropped = {
         verdict.label: sum(corpus.dropped[verdict.label].pairs for corpus in report.corpora) for verdict in DROPPED
