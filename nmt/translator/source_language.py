@@ -68,7 +68,7 @@ class SourceLanguageCheck:
                 return cls(tokenizer, read_json(run / COUNTS), to)
             store = Store.open((data.prepared or run / "prepared") / "train")
             return cls(tokenizer, count_sources(store, data, tokenizer.size), to)
-        except (InputError, OSError, ValueError, TypeError, AttributeError):
+        except (InputError, OSError, ValueError, TypeError, AttributeError, OverflowError):
             return cls(tokenizer, {})
 
     def __init__(self, tokenizer: Tokenizer, counts: Mapping[str, Sequence[int]], to: str | None = None) -> None:
@@ -82,7 +82,7 @@ class SourceLanguageCheck:
         characters_V = np.array([len(piece) for piece in tokenizer.pieces(range(tokenizer.size))])
         for language, each in counts.items():
             count_V = np.array(each, np.float64)
-            if count_V.shape != characters_V.shape or not count_V.min() >= 0:
+            if count_V.shape != characters_V.shape or not 0 <= count_V.min() <= count_V.sum() < np.inf:
                 raise ValueError("counts of other subwords")
             bits_V = np.log2((count_V + 0.5).sum() / (count_V + 0.5))
             if language != to and count_V.any():

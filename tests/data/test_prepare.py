@@ -184,6 +184,14 @@ def test_the_report_counts_what_is_stored(tmp_path: Path, train: Path, pairs: li
     assert report.valid.unknown[1] == 0
 
 
+def test_the_report_has_the_shares_of_lines(tmp_path: Path) -> None:
+    lines = [f"Hund {number}. Und noch einer." for number in range(300)]
+    lines += [f"Nr. {number}" for number in range(1500)] + [f"{number}, 5 %" for number in range(200)]
+    train = write_pairs(tmp_path / "lines.tsv", [(line, f"the {number}") for number, line in enumerate(lines)])
+    report = prepare(config_of(train), run=tmp_path, seed=1).report
+    assert (report.several, report.letterless) == (300 / 2000, 200 / 2000)
+
+
 def test_it_is_a_function_of_input_config_and_seed(tmp_path: Path, train: Path) -> None:
     config = config_of(train, subwords={"size": 120, "training_sentences": 200}, workers=1)
     made = [

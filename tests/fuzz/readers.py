@@ -63,6 +63,7 @@ from nmt.training import checkpoint, folders
 from nmt.training.more.pretrained import read_vectors
 from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import TrainedModel, load_trained
+from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect
 from nmt.workflows.info import text as info_text
 from nmt.workflows.prepare import prepare
@@ -585,6 +586,15 @@ def _lengths(folder: Path) -> Opened:
     return Opened([b'{"usual": 5, "longest": 9}\n'], _of_file(folder / folders.LENGTHS, read))
 
 
+def _source_counts(folder: Path) -> Opened:
+    trained = make_run(folder / "run")
+    counts = {"": [number % 7 for number in range(trained.tokenizers.source.size)]}
+    seed = f"{json.dumps(counts)}\n".encode()
+    return Opened(
+        [seed], _of_file(folder / "run" / COUNTS, lambda path: SourceLanguageCheck.of(trained).warning(["Hund"] * 40))
+    )
+
+
 def _shortlist(folder: Path) -> Opened:
     trained = make_run(folder / "run")
     size = trained.tokenizers.source.size
@@ -784,6 +794,7 @@ READERS = (
     Reader("weights", _weights),
     Reader("state.json", _state),
     Reader("lengths.json", _lengths),
+    Reader("source-counts.json", _source_counts),
     Reader("run config", _run_file("config.yaml"), cost=10),
     Reader("run weights", _run_file("latest/model.safetensors"), cost=10),
     Reader("run subwords", _run_file("subwords.model"), cost=10),

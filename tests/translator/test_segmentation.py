@@ -4,6 +4,7 @@ what is kept must not depend on what it says."""
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 import nmt as package
+from nmt.data.context import Sentence
 from nmt.data.pieces import Lengths
 from nmt.data.sentences import sentence_spans
 from nmt.extras.markup.markup import extract
 from nmt.training import folders
+from nmt.translator.segmentation import Segmentation
 from nmt.translator.translator import Translator
 from tests.workflows.runs import nmt
 from tests.workflows.test_translate_options import records, refused, translated
@@ -187,9 +190,9 @@ LONG = "eins zwei drei. Hund und Katze. Drei eins."
 
 def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> None:
     tokens = len(loaded(trained).trained.tokenizers.source.encode(LONG))
-    whole = loaded(trained, lengths=Lengths(tokens, tokens))
+    whole = loaded(trained, lengths=Lengths(tokens, tokens, several=1.0))
     assert whole.candidates([LONG])[0][0].parts == ((LONG, whole.translate_sentences([LONG])[0][0].text),)
-    split = loaded(trained, lengths=Lengths(tokens - 1, tokens - 1))
+    split = loaded(trained, lengths=Lengths(tokens - 1, tokens - 1, several=1.0))
     (found,) = split.translate([LONG])
     parts = [text_of(split, LONG[begin:end]) for begin, end in sentence_spans(LONG)]
     assert found.text == " ".join(parts)
@@ -197,7 +200,7 @@ def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> N
     assert found.log_prob == pytest.approx(sum(each.log_prob for each in singles))
     assert found.score == pytest.approx(sum(each.score for each in singles) / len(singles))
     assert found.tokens == tuple(token for each in singles for token in each.tokens)
-    never = loaded(trained, "search.split_longer_than=null", lengths=Lengths(1, 1))
+    never = loaded(trained, "search.split_longer_than=null", lengths=Lengths(1, 1, several=0.0))
     assert never.translate([LONG]) == whole.translate([LONG])
     by_number = loaded(trained, f"search.split_longer_than={tokens - 1}")
     assert by_number.translate([LONG])[0].text == found.text
@@ -228,18 +231,124 @@ def test_only_a_word_beyond_the_limit_is_cut(trained: Path) -> None:
 
 def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
     report = json.loads((trained / "run" / "prepared" / "report.json").read_text())["source"]["lengths"]
-    assert folders.read_lengths(trained / "run") == Lengths(report["99%"], report["most"])
-    assert loaded(trained).trained.lengths == Lengths(report["99%"], report["most"])
+    lengths = Lengths(report["99%"], report["most"], several=0.0, letterless=0.0)
+    assert folders.read_lengths(trained / "run") == lengths
+    assert loaded(trained).trained.lengths == lengths
     assert folders.read_lengths(tmp_path) is None
-    (tmp_path / "lengths.json").write_text("{}")
-    with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
-        folders.read_lengths(tmp_path)
+    for damaged in ("{}", '{"usual": 1, "longest": 2, "several": 1.5}', '{"usual": 1, "longest": 2, "letterless": ""}'):
+        (tmp_path / "lengths.json").write_text(damaged)
+        with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
+            folders.read_lengths(tmp_path)
+    (tmp_path / "lengths.json").write_text('{"usual": 1, "longest": 2}')  # as earlier versions wrote it
+    assert folders.read_lengths(tmp_path) == Lengths(1, 2)
 
 
 def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
     (tmp_path / "run" / "lengths.json").unlink()
     assert loaded(tmp_path).trained.lengths == Lengths(200, 200)
+
+
+# -------------------------------------------------------------------------------------- several sentences in a line
+
+TWO = "eins zwei.  Hund und Katze."
+
+
+def test_sentences_are_translated_apart_by_a_model_of_single_ones(trained: Path) -> None:
+    translator = loaded(trained)
+    joined = " ".join(text_of(translator, sentence) for sentence in TWO.split("  "))
+    assert text_of(translator, f" {TWO}").replace("  ", " ") == joined
+    (found,) = translator.translate_sentences([TWO])[0]  # what `nmt align` aligns
+    assert [given for given, _ in found.parts] == TWO.split("  ")
+    for several, parts in ((None, 2), (0.02, 2), (0.2, 1)):  # None: a run of an earlier version
+        translator = loaded(trained, lengths=Lengths(99, 99, several=several))
+        assert len(translator.translate([TWO])[0].parts) == parts
+    assert len(loaded(trained, "search.split_longer_than=null").translate([TWO])[0].parts) == 1
+
+
+def test_a_line_feed_ends_a_line_whatever_the_model_has_learnt(trained: Path) -> None:
+    translator = loaded(trained, lengths=Lengths(99, 99, several=1.0))
+    text = translator.translate("eins zwei\n\r\nHund und Katze").text
+    assert text == f"{text_of(translator, 'eins zwei')}\n\r\n{text_of(translator, 'Hund und Katze')}"
+
+
+def test_a_line_that_must_be_whole_is_warned_of(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "prefix").write_text("the\n\none\n")
+    text = f"{TWO}\n{TWO}\n{TWO}\n".encode()
+    done = nmt("translate", "run", "--prefix", tmp_path / "prefix", folder=trained, stdin=text)
+    (warning,) = [line for line in done.stderr.decode().splitlines() if line.startswith("warning")]
+    assert warning.startswith("warning: line 1 and 1 others: translated as a whole though")
+    done = nmt("translate", "run", "--wait", "2", folder=trained, stdin=text)
+    assert "warning: line 1 and 2 others: translated as a whole" in done.stderr.decode()
+    done = nmt("translate", "run", folder=trained, stdin=text)
+    assert b"warning" not in done.stderr
+
+
+def test_abbreviations_are_those_of_the_source_language(trained: Path) -> None:
+    pytest.importorskip("sentencex")
+    translator = loaded(trained, "data.train.source=train.es")
+    (found,) = translator.translate(["La Sra. Katze und Hund. Eins zwei."])
+    assert [given for given, _ in found.parts] == ["La Sra. Katze und Hund.", "Eins zwei."]
+
+
+def test_the_context_of_a_sentence_begins_in_its_line(trained: Path) -> None:
+    translator = loaded(trained)
+    lines = [Sentence(TWO, ["Drei. Eins."]), "-"]
+    pieces = Segmentation(translator.search, translator.trained, lambda _: 1, None, lines, [False, False]).texts
+    assert pieces == ["eins zwei.", "Hund und Katze."]
+    assert [piece.previous for piece in pieces if isinstance(piece, Sentence)] == [
+        ("Drei.", "Eins."), ("Drei.", "Eins.", "eins zwei.")
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- lines without a letter
+
+SIGNS = ["-", "1.", " *** ", "\U0001f469\u200d\U0001f467", "42", "?!", "\u0301", "3,5\u2028%"]
+
+
+@pytest.mark.parametrize("option", ["search.beam=3", "search.document=true", "search.markup=true", "search.n_best=3"])
+def test_lines_without_a_letter_are_copied(trained: Path, option: str) -> None:
+    found = loaded(trained, option).candidates(SIGNS)
+    assert [len(each) for each in found] == [1] * len(SIGNS)
+    expected = [line.replace("\u2028", " ") for line in SIGNS]
+    if option == "search.markup=true":
+        expected = [line.strip() for line in expected]
+    assert [each[0].text for each in found] == expected
+    pieces = loaded(trained, option).candidates(["Hund. 42! - \u0915\u094d\u0937."])[0]
+    assert [given for given, _ in pieces[0].parts] == ["Hund.", "- \u0915\u094d\u0937."]  # letters with a mark
+    assert " 42! " in pieces[0].text
+
+
+def test_a_line_without_a_letter_has_no_alignment(trained: Path) -> None:
+    (found,) = records(trained, "--alignment", text=b"42\n")
+    assert found["translations"][0] | {"alignment": None} == {
+        "text": "42", "score": 0.0, "log_prob": 0.0, "tokens": [], "alignment": None
+    }  # fmt: skip
+    assert found["translations"][0]["alignment"]["links"] == []
+
+
+def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> None:
+    """By the share of its training lines or, where an earlier version has not counted it, by its corpus or its
+    vocabulary."""
+    lengths = Lengths(99, 99, several=0.0, letterless=0.3)
+    assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
+    for name, words in (("source", "1 2 3 4 5 6 7"), ("target", "one two three four five six seven")):
+        for part, count in (("train", 40), ("valid", 5)):
+            draw = random.Random(part)
+            lines = [" ".join(words.split()[draw.randrange(7)] for _ in range(3)) for _ in range(count)]
+            (tmp_path / f"{part}.{name}").write_text("".join(f"{line}\n" for line in lines))
+    config = (trained / "config.yaml").read_text().replace(".de", ".source").replace(".en", ".target")
+    (tmp_path / "config.yaml").write_text(
+        config.replace("kind: bpe, size: 60, joint: true", "kind: word, joint: false")
+    )
+    done = nmt("train", "config.yaml", "--precision", "float32", folder=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert folders.read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
+    (tmp_path / "run" / "lengths.json").unlink()
+    for missing in (None, "source-counts.json", "prepared/train/store.json"):
+        if missing is not None:
+            (tmp_path / "run" / missing).unlink()
+        assert loaded(tmp_path).translate(["1 2 3"])[0].parts[0][0] == "1 2 3"
 
 
 @pytest.mark.parametrize(

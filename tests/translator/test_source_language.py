@@ -7,7 +7,17 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import nmt as package
+from nmt.data.config import DataConfig
+from nmt.data.store import Ragged, Store, StoredCorpus
+from nmt.data.store_writer import StoreWriter
 from nmt.data.tokenizer import TokenizerPair
+from nmt.extras.serve.engine import RequestOptions
+from nmt.extras.serve.translation_engine import TranslatorEngine
+from nmt.translator.source_language import COUNTS, SourceLanguageCheck, count_sources
 from tests.workflows.runs import nmt
 
 OWN = "eins zwei drei.\nHund und Katze.\n" * 20
@@ -39,6 +49,62 @@ def test_another_language_gets_one_warning(trained: Path, tmp_path: Path) -> Non
     relative = bits(OTHER.splitlines()) / bits(train)
     assert relative > 1.5
     assert warning.startswith(f"{WARNING} (its subwords take {relative:.1f} times as many bits per character)")
-    copy = tmp_path / "run"
-    shutil.copytree(trained / "run", copy, symlinks=True, ignore=shutil.ignore_patterns("prepared"))
+    assert warnings(trained / "run", "- 1 + 2 = 3\n" * 40) == []
+    # a run keeps what is needed; one of an earlier version goes by its prepared corpus
+    for number, left_out in enumerate(["prepared", COUNTS]):
+        copy = tmp_path / f"{number}" / "run"
+        shutil.copytree(trained / "run", copy, symlinks=True, ignore=shutil.ignore_patterns(left_out))
+        assert warnings(copy, OTHER) == [warning]
+    shutil.rmtree(copy / "prepared")
     assert warnings(copy, OTHER) == []
+    for damaged in ("{", "[]", '{"": [1, 2]}', '{"": [1e999]}', '{"": "x"}'):
+        (copy / COUNTS).write_text(damaged)
+        assert warnings(copy, OTHER) == []
+
+
+@pytest.mark.parametrize("command", ["evaluate", "align", "score"])
+def test_exchanged_pairs_get_one_warning(trained: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "own").write_text(OWN)
+    (tmp_path / "other").write_text(OTHER)
+    target = "--reference" if command == "evaluate" else "--target"
+    for source, count in (("own", 0), ("other", 1)):
+        paths = ["--source", tmp_path / source, target, tmp_path / ("other" if source == "own" else "own")]
+        done = nmt(command, trained / "run", *paths, folder=trained)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stderr.decode().count(WARNING) == count
+
+
+def test_a_server_warns_once(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = TranslatorEngine(package.load(trained / "run", device="cpu"))
+    assert [answer.warning for answer in engine.answer(OWN.splitlines()[:2], RequestOptions())] == [None] * 2
+    found = [answer.warning for _ in range(2) for answer in engine.answer(OTHER.splitlines(), RequestOptions())]
+    assert [warning is None for warning in found] == [False] + [True] * (len(found) - 1)
+    assert capsys.readouterr().err.count(WARNING) == 1
+
+
+def test_each_text_is_judged_by_the_language_that_suits_it(trained: Path) -> None:
+    """Of a small corpus in a store of several, too, but not by the language that it is to be translated into."""
+    tokenizer = TokenizerPair.load(trained / "run").source
+    counts = {}
+    for name, text, times in (("de", OWN, 100), ("en", OTHER, 1)):
+        found = Counter(token for line in text.splitlines() for token in tokenizer.encode(line))
+        counts[name] = [times * found[token] for token in range(tokenizer.size)]
+    mixed = [line for pair in zip(OWN.splitlines(), OTHER.splitlines(), strict=True) for line in pair]
+    assert SourceLanguageCheck(tokenizer, counts).warning(mixed) is None
+    together = [sum(pair) for pair in zip(*counts.values(), strict=True)]
+    assert SourceLanguageCheck(tokenizer, {"": together}).warning(OTHER.splitlines()) is not None
+    assert SourceLanguageCheck(tokenizer, counts, to="en").warning(OTHER.splitlines()) is not None
+    assert SourceLanguageCheck(tokenizer, counts, to="en").warning(OWN.splitlines()) is None
+
+
+def test_sources_are_counted_by_language(tmp_path: Path) -> None:
+    stored = [StoredCorpus(name, 1.0) for name in "abc"]
+    rows = [[4, 5], [5], [6, 6], [4]]
+    with StoreWriter(tmp_path / "train", corpora=stored, vocabulary_sizes=(8, 8), keep_text=False) as writer:
+        for corpus, of in ((0, rows[:2]), (2, rows[2:])):  # nothing of the second is left
+            ragged = Ragged.of([np.array(row, np.int32) for row in of])
+            writer.append(corpus=corpus, lines=np.arange(len(of)) + 1, sources=ragged, targets=ragged, texts=None)
+        writer.finish()
+    corpora = [{"pairs": name, "languages": (name, "fr")} for name in ("de", "en", "de")]
+    found = count_sources(Store.open(tmp_path / "train"), DataConfig.model_validate({"train": tuple(corpora)}), 8)
+    assert found == {"de": [0, 0, 0, 0, 2, 2, 2, 0], "en": [0] * 8}
