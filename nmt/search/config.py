@@ -80,8 +80,8 @@ class SearchConfig(Structure):
     document: bool = False
     """Translate running text: each line sentence by sentence, and keep the white space between sentences."""
     split_longer_than: Annotated[int, Field(gt=0, le=1_000_000)] | Literal["trained"] | None = "trained"
-    """Lines with more subwords are translated in pieces; trained: more than 99 of 100 training sentences; null:
-    never."""
+    """Lines with more subwords are translated in pieces; trained: more than 99 of 100 training sentences, and lines of
+    several sentences where training lines held one; null: never."""
     max_source_tokens: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
     """A longer source sentence, or part of one, is cut here, with a warning."""
     batch_tokens: Annotated[int, Field(gt=0, le=1 << 40)] = 8192

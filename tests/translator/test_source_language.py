@@ -105,6 +105,6 @@ def test_sources_are_counted_by_language(tmp_path: Path) -> None:
             ragged = Ragged.of([np.array(row, np.int32) for row in of])
             writer.append(corpus=corpus, lines=np.arange(len(of)) + 1, sources=ragged, targets=ragged, texts=None)
         writer.finish()
-    corpora = [{"pairs": name, "languages": (name, "fr")} for name in ("de", "en", "de")]
+    corpora = [{"pairs": Path(name), "languages": (name, "fr")} for name in ("de", "en", "de")]
     found = count_sources(Store.open(tmp_path / "train"), DataConfig.model_validate({"train": tuple(corpora)}), 8)
     assert found == {"de": [0, 0, 0, 0, 2, 2, 2, 0], "en": [0] * 8}

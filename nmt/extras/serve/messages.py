@@ -59,7 +59,7 @@ class TranslateRequest(_Message):
     """The request of `POST /translate`."""
 
     text: str | tuple[str, ...]
-    """One text or several; each is translated as one sentence."""
+    """One text or several; each is translated line by line, and like a line of `nmt translate`."""
     n_best: Annotated[int, Field(ge=1)] | None = None
     """Translations of each text, best first, at most as many as the server has beams; null: as it is configured."""
     beam: Annotated[int, Field(ge=1)] | None = None
