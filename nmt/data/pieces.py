@@ -1,8 +1,9 @@
-"""A text in pieces that a model can bear: at sentence ends, then at punctuation, then at white space."""
+"""A text in pieces that a model can bear: at sentence ends, then at punctuation, then at white space, then anywhere."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -56,8 +57,8 @@ def split_long(
     A text of at most ``lengths.usual`` subwords, as ``count`` tells them, is one piece, and so is any without
     ``lengths``, but for ``by_sentence``. Any other is split at all its sentence ends, which depend on its ``language``.
     A sentence of more than ``lengths.longest`` is halved at the best punctuation that leaves neither part too short, at
-    the place nearest to its middle, or else at the white space nearest to it, until no part is longer. A single word is
-    never split.
+    the place nearest to its middle, or else at the white space nearest to it, until no part is longer. A longer word is
+    halved too, between two characters.
     """
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if not by_sentence and (begin >= end or lengths is None or count(text) <= lengths.usual):
@@ -69,7 +70,7 @@ def split_long(
 
 
 def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
-    """Parts of a sentence that have at most ``longest`` subwords each, as far as there is white space."""
+    """Parts of a sentence that have at most ``longest`` subwords each, but for a single character that has more."""
     pieces: list[Span] = []
     waiting = [span]
     while waiting:
@@ -93,4 +94,10 @@ def _middle_break(text: str, begin: int, end: int) -> int | None:
             ends = [offset for offset in ends if least <= offset <= most]
             if ends:
                 return min(ends, key=lambda offset: (abs(offset - middle), -offset))
-    return None
+    from nmt.data.words import text_words
+
+    # a word without white space: at a smaller word, such as those of a script without spaces or of an address, or else
+    # between two characters, of which the second is no accent or vowel sign of the first
+    words = [begin + first for first, _ in text_words(text[begin:end]) if first > 0]
+    inside = words or [at for at in range(begin + 1, end) if unicodedata.category(text[at])[0] not in "MC"]
+    return min(inside, key=lambda offset: abs(offset - middle), default=None)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
-from nmt.data.pieces import Lengths, Span, split_long
+from nmt.data.pieces import Lengths, Span, halved, split_long
+from nmt.data.words import is_unspaced
 from nmt.search.config import SearchConfig
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translation import Translation
@@ -262,7 +263,8 @@ class Segmentation:
 
     def _together(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
         """Translations of pieces with the white space that is between the pieces in the source, and the offset of each.
-        Between sentences without it, as in Chinese, there is a space where the language of the translation has it."""
+        Between sentences without it, as in Chinese, there is a space where the language of the translation has it; none
+        between the pieces of a word that was too long, such as an address."""
         source, borders = line.marked.text, line.marked.borders
         joined, begins, last = "", [], 0
         for piece, text in zip(line.pieces, texts, strict=True):
@@ -270,7 +272,8 @@ class Segmentation:
             if last == 0 and not self._search.document:
                 between = ""
             elif not between and last > 0 and last not in borders and joined:
-                between = "" if unicodedata.east_asian_width(joined[-1]) in "WF" else " "
+                is_in_word = unicodedata.category(source[last - 1])[0] in "LMNS" and not is_unspaced(source[last - 1])
+                between = "" if is_in_word or unicodedata.east_asian_width(joined[-1]) in "WF" else " "
             begins.append(len(joined) + len(between))
             joined += between + text
             last = piece.span[1]

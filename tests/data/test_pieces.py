@@ -50,6 +50,22 @@ def test_punctuation_splits_without_white_space_where_the_script_has_none() -> N
     assert spans == [(0, 5), (5, 9)]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("aa bbbbbbbb c", ["aa", "bbbb", "bbbb", "c"]),  # white space first, however short a part it leaves
+        ("www.ab/cd#efg", ["www", ".ab", "/cd", "#efg"]),
+        ("一二三四五六七八", ["一二三四", "五六七八"]),
+        ("😀😀👍🏽👍🏽", ["😀😀", "👍🏽👍🏽"]),  # a tone of skin is part of its emoji
+        ("e\u0301" * 5, ["e\u0301" * 2, "e\u0301", "e\u0301" * 2]),  # an accent is part of its letter
+        ("\u0301" * 6, ["\u0301" * 6]),  # nowhere
+    ],
+)
+def test_a_word_longer_than_any_text_is_split(text: str, expected: list[str]) -> None:
+    spans = split_long(text, len, Lengths(4, 4))
+    assert [text[begin:end] for begin, end in spans] == expected
+
+
 @given(st.text(alphabet="ab .,;:–!?。，\t\u00a0"), st.integers(1, 6), st.integers(0, 6))
 def test_pieces_fit_and_lose_nothing(text: str, usual: int, more: int) -> None:
     lengths = Lengths(usual, usual + more)

@@ -9,6 +9,8 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -17,8 +19,11 @@ from nmt.data.context import Sentence
 from nmt.data.pieces import Lengths
 from nmt.data.sentences import sentence_spans
 from nmt.extras.markup.markup import extract
+from nmt.search.config import SearchConfig
 from nmt.training import folders
+from nmt.translator.aligner import Aligner
 from nmt.translator.segmentation import Segmentation
+from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from tests.workflows.runs import nmt
 from tests.workflows.test_translate_options import records, refused, translated
@@ -96,7 +101,7 @@ def test_capitals_are_put_back(trained: Path) -> None:
 
 
 def test_lines_with_a_prefix_keep_their_case_and_are_whole(trained: Path) -> None:
-    translator = loaded(trained, "search.markup=true", "search.document=true", lengths=Lengths(1, 1))
+    translator = loaded(trained, "search.markup=true", "search.document=true", lengths=Lengths(1, 30))
     (found,) = translator.translate(["EINS <b>ZWEI</b>. DREI."], prefixes=["the"])
     assert [given for given, _ in found.parts] == ["EINS ZWEI. DREI."]
     assert found.parts[0][1].startswith("the")
@@ -216,7 +221,7 @@ def test_n_best_lists_of_pieces_are_joined_rank_by_rank(trained: Path) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_only_a_word_beyond_the_limit_is_cut(trained: Path) -> None:
+def test_only_a_line_that_is_not_split_is_cut(trained: Path) -> None:
     long = "eins " * 40 + "\n" + "eins" * 20 + " eins\n"
     done = nmt(
         "translate", "run", "--set", "search.split_longer_than=10", "--set", "search.max_source_tokens=10",
@@ -224,9 +229,30 @@ def test_only_a_word_beyond_the_limit_is_cut(trained: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0
     warnings = [line for line in done.stderr.decode().splitlines() if line.startswith("warning")]
-    assert len(warnings) == 1
-    assert warnings[0].startswith("warning: line 2: ")
-    assert warnings[0].endswith("left out: a piece of it has more than search.max_source_tokens (10)")
+    assert warnings == []
+    done = nmt(
+        "translate", "run", "--set", "search.split_longer_than=null", "--set", "search.max_source_tokens=10",
+        folder=trained, stdin=long.encode(),
+    )  # fmt: skip
+    assert [line.partition(": its last")[0] for line in done.stderr.decode().splitlines()[1:]] == [
+        "warning: line 1", "warning: line 2"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("1111111", "<111><1111>"),
+        ("abcd/efg", "<abcd></efg>"),
+        ("一二三四五六", "<一二三> <四五六>"),  # in a script without spaces each character is a word
+        ("abc. defg", "<abc.> <defg>"),
+    ],
+)
+def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expected: str) -> None:
+    segmentation = Segmentation(SearchConfig(), Lengths(5, 5), len, None, [word], [False])
+    translations = [(Translation(f"<{text}>", 0.0, 0.0),) for text in segmentation.texts]
+    ((found,),) = segmentation.join(translations, lambda: cast(Aligner, SimpleNamespace(extraction=None)))
+    assert found.text == expected
 
 
 def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
