@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -60,3 +61,17 @@ class WithoutToken:
             return top_tokens_in_parts(logits, token_N.shape[0], step.vocabulary, count, normalized)
 
         return replace(step, logits=logits, top_tokens=top_tokens)
+
+
+class Interruptible:
+    """A model that calls a function before each step; what that raises ends the search."""
+
+    def __init__(self, model: StepModel[Any, Any], on_step: Callable[[], object]) -> None:
+        self.pad, self.training = model.pad, model.training
+        self.encode, self.start, self.first_token = model.encode, model.start, model.first_token
+        self._model, self._on_step = model, on_step
+
+    def step(self, token_N: Tensor, memory: Any, state: Any) -> Step[Any]:
+        """See ``Seq2Seq.step``."""
+        self._on_step()
+        return self._model.step(token_N, memory, state)

@@ -11,7 +11,7 @@ import torch
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
-from nmt.models.step_model import StepModel, WithoutToken
+from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.hypothesis import Constraint, Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
@@ -64,6 +64,8 @@ class OwnEngine:
     """True for tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     on_batch: Callable[[int], object] | None = None
     """Called with the number of sentences of each batch that is done."""
+    on_step: Callable[[], object] | None = None
+    """Called before each step of a search, which ends with what it raises. It may search with this engine itself."""
 
     @torch.inference_mode()
     def translate_ids(
@@ -100,6 +102,8 @@ class OwnEngine:
                 searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
             if config.suppress_padding == "renormalized":
                 searched = WithoutToken(searched, PAD)  # which a shortlist leaves at its place
+            if self.on_step is not None:
+                searched = Interruptible(searched, self.on_step)
             source_BS, restrictions = torch.from_numpy(padded).to(self.compute.device), _processors(config)
             processors = LogitsProcessors(
                 max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device

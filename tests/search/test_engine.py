@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import count
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from nmt.core.device import CHECK_EVERY, Compute
 from nmt.extras.constraints.search import ConstrainedBeamSearch
 from nmt.nn import output
 from nmt.search.beam import BeamSearch
-from nmt.search.config import SearchConfig
+from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessors, Suppress
@@ -39,6 +41,36 @@ def test_decode_keeps_the_order_whatever_the_batches() -> None:
         found = OwnEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(sources, config)
         # the limit is the source's length, end included, and ten more; the end is the last
         assert [len(best.tokens) for best, *_ in found] == [len(source) + 1 + 10 - 1 for source in sources]
+
+
+SEARCH_CONFIGS = {
+    "greedy": SearchConfig(beam=1),
+    "draws": SearchConfig(sampling=SamplingConfig(seed=4), n_best=3),
+    "beam": SearchConfig(beam=3, n_best=3),
+    "without padding": SearchConfig(beam=2, suppress_padding="renormalized"),
+}
+
+
+@pytest.mark.parametrize("kind", list(MODELS))
+@pytest.mark.parametrize("search", list(SEARCH_CONFIGS))
+def test_a_search_may_be_interrupted_by_another_or_ended_before_any_step(kind: str, search: str) -> None:
+    config, sources = SEARCH_CONFIGS[search], [[4, 5, 4], [5]]
+    engine = OwnEngine(make(MODELS[kind]), Compute(torch.device("cpu"), "float32"))
+    expected, others = engine.translate_ids(sources, config), engine.translate_ids([[5, 5]], config)
+    within: list[object] = []
+    interrupted = replace(engine, on_step=lambda: within.append(engine.translate_ids([[5, 5]], config)))
+    assert interrupted.translate_ids(sources, config) == expected
+    assert within == [others] * len(within)
+    assert len(within) > 1
+
+    def end() -> None:
+        if next(steps) == 2:
+            raise EOFError
+
+    steps = count(1)
+    with pytest.raises(EOFError):
+        replace(engine, on_step=end).translate_ids(sources, config)
+    assert next(steps) == 3
 
 
 @pytest.mark.parametrize("kind", list(SEARCHES))
