@@ -354,7 +354,7 @@ def test_a_server_takes_the_language_of_each_request(translator: Translator) -> 
     TranslatorEngine(translator.to("en")).check(RequestOptions())
     for to in engine.targets:
         engine.check(RequestOptions(to=to))
-        (answer,) = engine.answer(["Hund und Katze."], RequestOptions(to=to))
+        (answer,) = engine.answer(["Hund und Katze."], RequestOptions(to=to), lambda: None)
         assert answer.tree["translations"][0]["text"] == translator.to(to).translate("Hund und Katze.").text
 
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.extras.serve.batcher import Batcher, Closed, Failed, Full
-from nmt.extras.serve.engine import Answer, RequestOptions
+from nmt.extras.serve.engine import Answer, Engine, RequestOptions
 from nmt.extras.serve.messages import (
     ErrorAnswer,
     HealthAnswer,
@@ -28,6 +28,7 @@ from nmt.extras.serve.messages import (
     check,
     check_head,
     check_key,
+    check_lengths,
     parse,
     read_body,
 )
@@ -105,8 +106,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
             raise Refused(408, f"the body did not come within {limits.timeout_s:g} s") from None
         message = parse(body)
         check(message, limits)
-        _check_engine(batcher, message.options)
-        answers = await _answered(request, batcher, message, limits.timeout_s)
+        answers = await _answered(request, batcher, message, limits)
         return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
 
 
@@ -169,8 +169,8 @@ def _add_errors(app: FastAPI) -> None:
         return _error(500, "a fault of the server; its log says more", {})
 
 
-def _check_engine(batcher: Batcher, options: RequestOptions) -> None:
-    """Raises Refused without a model, yet or no longer, and for options that it does not offer."""
+def _checked_engine(batcher: Batcher, options: RequestOptions) -> Engine:
+    """The model. Raises Refused without a model, yet or no longer, and for options that it does not offer."""
     if batcher.engine is None or batcher.state != "ready":
         what = "loading its model" if batcher.state == "loading" else "shutting down"
         raise Refused(503, f"the server is {what}; try again", retry_after_s=2)
@@ -178,12 +178,16 @@ def _check_engine(batcher: Batcher, options: RequestOptions) -> None:
         batcher.engine.check(options)
     except InputError as error:
         raise Refused(422, str(error)) from None
+    return batcher.engine
 
 
-async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, timeout_s: float) -> list[Answer]:
+async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, limits: Limits) -> list[Answer]:
     """Waits for the answers to a request. Raises Refused where they do not come, and then drops the rest of the job."""
+    engine = _checked_engine(batcher, message.options)
+    subwords = await asyncio.to_thread(engine.subwords, message.texts)
+    check_lengths(subwords, limits.characters, "subwords")
     try:
-        job = batcher.submit(message.texts, message.options)
+        job = batcher.submit(message.texts, message.options, subwords)
     except Full as error:
         raise Refused(429, str(error), retry_after_s=error.retry_after_s) from None
     except Closed:
@@ -191,7 +195,7 @@ async def _answered(request: Request, batcher: Batcher, message: TranslateReques
     answers = asyncio.wrap_future(job.future)
     gone = asyncio.ensure_future(_gone(request))
     try:
-        await asyncio.wait((answers, gone), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((answers, gone), timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if answers.done():
             return answers.result()
     except Failed:
@@ -205,7 +209,8 @@ async def _answered(request: Request, batcher: Batcher, message: TranslateReques
         batcher.cancel(job)
     if gone_first:
         raise Refused(499, "the client has gone away")
-    raise Refused(503, f"no answer within {timeout_s:g} s; send less at once, or try again later", retry_after_s=2)
+    what = f"no answer within {limits.timeout_s:g} s; send less at once, or try again later"
+    raise Refused(503, what, retry_after_s=2)
 
 
 async def _gone(request: Request) -> None:

@@ -2,6 +2,11 @@
 
 A batch is taken from the front of the queue: of each request, in order of arrival, a portion; a request that has had
 its portion and is not done goes to the back. So a long one is on its way from the beginning and holds up nobody.
+
+Texts are weighed in subwords, to which the most steps of their search are proportional. A heavy one is a batch of its
+own. Before a step, a search that has run for a while lets batches pass that have a fraction of its weight: the same
+thread translates them within it, and they may be interrupted in turn. The search then runs for as long again, so that
+it ends however many of them come. One that nobody waits for any more ends before its next step.
 """
 
 from __future__ import annotations
@@ -20,6 +25,15 @@ from nmt.core import log
 from nmt.extras.serve.engine import Answer, Engine, RequestOptions
 
 State: TypeAlias = Literal["loading", "ready", "draining"]
+
+HEAVY = 128
+"""Subwords of a text from which it shares no batch."""
+
+LIGHTER = 4
+"""A batch may interrupt one that has at least so many times its weight."""
+
+SLICE_S = 0.2
+"""Time for which a search runs before it is interrupted, and after which no further batch interrupts it, in seconds."""
 
 PORTIONS = 4
 """Requests that a batch holds at least, where so many long ones wait."""
@@ -72,23 +86,34 @@ class Done:
 class Job:
     """The texts of one request on their way; ``future`` has their answers in the end, or Failed or Closed."""
 
-    def __init__(self, texts: Sequence[str], options: RequestOptions) -> None:
+    def __init__(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int]) -> None:
         self.texts = tuple(texts)
+        self.weights = tuple(weights)
         self.options = options
         self.future: Future[list[Answer]] = Future()
         self.future.set_running_or_notify_cancel()  # whoever waits for it cannot take it from the batcher
         self.since = time.monotonic()
         self.taken = 0
-        self.answers: list[Answer] = []
+        self.answers: dict[int, Answer] = {}
 
     @property
     def left(self) -> int:
         """Texts that are still to be taken."""
         return len(self.texts) - self.taken
 
+    @property
+    def is_heavy(self) -> bool:
+        """True where its next text is."""
+        return self.weights[self.taken] >= HEAVY
 
-Part: TypeAlias = tuple[Job, tuple[str, ...]]
-"""A portion of a job's texts."""
+    def portion(self, most: int) -> range:
+        """Its next texts: one that is heavy, or several that are not."""
+        rows = range(self.taken, min(self.taken + (1 if self.is_heavy else most), len(self.texts)))
+        return range(self.taken, next((row for row in rows[1:] if self.weights[row] >= HEAVY), rows.stop))
+
+
+Part: TypeAlias = tuple[Job, range]
+"""Some of a job's texts, by their numbers."""
 
 
 class Batcher:
@@ -113,6 +138,7 @@ class Batcher:
         self._running: list[Part] = []
         self._closed = False
         self._sentence_s = 0.05
+        self._portion = max(1, batching.sentences // PORTIONS)
         self._thread = threading.Thread(target=self._run, name="model", daemon=True)
         self.engine: Engine | None = None
         self.failure: BaseException | None = None
@@ -133,13 +159,17 @@ class Batcher:
         """Starts its thread. What is submitted before the model is loaded waits."""
         self._thread.start()
 
-    def submit(self, texts: Sequence[str], options: RequestOptions) -> Job:
-        """Puts texts into the queue. Raises Full and Closed."""
-        job = Job(texts, options)
+    def submit(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int] | None = None) -> Job:
+        """Puts texts into the queue, with the number of their subwords; None: few. Raises Full and Closed. Only a
+        request of a few light texts gets into the second half of the queue."""
+        job = Job(texts, options, [1] * len(texts) if weights is None else weights)
+        is_small = len(texts) <= self._portion and max(job.weights, default=0) < HEAVY
         with self._changed:
             if self._closed:
                 raise Closed
-            if self._pending + len(texts) > self._batching.queue:
+            if self._pending + len(texts) > self._batching.queue or self._pending > self._batching.queue // (
+                2 - is_small
+            ):
                 raise Full(self._clear_after_s())
             if texts:
                 self._queue.append(job)
@@ -176,7 +206,7 @@ class Batcher:
 
     def _clear_after_s(self) -> int:
         """When the queue will be empty, at the speed so far."""
-        running = sum(len(texts) for _, texts in self._running)
+        running = sum(len(rows) for _, rows in self._running)
         return min(LONGEST_WAIT_S, max(1, math.ceil((self._pending + running) * self._sentence_s)))
 
     def _fail(self, job: Job, error: Exception) -> None:
@@ -209,77 +239,85 @@ class Batcher:
                         lambda: self._closed or self._pending >= self._batching.sentences or not self._queue, patience_s
                     )
                 if self._queue:
-                    self._running = self._take()
-                    return self._running
+                    return self._take()
                 if self._closed:
                     return []
 
-    def _take(self) -> list[Part]:
-        """Takes a batch of texts with the options of the first job in the queue."""
-        portion = max(1, self._batching.sentences // PORTIONS)
-        room = _Room(self._batching.sentences, self._batching.characters)
-        waiting = deque(job for job in self._queue if job.options == self._queue[0].options)
-        served: dict[Job, None] = {}  # those that have had a portion, in order
-        parts: list[Part] = []
-        while waiting and not room.is_full:
-            job = waiting.popleft()
-            portion_texts = job.texts[job.taken : job.taken + portion]
-            texts = room.take(portion_texts)
-            if texts:
-                parts.append((job, texts))
-                job.taken += len(texts)
-                self._pending -= len(texts)
-            if len(texts) == len(portion_texts):
+    def _take(self, budget: float = math.inf) -> list[Part]:
+        """Takes a batch of texts with the options of the first job in the queue whose next text weighs at most
+        ``budget``, which is also the most of the batch. It is full from the first text that does not fit, unless that
+        is its only one."""
+        with self._changed:
+            queue = [job for job in self._queue if job.weights[job.taken] <= budget]
+            is_heavy = bool(queue) and queue[0].is_heavy
+            waiting = deque(job for job in queue if job.options == queue[0].options and not job.is_heavy)
+            if is_heavy:
+                waiting = deque(queue[:1])
+            room = [self._batching.sentences, self._batching.characters, budget]
+            served: dict[Job, None] = {}  # those that have had a portion, in order
+            parts: list[Part] = []
+            while waiting:
+                job = waiting.popleft()
+                portion = job.portion(self._portion)
+                for row in portion:
+                    used = 1, len(job.texts[row]), job.weights[row]
+                    room = [left - of_text for left, of_text in zip(room, used, strict=True)]
+                    if min(room) < 0 and (parts or row > portion.start):
+                        break
+                    job.taken += 1
+                if rows := range(portion.start, job.taken):
+                    parts.append((job, rows))
+                    self._pending -= len(rows)
+                if rows != portion:
+                    break
                 served[job] = None
-                if job.left:
+                if job.left and not (is_heavy or job.is_heavy):
                     waiting.append(job)
-        unserved = [job for job in self._queue if job not in served]
-        self._queue = deque(job for job in [*unserved, *served] if job.left)
-        return parts
+            unserved = [job for job in self._queue if job not in served]
+            self._queue = deque(job for job in [*unserved, *served] if job.left)
+            self._running += parts
+            return parts
 
     def _translate(self, engine: Engine, parts: Sequence[Part]) -> None:
-        texts = [text for _, part in parts for text in part]
-        began = time.monotonic()
+        taken = [(job, row) for job, rows in parts for row in rows]
+        weight = sum(job.weights[row] for job, row in taken)
+        began = resumed = time.monotonic()
+        waited_s = tuple({job: began - job.since for job, _ in parts if not job.answers}.values())
+        paused_s = 0.0
+
+        def on_step() -> None:
+            """Ends a search that nobody waits for; lets lighter batches pass one that has run for a while."""
+            nonlocal resumed, paused_s
+            if all(job.future.done() for job, _ in parts):
+                raise Closed
+            if (paused := time.monotonic()) - resumed >= SLICE_S:
+                while lighter := self._take(weight // LIGHTER):
+                    self._translate(engine, lighter)
+                    if time.monotonic() - paused >= SLICE_S:
+                        break
+                resumed = time.monotonic()
+                paused_s += resumed - paused
+
         try:
-            answers = engine.answer(texts, parts[0][0].options)
-            assert len(answers) == len(texts)
+            answers = engine.answer([job.texts[row] for job, row in taken], parts[0][0].options, on_step)
+            assert len(answers) == len(taken)
+        except Closed:
+            return
         except Exception:
-            log.warning(f"a batch of {len(texts)} sentences failed:\n{traceback.format_exc()}")
+            log.warning(f"a batch of {len(taken)} sentences failed:\n{traceback.format_exc()}")
             with self._changed:
-                self._running = []
                 for job, _ in parts:
                     self._fail(job, Failed())
             return
-        seconds = time.monotonic() - began
-        waited_s = tuple({job: began - job.since for job, _ in parts if not job.answers}.values())
+        finally:
+            with self._changed:
+                del self._running[-len(parts) :]  # those that interrupted it have ended before it
+        seconds = time.monotonic() - began - paused_s
         with self._changed:
-            self._running = []
-            self._sentence_s += 0.2 * (seconds / len(texts) - self._sentence_s)
-            remaining = iter(answers)
-            for job, part in parts:
-                job.answers += [next(remaining) for _ in part]
+            self._sentence_s += 0.2 * (seconds / len(taken) - self._sentence_s)
+            for (job, row), answer in zip(taken, answers, strict=True):
+                job.answers[row] = answer
+            for job, _ in parts:
                 if len(job.answers) == len(job.texts) and not job.future.done():
-                    job.future.set_result(job.answers)
-        self._on_done(Done(len(texts), sum(answer.tokens for answer in answers), seconds, waited_s))
-
-
-class _Room:
-    """The room left in a batch."""
-
-    def __init__(self, sentences: int, characters: int) -> None:
-        self._sentences, self._characters = sentences, characters
-        self._is_empty = True
-        self.is_full = False
-
-    def take(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Takes the first texts, as many as fit; the batch is full from the first one that does not."""
-        taken: list[str] = []
-        for text in texts:
-            if self._sentences == 0 or (len(text) > self._characters and not self._is_empty):
-                self.is_full = True
-                break
-            taken.append(text)
-            self._sentences -= 1
-            self._characters -= len(text)
-            self._is_empty = False
-        return tuple(taken)
+                    job.future.set_result([job.answers[row] for row in range(len(job.texts))])
+        self._on_done(Done(len(taken), sum(answer.tokens for answer in answers), seconds, waited_s))

@@ -70,7 +70,7 @@ class ServeOptions(ModelOptions):
         int, typer.Option("--max-sentences", metavar="N", min=1, help="Maximum texts per request.")
     ] = 256
     max_characters: Annotated[
-        int, typer.Option("--max-characters", metavar="N", min=1, help="Maximum characters per text.")
+        int, typer.Option("--max-characters", metavar="N", min=1, help="Maximum characters, and subwords, per text.")
     ] = 2000
     ensemble: Annotated[
         list[str] | None,

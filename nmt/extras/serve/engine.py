@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,5 +61,9 @@ class Engine(Protocol):
     def check(self, options: RequestOptions) -> None:
         """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""
 
-    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
-        """Translates each text, in order, apart from the others."""
+    def subwords(self, texts: Sequence[str]) -> list[int]:
+        """The number of subwords of each text; from any thread."""
+
+    def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
+        """Translates each text, in order, apart from the others. Calls a function before each step of its search, which
+        may ask for other translations within it or, by an exception, end it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -27,7 +28,7 @@ class Limits:
     """Bytes."""
     sentences: int = 256
     characters: int = 2000
-    """The most of one sentence."""
+    """The most of one text, and the most subwords: one of ordinary text has fewer of these."""
     timeout_s: float = 60.0
     """For reading it, again until its answer is there, and again for the client to take that."""
     idle_s: int = 15
@@ -221,11 +222,14 @@ def check(request: TranslateRequest, limits: Limits) -> None:
         raise Refused(
             413, f"{len(request.texts)} texts are more than {limits.sentences}; send them in several requests"
         )
-    for number, text in enumerate(request.texts, 1):
-        if len(text) > limits.characters:
-            raise Refused(
-                413, f"text {number} has {len(text)} characters, more than {limits.characters}; split it into sentences"
-            )
+    check_lengths([len(text) for text in request.texts], limits.characters, "characters")
+
+
+def check_lengths(lengths: Sequence[int], most: int, unit: str) -> None:
+    """Raises Refused for texts of which one is too long."""
+    for number, length in enumerate(lengths, 1):
+        if length > most:
+            raise Refused(413, f"text {number} has {length} {unit}, more than {most}; split it into sentences")
 
 
 def _tree(body: bytes) -> Tree:

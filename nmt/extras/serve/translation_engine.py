@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from socket import socket
 
@@ -16,6 +16,7 @@ from nmt.extras.serve.batcher import Batching
 from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 from nmt.translator.records import aligned, json_result
@@ -42,7 +43,8 @@ def serve(
             nmt.load_translator(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble)
         )
         to = next(iter(engine.targets), None)
-        engine.answer(["."], RequestOptions(to=to))  # the first translation of a process takes longer than any after it
+        # the first translation of a process takes longer than any after it
+        engine.answer(["."], RequestOptions(to=to), lambda: None)
         return engine
 
     server.run(listening, loaded, batching, limits, grace_s=grace_s)
@@ -106,10 +108,17 @@ class TranslatorEngine:
         if options.context and not self.context:
             raise InputError("context: this model was trained without data.context; leave it out")
 
-    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
+    def subwords(self, texts: Sequence[str]) -> list[int]:
+        """See ``Engine``."""
+        return [len(ids) for ids in self._translator.trained.tokenizers.source.encode_batch(texts)]
+
+    def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
         """See ``Engine``."""
         malloc_trim()
-        translator = replace(self._translator, search=self._search(options)).to(options.to)
+        engine = self._translator.engine
+        assert isinstance(engine, OwnEngine)
+        engine = replace(engine, on_step=on_step)
+        translator = replace(self._translator, search=self._search(options), engine=engine).to(options.to)
         # the model of each target language, which has been judged so far
         trained = self._trained.setdefault(options.to, translator.trained)
         unlike = trained.warn_of_language(texts)

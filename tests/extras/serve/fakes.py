@@ -54,7 +54,10 @@ class Gated:
         if options.n_best is not None and options.n_best > 5:
             raise InputError(f"n_best: {options.n_best} is more than this server allows, 5")
 
-    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
+    def subwords(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.encode()) for text in texts]
+
+    def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
         self.thread = threading.current_thread().name
         self.batches.append((options, list(texts)))
         self.begun.release()

@@ -83,6 +83,7 @@ def test_options_reach_the_engine() -> None:
         (b'{"text": "a", "alignment": "yes"}', 422, "alignment: expected true or false, found text 'yes'"),
         (b'{"text": ["a", "b", "c", "d"]}', 413, "4 texts are more than 3; send them in several requests"),
         (b'{"text": ["a", "bbbbbb"]}', 413, "text 2 has 6 characters, more than 5; split it into sentences"),
+        ('{"text": ["a", "🐕🐕"]}'.encode(), 413, "text 2 has 8 subwords, more than 5; split it into sentences"),
     ],
     ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from nmt.extras.serve.batcher import Batcher, Batching, Closed, Done, Failed, Full, Job
+from nmt.extras.serve import batcher as module
+from nmt.extras.serve.batcher import HEAVY, Batcher, Batching, Closed, Done, Failed, Full, Job
 from nmt.extras.serve.engine import Answer, RequestOptions
-from tests.extras.serve.fakes import Gated, batching
+from tests.extras.serve.fakes import Gated, batching, tree
 
 SEVERAL = RequestOptions(n_best=3)
 
@@ -155,6 +157,135 @@ def test_what_is_dropped_makes_room_and_is_not_translated() -> None:
             with pytest.raises(Closed):
                 job.future.result(0)
     assert given(engine) == [["first"], ["c", "d"]]
+
+
+class Stepping(Gated):
+    """Takes three steps for each batch, and does what a test wants done before one."""
+
+    def __init__(self) -> None:
+        super().__init__(is_open=False)
+        self.before: dict[tuple[str, int], Callable[[], object]] = {}
+        self.steps: list[tuple[str, int]] = []
+        """The first text and the number of each step."""
+
+    def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
+        self.batches.append((options, list(texts)))
+        for step in (1, 2, 3):
+            self.before.pop((texts[0], step), lambda: None)()
+            on_step()
+            self.steps.append((texts[0], step))
+        return [Answer(tree(text), len(text.split())) for text in texts]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a batch be interrupted at each step, by one other."""
+    monkeypatch.setattr(module, "SLICE_S", 0.0)
+
+
+def test_a_heavy_text_is_a_batch_of_its_own() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine) as batcher:
+        held(engine, batcher)
+        mixed = batcher.submit(["a", "H", "b", "I"], RequestOptions(), [1, HEAVY, HEAVY - 1, HEAVY])
+        light = [batcher.submit([name], RequestOptions()) for name in "cd"]
+        engine.open()
+        assert texts(mixed) == ["A", "H", "B", "I"]
+        assert [texts(job) for job in light] == [["C"], ["D"]]
+    assert given(engine)[1:] == [["a", "c", "d"], ["H"], ["b"], ["I"]]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_lighter_batches_pass_a_heavy_one_between_its_steps() -> None:
+    engine, jobs = Stepping(), dict[str, Job]()
+
+    def submit(name: str, weight: int, options: RequestOptions = RequestOptions()) -> Callable[[], None]:  # noqa: B008
+        return lambda: jobs.__setitem__(name, batcher.submit([name], options, [weight]))
+
+    with batching(engine) as batcher:
+        engine.before["H", 1] = submit("too heavy", 251)
+        engine.before["H", 2] = submit("m", 250)
+        engine.before["m", 2] = submit("s", 62, SEVERAL)  # the one that passes is passed in turn
+        engine.before["m", 3] = submit("also too heavy", 63)
+        assert texts(batcher.submit(["H"], RequestOptions(), [1000])) == ["H"]
+        assert [texts(jobs[name])[0] for name in ("m", "s", "too heavy", "also too heavy")]
+    order = [("H", 1), ("m", 1), *[("s", step) for step in (1, 2, 3)], ("m", 2), ("m", 3), ("H", 2)]
+    assert engine.steps[: len(order)] == order
+    assert engine.steps[len(order) : len(order) + 4] == [*[("also too heavy", step) for step in (1, 2, 3)], ("H", 3)]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_stream_of_light_batches_does_not_starve_a_heavy_one() -> None:
+    engine = Stepping()
+    with batching(engine) as batcher:
+
+        def another(number: int = 0) -> None:
+            engine.before[f"s{number}", 1] = lambda: another(number + 1) if number < 100 else None
+            batcher.submit([f"s{number}"], RequestOptions())
+
+        engine.before["H", 1] = another
+        assert texts(batcher.submit(["H"], RequestOptions(), [1000])) == ["H"]
+    assert [step for step in engine.steps if step[0] == "H"] == [("H", step) for step in (1, 2, 3)]
+    assert engine.steps.index(("H", 3)) == 11  # after one batch of three steps before each of its steps
+
+
+def test_nothing_is_interrupted_before_it_has_run_for_a_while() -> None:
+    engine = Stepping()
+    with batching(engine) as batcher:
+        jobs = []
+        engine.before["H", 1] = lambda: jobs.append(batcher.submit(["s"], RequestOptions()))
+        texts(batcher.submit(["H"], RequestOptions(), [1000]))
+        texts(jobs[0])
+    assert [name for name, _ in engine.steps] == ["H"] * 3 + ["s"] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_parts_of_a_request_that_pass_each_other_keep_their_places() -> None:
+    engine, done = Stepping(), list[Done]()
+    with batching(engine, on_done=done.append) as batcher:
+        assert texts(batcher.submit(["H", "a", "b"], RequestOptions(), [1000, 1, 1])) == ["H", "A", "B"]
+        batcher.close()
+        assert batcher.join(20)
+    assert [each.sentences for each in done] == [2, 1]
+    assert [step[0] for step in engine.steps] == ["a"] * 3 + ["H"] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_search_that_nobody_waits_for_ends_at_its_next_step(capfd: pytest.CaptureFixture[str]) -> None:
+    engine, light = Stepping(), list[Job]()
+
+    def pass_and_cancel() -> None:
+        light.append(batcher.submit(["s"], RequestOptions()))
+        engine.before["s", 2] = lambda: batcher.cancel(jobs[0])
+
+    with batching(engine) as batcher:
+        engine.before["H", 2] = pass_and_cancel
+        jobs = [batcher.submit(["H"], RequestOptions(), [1000])]
+        beside = batcher.submit(["a"], RequestOptions())
+        assert texts(beside) == ["A"]
+        assert texts(light[0]) == ["S"]  # the one that has passed it goes on
+        with pytest.raises(Closed):
+            jobs[0].future.result(20)
+        engine.before["b", 1] = lambda: batcher.cancel(jobs[1])
+        jobs.append(batcher.submit(["b"], RequestOptions()))
+        jobs.append(batcher.submit(["c"], RequestOptions()))
+        assert texts(jobs[-1]) == ["C"]
+    assert [step for step in engine.steps if step[0] == "H"] == [("H", 1), ("H", 2)]
+    assert capfd.readouterr().err == ""
+
+
+def test_only_small_requests_get_into_the_second_half_of_the_queue() -> None:
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(queue=8, sentences=8, wait_s=0.0)) as batcher:
+        held(engine, batcher)
+        batcher.submit(["a"] * 5, RequestOptions())
+        with pytest.raises(Full):
+            batcher.submit(["H"], RequestOptions(), [HEAVY])
+        with pytest.raises(Full):
+            batcher.submit(["b"] * 3, RequestOptions())  # more than a portion
+        small = batcher.submit(["c"] * 2, RequestOptions())
+        engine.open()
+        assert texts(small) == ["C", "C"]
 
 
 def test_a_failure_is_of_its_batch_alone_and_the_log_has_the_traceback(capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,10 +31,10 @@ pytestmark = pytest.mark.skipif(
 class Looking(Gated):
     """Says each word backwards, in the opposite order, and looked at words by known weights."""
 
-    def answer(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
+    def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
         return [
             Answer({**each.tree, "translations": [translation(text, options)]}, each.tokens, each.warning)
-            for text, each in zip(texts, super().answer(texts, options), strict=True)
+            for text, each in zip(texts, super().answer(texts, options, on_step), strict=True)
         ]
 
 

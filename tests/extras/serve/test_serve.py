@@ -86,7 +86,7 @@ def test_answers_are_those_of_translate_in_jsonl(trained: Path, translator: Tran
     }
     for arguments, wanted in options.items():
         lines = records(trained, *arguments)
-        answers = engine.answer(texts, wanted)
+        answers = engine.answer(texts, wanted, lambda: None)
         trees = [{"line": number, **json.loads(json.dumps(each.tree))} for number, each in enumerate(answers, 1)]
         assert without_numbers(trees) == without_numbers(lines)
         assert numbers(trees) == pytest.approx(numbers(lines), abs=2e-6)
@@ -110,8 +110,11 @@ def numbers(tree: Any) -> list[float]:
 
 
 def test_what_is_cut_is_told(translator: Translator) -> None:
-    short = replace(translator, search=translator.search.model_copy(update={"max_source_tokens": 8}))
-    whole, cut = TranslatorEngine(short).answer(["der", "eine katze und ein hund"], RequestOptions(alignment=True))
+    short = replace(
+        translator, search=translator.search.model_copy(update={"max_source_tokens": 8, "split_longer_than": None})
+    )
+    texts, options = ["der", "eine katze und ein hund"], RequestOptions(alignment=True)
+    whole, cut = TranslatorEngine(short).answer(texts, options, lambda: None)
     assert whole.warning is None
     assert re.fullmatch(r"its last \d+ subwords are left out: it has more than 8", cut.warning or "")
     assert cut.tree["translations"][0]["alignment"] is None
