@@ -5,6 +5,12 @@
 Two servers on this machine, one with batches and one that takes a sentence at a time, are measured in turn, five times
 each after a run that warms up; the ratio is the median of the five ratios. The clients run on the same cores. Prints a
 JSON line for each figure, and a table on stderr.
+
+    python scripts/benchmark_serve.py MODEL SOURCE --heavy 60 [--heavy-request FILE]
+
+What heavy requests cost others: for so many seconds one client sends one every second, whether or not those before are
+answered (by default a text of 2,000 digits, or the JSON in FILE), and another sends the lines one after the other. Then
+all clients leave, and the processor time of the server is read 2 s later and 5 s after that.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -54,6 +61,8 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("--clients", type=int, action="append", help="repeatable; default 1, 8 and 32")
     parser.add_argument("--sentences", type=int, default=96, help="of each run")
+    parser.add_argument("--heavy", type=float, metavar="S", help="seconds with heavy requests")
+    parser.add_argument("--heavy-request", type=Path, metavar="FILE", help="JSON of a heavy request")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="auto")
     arguments = parser.parse_args()
@@ -61,8 +70,27 @@ def main() -> None:
     chosen = compute(arguments.device, arguments.precision)
     lines = list(islice(cycle(read_lines(arguments.source)), arguments.sentences))
     options = ["--device", arguments.device, "--precision", arguments.precision]
+    if arguments.heavy is not None:
+        heavy = arguments.heavy_request.read_text() if arguments.heavy_request else json.dumps({"text": "1" * 2000})
+        with serving([arguments.model, *options]) as (port, pid):
+            without = under_load(port, lines, arguments.heavy / 4, None)
+            found = under_load(port, lines, arguments.heavy, heavy)
+            time.sleep(2)
+            before_s = processor_s(pid)
+            time.sleep(5)
+            idle = (processor_s(pid) - before_s) / 5
+        for name, measured in (("without", without), ("with", found)):
+            for percent in (50, 99):
+                report(f"{name}_heavy_p{percent}", measured.percentile_ms(percent), "ms", chosen)
+            report(f"{name}_heavy_requests", len(measured.latencies_s), "requests", chosen)
+        report("processor_after_all_have_left", 100 * idle, "%", chosen)
+        report("load_of_machine", os.getloadavg()[0], "processes", chosen)
+        print_table()
+        return
     with ExitStack() as stack:
-        ports = {mode: stack.enter_context(serving([arguments.model, *options, *more])) for mode, more in MODES.items()}
+        ports = {
+            mode: stack.enter_context(serving([arguments.model, *options, *more]))[0] for mode, more in MODES.items()
+        }
         for clients in arguments.clients or [1, 8, 32]:
             runs: dict[str, list[Measured]] = {mode: [] for mode in MODES}
             for number in range(1 + ROUNDS):
@@ -82,8 +110,8 @@ def main() -> None:
 
 
 @contextmanager
-def serving(arguments: Sequence[str]) -> Iterator[int]:
-    """A server in another process, by its port."""
+def serving(arguments: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """A server in another process, by its port and the process's number."""
     command = [sys.executable, "-m", "nmt", "serve", "--port", "0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -92,7 +120,7 @@ def serving(arguments: Sequence[str]) -> Iterator[int]:
             for line in process.stderr:
                 said += line
                 if line.startswith("ready: "):
-                    yield int(line.rpartition(":")[2])
+                    yield int(line.rpartition(":")[2]), process.pid
                     return
             raise SystemExit(said)
         finally:
@@ -126,6 +154,37 @@ def measure(port: int, lines: Sequence[str], clients: int) -> Measured:
     if len(latencies_s) < len(lines):
         raise SystemExit("error: a request has failed")
     return Measured(len(lines) / seconds, latencies_s)
+
+
+def under_load(port: int, lines: Sequence[str], seconds: float, heavy: str | None) -> Measured:
+    """Latencies of a client that sends line after line, beside one that sends a heavy request every second and leaves
+    at the end, whatever is still unanswered."""
+    end = time.monotonic() + seconds
+    connections: list[http.client.HTTPConnection] = []
+
+    def flood() -> None:
+        while heavy is not None and time.monotonic() < end:
+            connections.append(http.client.HTTPConnection("127.0.0.1", port))
+            connections[-1].request("POST", "/translate", heavy, {"Content-Type": "application/json"})
+            time.sleep(1)
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    latencies_s: list[float] = []
+    for line in cycle(lines):
+        if time.monotonic() >= end:
+            break
+        latencies_s += measure(port, [line], 1).latencies_s
+    flooding.join()
+    for connection in connections:
+        connection.close()
+    return Measured(len(latencies_s) / seconds, latencies_s)
+
+
+def processor_s(pid: int) -> float:
+    """Processor time of a process so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

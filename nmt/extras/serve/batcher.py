@@ -3,10 +3,11 @@
 A batch is taken from the front of the queue: of each request, in order of arrival, a portion; a request that has had
 its portion and is not done goes to the back. So a long one is on its way from the beginning and holds up nobody.
 
-Texts are weighed in subwords, to which the most steps of their search are proportional. A heavy one is a batch of its
-own. Before a step, a search that has run for a while lets batches pass that have a fraction of its weight: the same
-thread translates them within it, and they may be interrupted in turn. The search then runs for as long again, so that
-it ends however many of them come. One that nobody waits for any more ends before its next step.
+Texts are weighed in subwords, to which the most steps of their search are proportional. Only requests of few subwords
+share a batch with each other, and only requests of many; a text of many is a batch of its own. Before a step, a search
+that has run for a while lets requests pass that have a fraction of its weight: the same thread translates them within
+it, and they may be interrupted in turn. The search then runs for as long again, so that it ends however many of them
+come. One that nobody waits for any more ends before its next step.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nmt.extras.serve.engine import Answer, Engine, RequestOptions
 State: TypeAlias = Literal["loading", "ready", "draining"]
 
 HEAVY = 128
-"""Subwords of a text from which it shares no batch."""
+"""Subwords from which a text, or what is left of a request, is heavy."""
 
 LIGHTER = 4
 """A batch may interrupt one that has at least so many times its weight."""
@@ -102,13 +103,18 @@ class Job:
         return len(self.texts) - self.taken
 
     @property
-    def is_heavy(self) -> bool:
-        """True where its next text is."""
-        return self.weights[self.taken] >= HEAVY
+    def weight(self) -> int:
+        """Weight of these."""
+        return sum(self.weights[self.taken :])
+
+    @property
+    def kind(self) -> int:
+        """0 where it is light; 2 where its next text alone is heavy, or else 1."""
+        return (self.weight >= HEAVY) + (self.weights[self.taken] >= HEAVY)
 
     def portion(self, most: int) -> range:
         """Its next texts: one that is heavy, or several that are not."""
-        rows = range(self.taken, min(self.taken + (1 if self.is_heavy else most), len(self.texts)))
+        rows = range(self.taken, min(self.taken + (1 if self.kind == 2 else most), len(self.texts)))
         return range(self.taken, next((row for row in rows[1:] if self.weights[row] >= HEAVY), rows.stop))
 
 
@@ -163,7 +169,7 @@ class Batcher:
         """Puts texts into the queue, with the number of their subwords; None: few. Raises Full and Closed. Only a
         request of a few light texts gets into the second half of the queue."""
         job = Job(texts, options, [1] * len(texts) if weights is None else weights)
-        is_small = len(texts) <= self._portion and max(job.weights, default=0) < HEAVY
+        is_small = len(texts) <= self._portion and job.weight < HEAVY
         with self._changed:
             if self._closed:
                 raise Closed
@@ -244,14 +250,14 @@ class Batcher:
                     return []
 
     def _take(self, budget: float = math.inf) -> list[Part]:
-        """Takes a batch of texts with the options of the first job in the queue whose next text weighs at most
+        """Takes a batch of texts with the options and the kind of the first job in the queue that weighs at most
         ``budget``, which is also the most of the batch. It is full from the first text that does not fit, unless that
         is its only one."""
         with self._changed:
-            queue = [job for job in self._queue if job.weights[job.taken] <= budget]
-            is_heavy = bool(queue) and queue[0].is_heavy
-            waiting = deque(job for job in queue if job.options == queue[0].options and not job.is_heavy)
-            if is_heavy:
+            queue = [job for job in self._queue if job.weight <= budget]
+            kind = queue[0].kind if queue else 0
+            waiting = deque(job for job in queue if job.options == queue[0].options and job.kind == kind)
+            if kind == 2:
                 waiting = deque(queue[:1])
             room = [self._batching.sentences, self._batching.characters, budget]
             served: dict[Job, None] = {}  # those that have had a portion, in order
@@ -271,7 +277,7 @@ class Batcher:
                 if rows != portion:
                     break
                 served[job] = None
-                if job.left and not (is_heavy or job.is_heavy):
+                if job.left and job.kind == kind < 2:
                     waiting.append(job)
             unserved = [job for job in self._queue if job not in served]
             self._queue = deque(job for job in [*unserved, *served] if job.left)

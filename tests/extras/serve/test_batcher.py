@@ -192,7 +192,20 @@ def test_a_heavy_text_is_a_batch_of_its_own() -> None:
         engine.open()
         assert texts(mixed) == ["A", "H", "B", "I"]
         assert [texts(job) for job in light] == [["C"], ["D"]]
-    assert given(engine)[1:] == [["a", "c", "d"], ["H"], ["b"], ["I"]]
+    assert given(engine)[1:] == [["a"], ["c", "d"], ["H"], ["b"], ["I"]]
+
+
+def test_a_small_request_shares_no_batch_with_a_large_one_and_passes_it(impatient: None) -> None:
+    engine = Stepping()
+    with batching(engine, Batching(sentences=8, wait_s=0.0)) as batcher:
+        jobs = []
+        engine.before["l0", 2] = lambda: jobs.append(batcher.submit(["s"], RequestOptions(), [3]))
+        long = [batcher.submit(numbered(name, 8), RequestOptions(), [100] * 8) for name in "lm"]
+        for job, name in zip(long, "LM", strict=True):
+            assert texts(job) == numbered(name, 8)
+        assert texts(jobs[0]) == ["S"]
+    assert engine.steps[:5] == [("l0", 1), ("s", 1), ("s", 2), ("s", 3), ("l0", 2)]
+    assert ["s"] in given(engine)
 
 
 @pytest.mark.usefixtures("impatient")
