@@ -481,6 +481,28 @@ MUTANTS = (
         "data.decode('utf-8', 'replace')",
         ANY_FILES,
     ),
+    # server
+    Mutant(
+        "a search that nobody waits for runs on",
+        "nmt.extras.serve:Batcher._translate.on_step",
+        "all(job.future.done() for job, _ in parts)",
+        "False",
+        ("tests/extras/serve/test_batcher.py", "-k", "nobody_waits"),
+    ),
+    Mutant(
+        "light requests may pass a heavy one for ever",
+        "nmt.extras.serve:Batcher._translate.on_step",
+        "time.monotonic() - paused >= SLICE_S",
+        "False",
+        ("tests/extras/serve/test_batcher.py", "-k", "starve_a_heavy"),
+    ),
+    Mutant(
+        "large requests pass each other",
+        "nmt.extras.serve:Batcher._translate.on_step",
+        "weight // LIGHTER",
+        "weight",
+        ("tests/extras/serve/test_batcher.py", "-k", "pass"),
+    ),
     # alignment
     Mutant(
         "the empty word is left out of the mixture",

@@ -26,7 +26,7 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching, Done
-from nmt.extras.serve.engine import RequestOptions
+from nmt.extras.serve.engine import Answer, RequestOptions
 from nmt.extras.serve.messages import Limits
 from nmt.extras.serve.metrics import Metrics
 from nmt.extras.serve.translation_engine import TranslatorEngine
@@ -107,6 +107,58 @@ def numbers(tree: Any) -> list[float]:
         inside = tree.values() if isinstance(tree, dict) else tree
         return [number for each in inside for number in numbers(each)]
     return [] if isinstance(tree, str) else [float(tree)]
+
+
+def test_a_translation_within_another_changes_neither(translator: Translator) -> None:
+    """Of the fast decoders, which the library has put in."""
+    engine, options = TranslatorEngine(translator), RequestOptions(alignment=True)
+    texts, others = ["eine katze und ein hund", "der hund"], ["drei", "ein hund und eine katze"]
+    within: list[list[Answer]] = []
+
+    def on_step() -> None:
+        within.append(engine.answer(others, options, lambda: None))
+
+    assert engine.answer(texts, options, on_step) == engine.answer(texts, options, lambda: None)
+    assert len(within) > 1
+    assert within == [engine.answer(others, options, lambda: None)] * len(within)
+    assert engine.subwords(texts) == [len(translator.trained.tokenizers.source.encode(text)) for text in texts]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_heavy_request_holds_up_nobody_and_its_work_ends_with_its_client(trained: Path) -> None:
+    """With a search that never ends by itself: the heavy text takes 100,000 steps, the other one some hundreds."""
+    search = {"min_length": 1_000_000, "max_length_ratio": 100, "split_longer_than": "null", "beam": 2}
+    changes = [word for key, value in search.items() for word in ("--set", f"search.{key}={value}")]
+    with (
+        served(trained, *changes) as (process, address, _),
+        httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
+    ):
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as heavy:
+            body = json.dumps({"text": "hund " * 400})
+            head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            heavy.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            heavy.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                heavy.recv(1)
+            assert client.post("/translate", json={"text": "der"}).status_code == 200
+            with pytest.raises(TimeoutError):
+                heavy.recv(1)
+            assert processor_s(process.pid, 0.5) > 0.05  # it is still at work
+        for _ in range(20):
+            if used := processor_s(process.pid, 0.5) < 0.05:
+                break
+        assert used, "it works on for nobody"
+        assert client.post("/translate", json={"text": "der"}).status_code == 200
+
+
+def processor_s(pid: int, seconds: float) -> float:
+    """Processor time of a process in so many seconds."""
+    used = []
+    for _ in range(2):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        used.append(sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK"))
+        time.sleep(seconds if len(used) == 1 else 0)
+    return used[1] - used[0]
 
 
 def test_what_is_cut_is_told(translator: Translator) -> None:
