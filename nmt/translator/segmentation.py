@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
-from nmt.data.pieces import Lengths, Span, halved, split_long
+from nmt.data.pieces import Lengths, Span, split_long
 from nmt.data.words import is_unspaced
 from nmt.search.config import SearchConfig
 from nmt.translator.loading import TrainedModel
